@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TextIO
 
 import typer
 
+from csit_utils.command_help import CsitCommand
 from csit_utils.studies import study_commands
 from resources.libraries.python.defects import expected, report_defect
 from resources.libraries.python.errors import ConfigError, CsitError, message
@@ -67,7 +68,7 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
     if requested is not None:
         module, function_name = _place(requested)
         function = getattr(import_module(module), function_name)
-        app.command(requested, context_settings=_OF_ANOTHER_PROGRAM.get(requested))(function)
+        app.command(requested, cls=CsitCommand, context_settings=_OF_ANOTHER_PROGRAM.get(requested))(function)
         return app
     for name in COMMANDS:
         app.command(name, help=_docstring(*_place(name)))(lambda: None)

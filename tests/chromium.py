@@ -36,8 +36,8 @@ os.dup2(high[0], 3)
 os.dup2(high[1], 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
-_WAIT_S = 20
-_END_S = 10
+_WAIT_S = 60
+_END_S = 30
 
 
 class BrowserError(CsitError):

@@ -1,6 +1,5 @@
 """Drivers of docs/how-to/add-a-driver.md, written as the page says into a folder of their own."""
 
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,17 +7,16 @@ from pathlib import Path
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers import functions, vswitches
+from tests.how_to_pages import ADD_A_DRIVER, files_of
 
-PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "add-a-driver.md"
 _DRIVERS = "resources/libraries/python/drivers/"
-_FILES = re.compile(r"^`(\S+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _ROLES = (vswitches, functions)
 
 
 @contextmanager
 def added_drivers(folder: Path) -> Iterator[Mapping[str, Path]]:
     """Add the packages to those that are searched for drivers; yield the topologies of the page by name."""
-    texts = dict(_FILES.findall(PAGE.read_text(encoding="utf-8")))
+    texts = files_of(ADD_A_DRIVER)
     files = {name: folder / name.removeprefix(_DRIVERS) for name in texts}
     for name, target in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)

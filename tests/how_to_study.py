@@ -10,33 +10,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from resources.libraries.python.paths import PROJECT
+from tests.how_to_pages import ADD_A_STUDY, write_files_of
 
-PAGE = PROJECT / "docs" / "how-to" / "add-a-study.md"
 SUITE = "tests/characterization/warmup.robot"
-_FILES = re.compile(r"^`(\S+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _COMMANDS = re.compile(r"^\./csit (.*)$", re.MULTILINE)
 _COPIED = ("csit_utils", "resources", "topologies", "tests/characterization")
 
 
-def files_of_page() -> dict[str, str]:
-    """Texts of the files that the page creates, by path in the project."""
-    return dict(_FILES.findall(PAGE.read_text(encoding="utf-8")))
-
-
 def commands_of_page() -> Iterator[list[str]]:
     """Arguments of each call of `./csit` in the page's blocks."""
-    yield from map(shlex.split, _COMMANDS.findall(PAGE.read_text(encoding="utf-8")))
+    yield from map(shlex.split, _COMMANDS.findall(ADD_A_STUDY.read_text(encoding="utf-8")))
 
 
 def project_with_study(folder: Path) -> Path:
-    """Copy what runs and reads suites, and add the files of the page and nothing else; return the copy."""
+    """Copy what runs and reads suites, and add the files of the page and nothing else; return the copy.
+
+    Compiled modules are copied too: the first command would compile all of them. Files that are just being compiled
+    have a number behind `.pyc`.
+    """
     for name in _COPIED:
-        shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name, text in files_of_page().items():
-        target = folder / name
-        assert not target.exists(), f"{name} is there already"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+        shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("*.pyc.*"))
+    write_files_of(ADD_A_STUDY, folder)
     return folder
 
 

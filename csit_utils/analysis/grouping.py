@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from math import sqrt
+from operator import attrgetter
 from typing import NamedTuple
 
 from csit_utils.dataset.rows import OWN, TestRow
@@ -99,34 +100,29 @@ class ThroughputBounds(NamedTuple):
     complete: bool
 
 
+_OF_A_SEARCH = ("lower_pps", "upper_pps", "complete", "lowest_tried_pps")
+_SEARCHED = {
+    metric: attrgetter(*(f"{metric.lower()}_{column}" for column in _OF_A_SEARCH))
+    for metric in (Metric.NDR, Metric.PDR, Metric.SOAK)
+}
+"""Columns of a search, of a row."""
+
+
+def is_measured(row: TestRow, metric: Metric) -> bool:
+    """Whether a test has searched or measured a metric, whatever came out."""
+    name = "pps" if metric in RECEIVE_RATES else "loss_ratio"
+    return getattr(row, f"{metric.lower()}_{name}") is not None
+
+
 def bounds(row: TestRow, metric: Metric) -> ThroughputBounds | None:
     """Return the figure of a row; None if it has none, or if the test failed, so that its figures are unreliable."""
     if not row.recorded or row.status != "PASS":
         return None
-    if metric is Metric.NDR:
-        lower, upper, complete, tried = (
-            row.ndr_lower_pps,
-            row.ndr_upper_pps,
-            row.ndr_complete,
-            row.ndr_lowest_tried_pps,
-        )
-    elif metric is Metric.PDR:
-        lower, upper, complete, tried = (
-            row.pdr_lower_pps,
-            row.pdr_upper_pps,
-            row.pdr_complete,
-            row.pdr_lowest_tried_pps,
-        )
-    elif metric is Metric.SOAK:
-        lower, upper, complete, tried = (
-            row.soak_lower_pps,
-            row.soak_upper_pps,
-            row.soak_complete,
-            row.soak_lowest_tried_pps,
-        )
-    else:
+    if metric in RECEIVE_RATES:
         rate_pps = row.mrr_pps if metric is Metric.MRR else row.orr_pps
         lower, upper, complete, tried = rate_pps, rate_pps, True, None
+    else:
+        lower, upper, complete, tried = _SEARCHED[metric](row)
     if lower is None:
         upper = tried if upper is None else upper
     if lower is None and upper is None:

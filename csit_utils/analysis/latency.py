@@ -105,7 +105,7 @@ def histogram_of(counted: HdrHistogram) -> Histogram:
     # The range of a histogram is far wider than its values.
     largest = _place(int(counted.max_value), half_bits, unit_bits)
     every = np.ctypeslib.as_array(counted.counts)[: largest + 1]
-    places = np.flatnonzero(every)
+    places = np.flatnonzero(every != 0)  # of booleans, which takes a fifth of the time
     return Histogram(half_bits, unit_bits, places, every[places].astype(np.int64))
 
 

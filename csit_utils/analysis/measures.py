@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.items import Characterized, Status
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.packed_record import digest_of, revision_of
@@ -55,7 +55,7 @@ def measured_row(item: Characterized, measures: tuple[MeasuredValue, ...], **fie
 
     Args:
         item: The record.
-        measures: Its values.
+        measures: Its values, which a test that did not pass does not have.
         fields: Further fields of a `TestRow`.
     """
     record = item.record
@@ -79,7 +79,7 @@ def measured_row(item: Characterized, measures: tuple[MeasuredValue, ...], **fie
         version=_version(record),
         revision=revision_of(record.environment),
         environment=digest_of(record.environment),
-        measures=measures,
+        measures=measures if item.status is Status.PASS and record.passed else (),
         **fields,  # type: ignore[arg-type]  # names of fields of a row
     )
 

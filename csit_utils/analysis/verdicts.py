@@ -21,13 +21,7 @@ _SHORT = {
 
 def verdict_of(row: TestRow, metric: Metric) -> tuple[str, ...]:
     """Return the verdict kinds of a figure, most important first; those of the whole test if the row has no others."""
-    own = {
-        Metric.NDR: row.ndr_verdict,
-        Metric.PDR: row.pdr_verdict,
-        Metric.SOAK: row.soak_verdict,
-        Metric.MRR: row.mrr_verdict,
-        Metric.ORR: row.orr_verdict,
-    }[metric]
+    own: str | None = getattr(row, f"{metric.lower()}_verdict")
     return tuple((own or row.verdicts).split())
 
 

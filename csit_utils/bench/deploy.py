@@ -16,6 +16,7 @@ from operator import attrgetter
 from statistics import median
 from typing import Any
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.linux_router.driver import LinuxRouters
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.cpu import discover
@@ -233,7 +234,9 @@ def _figures(ours: list[RoundTimes], peer: list[RoundTimes]) -> dict[str, Any]:
 class _Ours:
     def __init__(self, plan: Plan, machine: MachineLock) -> None:
         self._fabric = Fabric(plan, machine)
-        self._parts = (self._fabric, LinuxBridge(plan, self._fabric), LinuxRouters(plan.functions, self._fabric))
+        context = DriverContext(plan, self._fabric, machine, largest_frame_bytes=1518)
+        routers = LinuxRouters(load_topology(_TOPOLOGY).dut, context, plan.functions)
+        self._parts = (self._fabric, LinuxBridge(plan, self._fabric), routers)
 
     def deploy(self) -> None:
         for part in self._parts:

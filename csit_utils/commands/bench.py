@@ -67,7 +67,7 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help="Only check that each benchmark works; figures are rough.")
     ] = False,
-    only: Annotated[list[str] | None, typer.Option(help="Run only this benchmark; repeatable.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Run only this benchmark.")] = None,
     traffic: Annotated[
         bool | None,
         typer.Option(

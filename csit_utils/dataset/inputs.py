@@ -16,7 +16,9 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
 from csit_utils.dataset.items import Problem, ReadError
+from csit_utils.dataset.store.layout import is_dataset
 from resources.libraries.python.model.bounds import MOST_DEPTH
+from resources.libraries.python.recording.qualifications import FOLDER as QUALIFICATIONS
 from resources.libraries.python.unpacking import (
     CHUNK_BYTES,
     Bounded,
@@ -27,6 +29,8 @@ from resources.libraries.python.unpacking import (
 )
 
 _OUTPUT = re.compile(r"output(?:-[\w.-]+)?\.xml(?:\.gz)?")
+_OTHERS = (QUALIFICATIONS.name, "bisection.json")
+"""Folders and files that this project writes among results, and that are no results."""
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 
 
@@ -57,15 +61,32 @@ def sources(path: Path) -> Iterator[Source | Problem]:
 
 
 def files_of(path: Path) -> Sequence[Path | Problem]:
-    """Return the path of a file, or those of the result files of a folder, in the order of `sources`."""
+    """Return the path of a file, or those of the result files of a folder, in the order of `sources`.
+
+    Folders within it whose names begin with a dot are left out: `.venv` and `.git` have other files of these names. So
+    are qualifications of generators, results of bisections and datasets, which are in the folder of results too.
+    """
     if not path.is_dir():
         return (path,)
     closed: list[OSError] = []
-    every = (Path(folder, name) for folder, _, names in os.walk(path, onerror=closed.append) for name in names)
-    files = [found for found in every if _is_result(found.name) and found.is_file()]
+    files: list[Path] = []
+    datasets: list[Path] = []
+    for folder, folders, names in os.walk(path, onerror=closed.append):
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in _OTHERS]
+        inside = {name for name in folders if is_dataset(Path(folder, name))}
+        folders[:] = [name for name in folders if name not in inside]
+        datasets += (Path(folder, name) for name in inside)
+        files += [
+            Path(folder, name)
+            for name in names
+            if _is_result(name) and name not in _OTHERS and Path(folder, name).is_file()
+        ]
     problems = [Problem(str(error.filename), f"{error.filename}: cannot be read: {error.strerror}") for error in closed]
     if not files and not closed:
-        problems.append(Problem(str(path), f"{path}: the directory has no output.xml and no .json records"))
+        text = f"{path}: the directory has no output.xml and no .json records"
+        if datasets:
+            text += f"; name the dataset {min(datasets)} instead"
+        problems.append(Problem(str(path), text))
     return (*problems, *sorted(files, key=lambda found: (found.suffix == ".json", found)))
 
 

@@ -17,12 +17,11 @@ from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.paths import PROJECT, specification_file
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.planning.extras import chosen_extras
 from resources.libraries.python.studies.density.planning.rows import cell_label
 from resources.libraries.python.studies.density.suite_rows import rows_for
-from resources.libraries.python.studies.shared.choices import specification_file
 
 DENSITY = PROJECT / "tests" / "density"
 CHARACTERIZATION = PROJECT / "tests" / "characterization"
@@ -122,7 +121,7 @@ def stored_rows(found: Contents, topology: Topology) -> list[tuple[NightKey, Tes
         (NightKey(of_kind[item.record.kind], row.test_name), row)
         for item in found.characterizations
         if item.record.kind in of_kind
-        for row in kind_of(item).measured(item)
+        for row in kind_of(item).rows_of(item)
     ]
     return list(_of_testbed(pairs, topology))
 

@@ -14,8 +14,10 @@ from csit_utils.dataset.load import load
 from csit_utils.night.candidates import CHARACTERIZATION, DENSITY
 from csit_utils.night.state import NOT_BEGUN, NightChoices, NightClock, NightState, PlannedRun
 from csit_utils.report.units import seconds
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.run_journal import has_ended
+from resources.libraries.python.studies.shared.choices import DEFAULTS, KNOWN
 from resources.libraries.python.studies.shared.keeper import ends_run
 
 
@@ -127,12 +129,15 @@ def run_night(state: NightState, folder: Path, clock: NightClock) -> str | None:
         names = [test.name for test in run.tests]
         listener = WithinBudget(run.folder, {test.name: test.seconds for test in run.tests}, clock)
         with Signals() as signals:
-            run_suites(
-                [] if resume else arguments_of(run, state.choices, place),
-                resume=resume,
-                modifiers=[PlannedOrder(names)],
-                listeners=[listener],
-            )
+            try:
+                run_suites(
+                    [] if resume else arguments_of(run, state.choices, place),
+                    resume=resume,
+                    modifiers=[PlannedOrder(names)],
+                    listeners=[listener],
+                )
+            except CsitError as error:  # refused before its first test; the night is resumed
+                return f"{place}: {error}"
             is_stopped = signals.came()
         lacks = _lacks(place)
         if lacks is not None:
@@ -153,6 +158,8 @@ def _lacks(folder: Path) -> str | None:
 def arguments_of(run: PlannedRun, choices: NightChoices, folder: Path) -> list[str]:
     """Return Robot's command line of a run."""
     variables = {"TOPOLOGY": choices.topology, **choices.variables}
+    if run.study:  # choices of cells are not read there, and FRAMES is refused as a misspelt FRAME
+        variables = {name: value for name, value in variables.items() if name in KNOWN or name not in DEFAULTS}
     argv = ["--console", "quiet", "-d", str(folder), "--xunit", "xunit.xml"]
     argv += [word for name, value in variables.items() if value for word in ("--variable", f"{name}:{value}")]
     argv += [word for test in run.tests for word in ("--test", test.name)]

@@ -1,18 +1,24 @@
 """Records of studies other than density: on pages, on a terminal, and as CSV files."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from csit_utils.analysis.measures import OF_WORKLOAD
 from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.figures import Figure
-from csit_utils.report.published_figures import PublishedSection
-from csit_utils.report.study import View
+from csit_utils.report.published_figures import PublishedSection, sections
+from csit_utils.report.study import Page, View
+from csit_utils.studies.density.figures.cell_maps import CellMaps
 from csit_utils.studies.registry import kind_of, record_kinds
 from resources.libraries.python.csv_tables import csv_files
-from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.writer import write_tables
+
+if TYPE_CHECKING:
+    from csit_utils.report.report_context import ReportContents
 
 
 class RenderedRecord(Protocol):
@@ -28,22 +34,58 @@ def views(items: Iterable[Characterized]) -> list[View]:
     by_key: dict[tuple[object, ...], list[Characterized]] = {}
     for item in sorted(items, key=lambda item: item.record.started_at):
         record = item.record
-        key = (record.testbed, record.simulated, record.kind, record.test_id, kind_of(item).identity(record))
+        key = (record.testbed, record.simulated, record.kind, record.test_id, kind_of(item).identity_of(record))
         by_key.setdefault(key, []).append(item)
     newest = [(own[-1], len(own) - 1) for own in by_key.values()]
     order = list(record_kinds())
     newest.sort(key=lambda pair: (pair[0].record.simulated, order.index(pair[0].record.kind)))
-    return [_view(item, older) for item, older in newest]
+    return [kind_of(item).view(item, older) for item, older in newest]
 
 
-def _view(item: Characterized, older: int) -> View:
-    kind = kind_of(item)
-    return View(item, kind.title(item.record), kind.headline(item), older, kind.name_first(item.record))
+@dataclass(frozen=True)
+class DrawnRecord:
+    """A record with its plots on a page."""
+
+    view: View
+    maps: CellMaps | None = None
+    plots: tuple[Figure, ...] = ()
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """All that the page's script needs."""
+        return (*([self.maps.figure] if self.maps else []), *self.plots)
 
 
-def warnings(record: Record) -> Sequence[str]:
-    """Return the warnings of a record, each once."""
-    return list(dict.fromkeys((*record.warnings, *record_kinds()[record.kind].warnings(record))))
+def page_of_records(
+    page: str,
+    title: str,
+    kind: str,
+    name: str,
+    draw: Callable[[View], RenderedRecord],
+    *,
+    published: Callable[[Any, PublishedFigure], float | None] | None = None,
+    **more: object,
+) -> Page["ReportContents"]:
+    """Return the page of all records of a kind, shown where there are any.
+
+    Args:
+        page: Name of the page.
+        title: Its title.
+        kind: Kind of the records.
+        name: Name of the drawn records in the template.
+        draw: Returns a drawn record.
+        published: Returns a record's own figure beside a published one; None without published ones.
+        more: Further values for the template.
+    """
+
+    def build(shown: "ReportContents") -> Mapping[str, object] | None:
+        found = [view for view in shown.characterizations if view.record.kind == kind]
+        if not found:
+            return None
+        papers = sections(shown.papers, kind, found, published) if published is not None else ()
+        return {**keys_of_page(name, found, [draw(view) for view in found], papers), **more}
+
+    return Page(page, title, build)
 
 
 def keys_of_page(
@@ -84,6 +126,49 @@ def characterization_lines(found: Sequence[View], *, why: bool = False) -> Itera
             yield from (f"    {' '.join(line.split())}" for line in _details(view))
 
 
+def characterization_objects(items: Iterable[Characterized]) -> Iterator[Mapping[str, Any]]:
+    """Yield the JSON object of each record, the oldest first.
+
+    Its measures are those that are compared and followed over time.
+    """
+    for item in sorted(items, key=lambda item: item.record.started_at):
+        record, view = item.record, kind_of(item).view(item, 0)
+        yield {
+            "study": record.study,
+            "kind": record.kind,
+            "test_id": record.test_id,
+            "test_name": record.test_name,
+            "source": item.source,
+            "status": item.status.value,
+            "message": item.message,
+            "started_at": record.started_at,
+            "testbed": record.testbed,
+            "simulated": view.simulated,
+            "oversubscribed": view.oversubscribed,
+            "title": view.title,
+            "headline": view.headline,
+            "measures": [
+                {
+                    "name": each.measure.value,
+                    "subject": row.service_type,
+                    "nf_chains": row.nf_chains,
+                    "nf_nodes": row.nf_nodes,
+                    "nf_size": row.nf_size,
+                    "frame": row.frame,
+                    "load": row.goals,
+                    "value": each.value,
+                    "unit": {None: "pps", OF_WORKLOAD: row.frame}.get(each.measure.unit, each.measure.unit),
+                    "lowest": each.lowest,
+                    "highest": each.highest,
+                }
+                for row in kind_of(item).rows_of(item)
+                for each in row.measures
+            ],
+            "details": [" ".join(line.split()) for line in kind_of(item).lines_of(record)],
+            "warnings": list(view.warnings),
+        }
+
+
 def _line(view: View) -> str:
     marks = [
         *(["SIMULATED"] if view.record.simulated else []),
@@ -95,8 +180,8 @@ def _line(view: View) -> str:
 
 
 def _details(view: View) -> Iterator[str]:
-    yield from kind_of(view.item).lines(view.record)
-    yield from warnings(view.record)
+    yield from kind_of(view.item).lines_of(view.record)
+    yield from view.warnings
 
 
 def write_characterizations(items: Sequence[Characterized], directory: Path) -> tuple[Path, ...]:

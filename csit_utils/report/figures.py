@@ -7,43 +7,31 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
-from itertools import groupby
 from math import ceil
 from typing import Any
 
-from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.latency import POINTS_PER_DECADE, curve, merge
-from csit_utils.analysis.verdicts import verdict_of_runs
 from csit_utils.dataset.rows import LatencyRow
-from csit_utils.report.units import common_unit, rate
-from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
+from csit_utils.report.units import rate
 
 Json = dict[str, Any]
+_Value = float | str | None
+"""Coordinate of a point."""
 
 ALL_INSTANCES = "all instances"
-_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
-_AXES = ("by service instances", "by NFs per instance", "by all NFs")
-
-
-FACETS = ("service type", "NF size", "vSwitch")
+SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 MOST_VALUES = 60_000
 """Upper bound of the values in the figures of a page, about 400 kB. CSV files have all samples."""
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 _TEENS = (11, 12, 13)
+OUTLINED = {"line": {"width": 1, "color": "rgba(127,127,127,.5)"}}
+"""Marker of bars on each other."""
 _KEPT_VALUES = 1 << 14
 _PANEL_PX = 210
 """Height of a panel."""
 _GAP = 0.06
 """Gap between two panels, as a share of the figure's height."""
-
-
-def facets(series: Series) -> dict[str, str]:
-    """Return the properties by which a reader filters maps, lines or bars."""
-    return {
-        "service type": series.service_type,
-        "NF size": series.nf_size or "unknown",
-        "vSwitch": f"{series.vs_dtc}c" if series.vs_dtc is not None else "unknown",
-    }
 
 
 @dataclass(frozen=True)
@@ -79,79 +67,104 @@ class Figure:
         }
 
 
-def density_figure(identity: str, title: str, found: Sequence[Matrix], called: Mapping[Series, str]) -> Figure | None:
-    """Return throughput against density, a line per service length or per number of services."""
-    if not found:
-        return None
-    variants: Json = {}
-    metrics = [metric for metric in Metric if any(matrix.metric is metric for matrix in found)]
-    for metric in metrics:
-        chosen = [matrix for matrix in found if matrix.metric is metric]
-        colours = list(called)
-        factor, unit = common_unit([value for matrix in chosen for value in matrix.values()])
-        for axis in _AXES:
-            variants[f"{metric}|{axis}"] = {
-                "data": [
-                    line
-                    for matrix in chosen
-                    for line in _lines(matrix, called[matrix.series], colours.index(matrix.series), axis, factor)
-                ],
-                "layout": {
-                    "xaxis": {"title": {"text": axis.removeprefix("by ")}, "dtick": 1, "rangemode": "tozero"},
-                    "yaxis": {"title": {"text": f"{metric}, {unit}"}, "rangemode": "tozero"},
-                },
-            }
-    return Figure(identity, title, found[0].series.system.simulated, (tuple(metrics), _AXES), variants, FACETS)
+def rounded(value: _Value) -> _Value:
+    """Return a number with as many digits as a figure shows."""
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def _lines(matrix: Matrix, name: str, colour: int, axis: str, factor: float) -> Iterator[Json]:
-    """One line per value of the other axis."""
-    along = 1 if axis == _AXES[1] else 0
-    valued = [
-        (place, cell)
-        for place, cell in matrix.cells.items()
-        if cell.value_pps is not None and cell.state is not CellState.BELOW
-    ]
-    valued.sort(key=lambda pair: (pair[0][1 - along], pair[0][along]))
-    for index, (fixed, group) in enumerate(groupby(valued, key=lambda pair: pair[0][1 - along])):
-        points = list(group)
-        label = f"{name}, {fixed} NF{'s' if fixed > 1 else ''} each"
-        if along:
-            label = f"{name}, {fixed} instance{'s' if fixed > 1 else ''}"
-        yield {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "name": escape(label),
-            "x": [place[0] * place[1] if axis == _AXES[2] else place[along] for place, _ in points],
-            "y": [(cell.value_pps or 0) / factor for _, cell in points],
-            "error_y": {
-                "type": "data",
-                "symmetric": False,
-                "array": [
-                    ((cell.upper_pps or cell.value_pps or 0) - (cell.value_pps or 0)) / factor for _, cell in points
-                ],
-                "arrayminus": [0] * len(points),
-                "thickness": 1,
-                "width": 3,
-            },
-            "text": [_hover(matrix, name, place, cell) for place, cell in points],
-            "hovertemplate": "%{text}<extra></extra>",
-            "marker": {
-                "size": 9,
-                "symbol": [
-                    _SYMBOLS[index % len(_SYMBOLS)] + ("-open" if cell.oversubscribed else "") for _, cell in points
-                ],
-            },
-            "line": {"dash": ("solid", "dash", "dot", "dashdot")[index % 4], "width": 2},
-            "meta": {"colour": colour, "facets": facets(matrix.series)},
-        }
+def scatter(
+    name: str,
+    points: Iterable[tuple[_Value, _Value]],
+    colour: int,
+    *,
+    texts: Iterable[str] = (),
+    hover: str = "%{text}",
+    facets: Mapping[str, str] | None = None,
+    **more: Any,  # noqa: ANN401 - attributes of Plotly
+) -> Json:
+    """Return a line with dots; with `mode`, a line or dots.
+
+    Args:
+        name: Its name in the legend, which is escaped; all other texts have to be.
+        points: x and y of each point.
+        colour: Number of the palette.
+        texts: A text for each point, to show while the pointer is on it.
+        hover: Template of the text; without `texts`, Plotly's own unless it is given.
+        facets: Values by which readers filter, see `Figure.facets`.
+        more: Further attributes.
+    """
+    own, shown = list(points), list(texts)
+    trace: Json = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": escape(name),
+        "x": [rounded(x) for x, _ in own],
+        "y": [rounded(y) for _, y in own],
+        "meta": {"colour": colour, **({} if facets is None else {"facets": facets})},
+    }
+    if shown:
+        trace["text"] = shown
+    if shown or hover != "%{text}":
+        trace["hovertemplate"] = f"{hover}<extra></extra>"
+    return trace | more
 
 
-def _hover(matrix: Matrix, name: str, place: tuple[int, int], cell: MatrixCell) -> str:
-    mark = "<br>OVERSUBSCRIBED" if cell.oversubscribed else ""
-    upper = f" … {rate(cell.upper_pps)}" if cell.upper_pps not in (None, cell.value_pps) else ""
-    text = f"{name} {place[0]}x{place[1]}: {matrix.metric} {rate(cell.value_pps)}{upper}"
-    return escape(f"{text} [{', '.join(verdict_of_runs(cell.runs, matrix.metric))}]") + mark
+def bars(
+    name: str,
+    points: Iterable[tuple[_Value, _Value]],
+    colour: int,
+    **more: Any,  # noqa: ANN401 - of `scatter`
+) -> Json:
+    """Return bars; arguments as for `scatter`. Texts are shown while the pointer is there, or by `textposition`."""
+    trace = scatter(name, points, colour, **{"textposition": "none", **more})
+    del trace["mode"]
+    return trace | {"type": "bar"}
+
+
+def axis(title: str, **more: Any) -> Json:  # noqa: ANN401 - attributes of Plotly
+    """Return an axis from zero with its title, which is escaped."""
+    return {"title": {"text": escape(title)}, "rangemode": "tozero", **more}
+
+
+def axes(x: str, y: str, **more: Any) -> Json:  # noqa: ANN401 - attributes of Plotly
+    """Return a layout with two axes from zero."""
+    return {"xaxis": axis(x), "yaxis": axis(y), **more}
+
+
+def categories(y: str, **more: Any) -> Json:  # noqa: ANN401 - attributes of Plotly
+    """Return a layout of bars side by side or on each other, whose horizontal axis has names."""
+    return {"xaxis": {"type": "category"}, "yaxis": axis(y), **more}
+
+
+def matrix_axis(cells: Iterable[str], **more: Any) -> Json:  # noqa: ANN401 - attributes of Plotly
+    """Return a horizontal axis with cells of the density matrix in the given order."""
+    return {
+        "title": {"text": "cell: service instances x NFs per instance"},
+        "type": "category",
+        "categoryorder": "array",
+        "categoryarray": list(dict.fromkeys(cells)),
+        **more,
+    }
+
+
+def matrix_shares(cells: Iterable[str], y: str) -> Json:
+    """Return a layout of bars whose parts add up to 100 % in each cell of the density matrix."""
+    shares = {"title": {"text": y}, "range": [0, 100]}
+    return {"barmode": "stack", "bargap": 0.25, "xaxis": matrix_axis(cells, tickangle="auto"), "yaxis": shares}
+
+
+def one_choice(
+    identity: str, title: str, variants: Json, *, simulated: bool, facets: tuple[str, ...] = ()
+) -> Figure | None:
+    """Return a figure with a choice for each variant; None without any."""
+    return Figure(identity, title, simulated, (tuple(variants),), variants, facets) if variants else None
+
+
+def no_choice(
+    identity: str, title: str, data: list[Json], layout: Json, *, simulated: bool, facets: tuple[str, ...] = ()
+) -> Figure:
+    """Return a figure with a single variant."""
+    return Figure(identity, title, simulated, (), {"": {"data": data, "layout": layout}}, facets)
 
 
 def latency_figure(identity: str, title: str, rows: Iterable[LatencyRow], *, simulated: bool) -> Figure | None:

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from csit_utils.dataset.papers import Paper, PublishedFigure
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import Figure, Json, bars, categories, no_choice
 from csit_utils.report.study import View
 from csit_utils.report.units import digits3, percent
 
@@ -107,17 +107,10 @@ def _bars(paper: Paper, kind: str, rows: Sequence[PublishedRow]) -> Figure | Non
     ]
     first = rows[0].figure
     axis = f"{first.quantity}, {first.unit}" if first.unit else first.quantity
-    layout = {
-        "barmode": "group",
-        "xaxis": {"type": "category"},
-        "yaxis": {"title": {"text": escape(axis)}, "rangemode": "tozero"},
-        "meta": {"width": 90 + 90 * len(rows)},
-    }
+    layout = categories(axis, barmode="group", meta={"width": 90 + 90 * len(rows)})
     simulated = any(view.simulated for view in views.values())
     title = f"{first.quantity.capitalize()}: published by {paper.title} and measured here"
-    return Figure(
-        f"published-{paper.name}-{kind}", title, simulated, (("all",),), {"all": {"data": data, "layout": layout}}
-    )
+    return no_choice(f"published-{paper.name}-{kind}", title, data, layout, simulated=simulated)
 
 
 def called(view: View, among: Sequence[View]) -> str:
@@ -128,13 +121,10 @@ def called(view: View, among: Sequence[View]) -> str:
 
 
 def _bar(name: str, points: Sequence[tuple[str, float, str]], colour: int) -> Json:
-    return {
-        "type": "bar",
-        "name": escape(name),
-        "x": [escape(where).replace(", ", "<br>").replace(" beside ", "<br>beside ") for where, _, _ in points],
-        "y": [float(f"{value:.5g}") for _, value, _ in points],
-        "text": [escape(f"{where}: {text}") for where, _, text in points],
-        "textposition": "none",
-        "hovertemplate": f"{escape(name)}<br>%{{text}}<extra></extra>",
-        "meta": {"colour": colour},
-    }
+    return bars(
+        name,
+        [(escape(where).replace(", ", "<br>").replace(" beside ", "<br>beside "), value) for where, value, _ in points],
+        colour,
+        texts=[escape(f"{where}: {text}") for where, _, text in points],
+        hover=f"{escape(name)}<br>%{{text}}",
+    )

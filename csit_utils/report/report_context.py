@@ -161,7 +161,7 @@ class ReportContents:
     @cached_property
     def whole_history(self) -> History:
         """Runs of each testbed, including those without density tests."""
-        return history(self.figured)
+        return history(self.figured) if self.contents.characterizations else self.history
 
     @cached_property
     def trends(self) -> Sequence[Trend]:

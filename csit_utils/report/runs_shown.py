@@ -6,6 +6,9 @@ from csit_utils.analysis.runs import History, Run, TestbedKey
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.report_context import ReportContents
 
+_LISTED = 5
+"""Runs that are named."""
+
 
 def runs_shown(shown: ReportContents) -> Sequence[str]:
     """Return a sentence for each testbed with several runs."""
@@ -25,10 +28,17 @@ def newest_first(rows: Sequence[TestRow], history: History) -> list[TestRow]:
     return sorted(rows, key=lambda row: -places.get(row.anchor, -1))
 
 
+def _listed(names: Sequence[str]) -> str:
+    """Names of runs without repetition; of more than five only the first four and the last."""
+    different = list(dict.fromkeys(names))
+    shown = different if len(different) <= _LISTED else [*different[: _LISTED - 1], "…", different[-1]]
+    return ", ".join(shown)
+
+
 def _sentence(testbed: TestbedKey, own: Sequence[Run], every: Sequence[Run], *, mean: bool) -> str:
     if mean:
         return f"{testbed.name}: cells are means over {len(every)} runs, {every[0].name} to {every[-1].name}."
-    names = ", ".join(run.name for run in own)
+    names = _listed([run.name for run in own])
     if len(own) == len(every):
         return f"{testbed.name}: {len(own)} runs of different tests, combined ({names})."
     run = "the latest run" if len(own) == 1 else "the latest runs"

@@ -10,6 +10,7 @@ from csit_utils.dataset.items import Characterized
 from csit_utils.report.details.capsule import rerun_command
 from csit_utils.report.details.noise import NoiseView, noise_floor
 from csit_utils.report.explanations import Explanation
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.cost import StudyCost
 
@@ -44,6 +45,7 @@ class View:
     headline: str
     older: int
     """Number of earlier repetitions, which are not shown."""
+    warnings: Sequence[str] = ()
     name_first: bool = False
     """As `RecordKind.name_first`."""
 
@@ -96,17 +98,22 @@ class View:
         return tuple(part for part in parts if part)
 
 
-def no_lines(_record: object) -> Iterable[str]:
+def no_lines(_content: object) -> Iterable[str]:
     """No details beyond the headline."""
     return ()
 
 
-def never(_record: object) -> bool:
+def never(_content: object) -> bool:
     """No record."""
     return False
 
 
-def no_measures(_item: Characterized) -> Iterator[MeasuredRow]:
+def of_spec(content: Any) -> object:  # noqa: ANN401 - of any study
+    """The specification is the identity of the subject."""
+    return content.spec.model_dump_json()
+
+
+def no_measures(_item: Characterized, _content: object) -> Iterator[MeasuredRow]:
     """No quantity that is compared or followed over time."""
     return iter(())
 
@@ -134,31 +141,58 @@ class QueriedTables:
 
 @dataclass(frozen=True)
 class RecordKind:
-    """Declaration of a kind of records."""
+    """Declaration of a kind of records. Functions take the content of a record, and are not called without one."""
 
     kind: str
     name: str
     """Name in headings: `Chain study`."""
+    content: Callable[[Any], Any]
+    """Returns what a record has measured; None without a result."""
     title: Callable[[Any], str]
-    """The subject of a record: `firewall, 64B, 1c`."""
-    headline: Callable[[Characterized], str]
-    """The result in one sentence."""
-    identity: Callable[[Any], object]
-    """Identity of the subject: a later record with the same identity is a repetition. None without a result."""
+    """The subject: `firewall, 64B, 1c`."""
+    headline: Callable[[Any], str | None]
+    """The result in one sentence; None where nothing was measured after all."""
+    identity: Callable[[Any], object] = of_spec
+    """Identity of the subject: a later record with the same identity is a repetition."""
     lines: Callable[[Any], Iterable[str]] = no_lines
     """Details for `show --why`."""
     warnings: Callable[[Any], Iterable[str]] = no_lines
     """Further warnings."""
-    measured: Callable[[Characterized], Iterator[MeasuredRow]] = no_measures
+    measured: Callable[[Characterized, Any], Iterator[MeasuredRow]] = no_measures
     """Quantities that are compared and followed over time."""
     tables: Callable[[Any], Iterable[tuple[str, Sequence[tuple[object, ...]]]]] = no_tables
-    """Name and rows of each table, the heads first: CSV files."""
+    """Of a record, name and rows of each table, the heads first: CSV files."""
     queried: QueriedTables | None = None
     """None without such tables."""
     stacks: "Callable[[Any], Iterable[CellStacks]]" = no_stacks
     """Call stacks that a record has beside their reference."""
     name_first: Callable[[Any], bool] = never
-    """Whether the headline of a record begins with a name, which keeps its case at the beginning of a sentence."""
+    """Whether the headline begins with a name, which keeps its case at the beginning of a sentence."""
+
+    def view(self, item: Characterized, older: int) -> View:
+        """Return a record on its page, which replaces a number of older ones."""
+        found = self.content(item.record)
+        if found is None or (headline := self.headline(found)) is None:
+            headline = f"nothing was measured: {item.message or 'the test ended before its first load'}"
+        title = item.record.test_name if found is None else self.title(found)
+        name_first = found is not None and self.name_first(found)
+        warnings = dict.fromkeys((*item.record.warnings, *(() if found is None else self.warnings(found))))
+        return View(item, title, headline, older, tuple(warnings), name_first)
+
+    def identity_of(self, record: Record) -> object:
+        """Return the identity of a record's subject; None without a result."""
+        found = self.content(record)
+        return None if found is None else self.identity(found)
+
+    def lines_of(self, record: Record) -> Iterable[str]:
+        """Return the details of a record."""
+        found = self.content(record)
+        return () if found is None else self.lines(found)
+
+    def rows_of(self, item: Characterized) -> Iterator[MeasuredRow]:
+        """Yield a record's quantities as rows of tests."""
+        if (found := self.content(item.record)) is not None:
+            yield from self.measured(item, found)
 
 
 @dataclass(frozen=True)

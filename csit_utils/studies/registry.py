@@ -55,4 +55,4 @@ def measures() -> tuple[Measure, ...]:
 
 def measured_rows(items: Iterable[Characterized]) -> list[MeasuredRow]:
     """Return records of studies as rows of tests, for comparisons and trends."""
-    return [row for item in items for row in kind_of(item).measured(item)]
+    return [row for item in items for row in kind_of(item).rows_of(item)]

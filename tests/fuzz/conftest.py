@@ -21,6 +21,7 @@ from csit_utils.cli import COMMANDS, make_app
 from csit_utils.studies.registry import studies
 from tests.fuzz.oracle import EXAMPLES
 from tests.integration.preloaded import complete_models
+from tests.local_constants import ignore_local_constants
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, searched
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -46,6 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=checks,
     )
     settings.load_profile("fuzz")
+    if not number:
+        ignore_local_constants()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -113,7 +116,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *("--suite", "csc-ndrpdr", "--suite", "csc-mrr", "-d", str(simulated), "--log", "NONE", "--report", "NONE"),
     ]
     command = [sys.executable, "-m", "csit_utils", "robot", *arguments, str(PROJECT / "tests" / "density")]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=300)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=600)
     packed = folder / "run.zip"
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.write(simulated / "output.xml", "output.xml")
@@ -128,5 +131,5 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--into",
         str(folder / "history"),
     ]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=300)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=600)
     return folder

@@ -205,8 +205,8 @@ def _powercap(content: bytes, folder: Path) -> None:
 
 
 def _wireguard(content: bytes, _: Path) -> None:
-    done = subprocess.CompletedProcess(["wg"], 0, content.decode(errors="replace"), "")
-    with patch("resources.libraries.python.drivers.functions.tunnels.subprocess.run", return_value=done):
+    done = subprocess.CompletedProcess(["wg"], 0, content, b"")
+    with patch("resources.libraries.python.drivers.host.programs.program_output.subprocess.run", return_value=done):
         keys = make_keys("wg")
     assert "\0" not in "".join(wireguard_settings(ends_of("nf-1-1")[0], keys.public))
 

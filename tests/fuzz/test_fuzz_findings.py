@@ -426,13 +426,18 @@ def _truncated(part: Path) -> None:
 
 
 def _not_utf8(part: Path) -> None:
-    table = pq.read_table(part, partitioning=None)
+    is_parquet = part.suffix == ".parquet"
+    table = pq.read_table(part, partitioning=None) if is_parquet else pa.ipc.open_file(part.read_bytes()).read_all()
     for at, column in enumerate(table.schema):
         if column.type == pa.string() and (column.name == "record" or "record" not in table.column_names):
             damaged = pa.array([b"\xb4" * 8] * table.num_rows, pa.binary())
             text = pa.StringArray.from_buffers(table.num_rows, *damaged.buffers()[1:])
             table = table.set_column(at, column, text)
-    pq.write_table(table, part)
+    if is_parquet:
+        pq.write_table(table, part)
+        return
+    with pa.ipc.new_file(str(part), table.schema) as file:
+        file.write_table(table)
 
 
 PARTS: dict[str, Callable[[Path], object]] = {
@@ -442,12 +447,15 @@ PARTS: dict[str, Callable[[Path], object]] = {
     "of another schema": _another_schema,
     "of texts that are not UTF-8": _not_utf8,
     "not Parquet": lambda part: part.write_bytes(b"PAR1" + b"\xff" * 100 + b"PAR1"),
+    "not Arrow": lambda part: part.write_bytes(b"ARROW1" + b"\xff" * 100 + b"ARROW1"),
 }
 
 
 @pytest.mark.parametrize("damage", PARTS)
 def test_damaged_parts_of_datasets(results: Path, tmp_path: Path, damage: str) -> None:
-    for number, part in enumerate(sorted((results / "history").rglob("*.parquet"))):
+    for number, part in enumerate(
+        sorted(each for each in (results / "history").rglob("*.*") if each.suffix in (".parquet", ".arrow"))
+    ):
         folder = tmp_path / str(number)
         shutil.copytree(results / "history", folder)
         victim = folder / part.relative_to(results / "history")

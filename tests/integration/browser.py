@@ -36,19 +36,24 @@ class Browser(Chromium):
             self.wait(f"document.querySelectorAll('figure.plot')[{number}].querySelector('svg.main-svg')")
         return count
 
-    def printed(self, page: Path) -> int:
-        """Open a page, print it as PDF without scrolling, and return how many plots it has; all are drawn then.
+    def shown(self, page: Path, *, printed: bool = False) -> int:
+        """Open a page and let it draw all of its plots; returns how many there are.
+
+        Args:
+            page: A page of a report.
+            printed: First print it as PDF without scrolling: all plots are drawn then.
 
         Raises:
             AssertionError: Plots are missing on paper.
         """
         self.open(page)
-        plots = "[...document.querySelectorAll('figure.plot')]"
-        self.value(f"{plots}.length ? csit.plotly().then(() => true) : true")
-        self.ask("Page.printToPDF")
-        undrawn = self.value(f"{plots}.filter((one) => !one.querySelector('svg.main-svg')).map((one) => one.innerText)")
-        assert undrawn == [], f"{page.name}: plots that are not printed"
-        return int(self.value(f"{plots}.length"))
+        if printed:
+            plots = "[...document.querySelectorAll('figure.plot')]"
+            self.value(f"{plots}.length ? csit.plotly().then(() => true) : true")
+            self.ask("Page.printToPDF")
+            missing = f"{plots}.filter((one) => !one.querySelector('svg.main-svg')).map((one) => one.innerText)"
+            assert self.value(missing) == [], f"{page.name}: plots that are not printed"
+        return self.show_all()
 
     def look(self, width: int, height: int, *, dark: bool = False) -> None:
         """Set window size and colour scheme."""

@@ -19,6 +19,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITHIN_S, wait_until
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
@@ -28,6 +29,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.testbed.deployment.parts import NodeParts
+from resources.libraries.python.testbed.roles.part import Cabled
 from resources.libraries.python.testbed.worlds.machine import TestbedMachine
 
 PROJECT = Path(__file__).parents[2]
@@ -170,11 +172,14 @@ class Side:
             part.start()
 
     def start(self) -> None:
-        """Start the parts. The other machine's cables are laid."""
+        """Start the parts, and wait for links as a deployment does. The other machine's cables are laid."""
         assert self.share is not None
-        for part in self.share.in_order()[len(self.share.cables) :]:
+        parts = self.share.switch, self.share.functions, self.share.generator
+        for part in filter(None, parts):
             self._started.callback(part.stop)
             part.start()
+        if parts[0] is not None:
+            wait_until("links of cables", lambda: ", ".join(self.without_link()), CABLES_WITHIN_S)
 
     def run(self, trial: Trial) -> TrialResult:
         assert self.share is not None
@@ -197,6 +202,12 @@ class Side:
         assert self.share is not None
         roles = (self.share.switch, self.share.functions, self.share.generator)
         return tuple(problem for part in roles if part is not None for problem in part.problems())
+
+    def without_link(self) -> tuple[str, ...]:
+        """What a deployment waits for."""
+        assert self.share is not None
+        assert isinstance(self.share.switch, Cabled)
+        return self.share.switch.without_link()
 
     def send(self, flow: Flow, count: int) -> None:
         """Send frames of a flow from the generator's namespace."""

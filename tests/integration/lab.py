@@ -313,7 +313,7 @@ def merged(base: Any, changes: Any) -> Any:
 
 def _ip(namespace: Path | None, *commands: str) -> None:
     where = [] if namespace is None else ["nsenter", f"--net={namespace}"]
-    subprocess.run([*where, "ip", "-batch", "-"], input="\n".join(commands), check=True, text=True, timeout=120)
+    subprocess.run([*where, "ip", "-batch", "-"], input="\n".join(commands), check=True, text=True, timeout=600)
 
 
 class _Number:

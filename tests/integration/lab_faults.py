@@ -73,7 +73,7 @@ def nf_loses_its_port(lab: Lab) -> None:
 REASONS: Mapping[LabFault, str] = {
     agent_is_killed: "^DUT1: the agent ended with 137",
     sshd_of_the_tg_is_killed: "^TG: the connection ended",
-    generator_is_killed: "^TG: .*ended with -9",
+    generator_is_killed: "^TG: .*was killed by SIGKILL",
     nf_loses_its_port: "^DUT1: .*csn1x1i1",
 }
 """Patterns of the reasons by which a study names what was broken."""
@@ -111,7 +111,7 @@ def run_losing_nodes(
                 then = fault(lab)
             if then is not None:
                 then()
-        said, _ = run.communicate(timeout=240)
+        said, _ = run.communicate(timeout=600)
     assert run.returncode == 0, said
     assert said.count("it is back") == sum(fault not in _LOSE_NO_NODE for _, fault in faults), said
     wait_for_state(lab, before)

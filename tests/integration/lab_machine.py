@@ -108,9 +108,9 @@ class Machine:
         """Remove it, and know the end of what was started for it."""
         remove(self.state)
         if self._sshd is not None:
-            self._sshd.wait(timeout=60)
+            self._sshd.wait(timeout=600)
         if self._holder is not None and self._holder.stdout is not None:
-            self._holder.wait(timeout=60)
+            self._holder.wait(timeout=600)
             self._holder.stdout.close()
 
     @property
@@ -133,7 +133,7 @@ class Machine:
 
     def run(self, *argv: str) -> str:
         """Run a program there as root, past the SSH server, and return what it prints."""
-        return subprocess.run(self.inside(*argv), check=True, capture_output=True, text=True, timeout=120).stdout
+        return subprocess.run(self.inside(*argv), check=True, capture_output=True, text=True, timeout=600).stdout
 
     def read(self, path: str) -> str:
         """A file there."""
@@ -163,7 +163,7 @@ class Machine:
         """Kill the SSH server and its sessions, and nothing that was started through them."""
         self._kill(_is_sshd)
         if self._sshd is not None:
-            self._sshd.wait(timeout=60)
+            self._sshd.wait(timeout=600)
             self._sshd = None
 
     def signal_sshd(self, number: signal.Signals) -> None:

@@ -6,24 +6,31 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.linux_router.driver import LinuxRouters
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
+from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.planning.names import GENERATOR
 
 PROJECT = Path(__file__).parents[2]
+_DUT = load_topology(PROJECT / "topologies" / "local.yaml").dut
 
 
 FRAMES = 20
 
 
+def linux_routers(plan: Plan, fabric: Fabric, machine: MachineLock) -> LinuxRouters:
+    return LinuxRouters(_DUT, DriverContext(plan, fabric, machine, 1518), plan.functions)
+
+
 @contextmanager
 def deployed(plan: Plan, machine: MachineLock) -> Iterator[tuple[Fabric, LinuxBridge, LinuxRouters]]:
     fabric = Fabric(plan, machine)
-    parts = fabric, LinuxBridge(plan, fabric), LinuxRouters(plan.functions, fabric)
+    parts = fabric, LinuxBridge(plan, fabric), linux_routers(plan, fabric, machine)
     with ExitStack() as stack:
         for part in parts:
             stack.callback(part.stop)

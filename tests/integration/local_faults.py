@@ -20,7 +20,7 @@ OWNER = Path("/run/csit-density/owner.json")
 
 
 def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=60)
+    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=600)
 
 
 def record() -> dict[str, Any]:
@@ -47,8 +47,15 @@ def generator_gets(number: signal.Signals) -> None:
 def kill(pid: int) -> None:
     """Kill a process and wait for its end, which for one with much memory takes a while."""
     os.kill(pid, signal.SIGKILL)
-    file = Path(f"/proc/{pid}/stat")
-    wait_until("its end", lambda: "" if not file.exists() or ") Z " in file.read_text() else "it is there", 30.0)
+
+    def runs() -> str:
+        try:
+            status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+        except (FileNotFoundError, ProcessLookupError):  # its parent has waited for it
+            return ""
+        return "" if ") Z " in status else "it is there"
+
+    wait_until("its end", runs, 30.0)
 
 
 def pid_of(program: str) -> int:

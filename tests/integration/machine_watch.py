@@ -6,6 +6,8 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 
+_TESTS = "[pytest-xdist "
+"""The title of a process of tests begins so, and has the name of its present test."""
 _RUN = "PYTEST_XDIST_TESTRUNUID"
 """In the environment of what tests start that run in several processes: which run of pytest it is."""
 
@@ -16,7 +18,7 @@ def entries(wanted: Callable[[list[str]], bool]) -> Iterator[tuple[Path, list[st
         if entry.name.isdigit():
             try:
                 words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                if wanted(words) and not _of_other_tests(entry):
+                if not words[0].startswith(_TESTS) and wanted(words) and not _of_other_tests(entry):
                     yield entry, words
             except (FileNotFoundError, ProcessLookupError):
                 continue

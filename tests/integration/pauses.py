@@ -66,6 +66,10 @@ class Paused:
         """Of Robot."""
         return ("--listener", f"{LISTENER}:{self._file}")
 
+    def none(self) -> None:
+        """Let a run that is resumed with the same options go on without a pause."""
+        self._file.write_text("[]", encoding="utf-8")
+
     @contextmanager
     def at(self, moment: Moment, run: "subprocess.Popen[str]", seconds: float = 120) -> Iterator[None]:
         """Wait until the run stands still at the next moment, which is this one; it goes on afterwards."""

@@ -157,6 +157,7 @@ def _main() -> None:
         import_module(module)
     complete_models()
     gc.freeze()  # no collection of a run looks at what is imported, or copies its pages
+    gc.set_threshold(50_000)  # as `./csit robot` does
     order = _next_order(socket.socket(fileno=int(sys.argv[1])))
     os.setpriority(os.PRIO_PROCESS, 0, order["nice"])
     os.environ.clear()

@@ -95,7 +95,7 @@ def environment() -> dict[str, str]:
 
 
 def csit(
-    *words: str, token: str = "", output: int | IO[bytes] = subprocess.PIPE, seconds: float = 300
+    *words: str, token: str = "", output: int | IO[bytes] = subprocess.PIPE, seconds: float = 900
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of the project to its end.
 
@@ -125,14 +125,14 @@ def events(output: Path) -> list[dict[str, Any]]:
 def network_state() -> dict[str, set[str]]:
     """Namespaces, links of the root namespace, NAPI kernel threads, generator workers and guests on this machine.
 
-    Without what belongs to labs and to other runs of tests, which may be beside this one.
+    Without what belongs to labs, to checks of this machine and to other runs of tests, which may be beside this one.
     """
     folder, here = Path("/run/netns"), Path("/proc/self/ns/uts").readlink()
     mounts = (line.split()[1] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines())
     return {
         "namespaces": {entry.name for entry in folder.iterdir()} if folder.is_dir() else set(),
         "links": {name for name in os.listdir("/sys/class/net") if not name.startswith("csl")},  # noqa: PTH208 (names)
-        "threads": {name for name in _names(Path("/proc").glob("[0-9]*")) if name.startswith("napi/cs")},
+        "threads": {name for name in _names(Path("/proc").glob("[0-9]*")) if re.match(r"napi/cs(?!t\d)", name)},
         "workers": {" ".join(words) for entry, words in entries(_is_worker) if _link(entry / "ns" / "uts") == here},
         "mounts": {place for place in mounts if "csit" in place and not place.startswith("/run/csit-lab/")},
     }
@@ -184,7 +184,7 @@ def held_in_a_trial(
         test: What its name in the journal begins with.
         attempt: At this test.
         sent: Counts the packets that were sent; by default those of a run on this machine.
-        at_least: So many packets within 50 ms are a trial.
+        at_least: So many packets, without a pause of 50 ms, are a trial.
         seconds: The deadline.
     """
     count = sent or sent_packets
@@ -204,9 +204,7 @@ def held_in_a_trial(
         held = False
         run.send_signal(signal.SIGSTOP)
         try:
-            before = count()
-            time.sleep(0.05)
-            held = count() >= before + at_least and not other_test()
+            held = _sends(count, at_least) and not other_test()
         finally:
             if not held:
                 run.send_signal(signal.SIGCONT)
@@ -218,6 +216,17 @@ def held_in_a_trial(
         yield
     finally:
         run.send_signal(signal.SIGCONT)
+
+
+def _sends(count: Callable[[], int], at_least: int) -> bool:
+    """Whether so many packets are sent without a pause, however slowly: a generator may wait for its CPU, too."""
+    before = last = count()
+    while last < before + at_least:
+        time.sleep(0.05)
+        if (now := count()) == last:
+            return False
+        last = now
+    return True
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from resources.libraries.python.studies.sizing.model.spec import Share, Size
 
 IDLE = "sleep 3600 &"
 ANSWER = "echo indicator $CSIT_LOAD"
-_LOCK_S = 120.0
+_LOCK_S = 600.0
 
 
 def missing_for_instances() -> str:
@@ -56,7 +56,7 @@ def specifications(
         "increase": 10,
         "generator": "generator.sh",
         "duration_s": 0.2,
-        "within_s": 1.0,
+        "within_s": 60.0,
     }
     (folder / "deployment.json").write_text(json.dumps(deployment))
     (folder / "workload.json").write_text(json.dumps(workload))

@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.integration.robot_runs import PROJECT
 
 pytestmark = pytest.mark.parallel
-_WITHIN_S = 120.0
+_WITHIN_S = 600.0
 _SAME = 3
 """Exit status: good and bad do not differ, as on a simulated testbed."""
 

@@ -14,6 +14,7 @@ import pytest
 
 from resources.libraries.python.paths import PROJECT
 from tests.integration.user_space import machine_stays_as_it_was
+from tests.realtime import RATE, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")]
 COMMITS = 12
@@ -70,6 +71,7 @@ def made_history(folder: Path, slow: int, broken: int) -> list[str]:
     return commits
 
 
+@realtime(RATE)
 @pytest.mark.parametrize("seed", range(BISECTIONS))
 def test_the_slow_commit_of_a_forwarder_is_found(tmp_path: Path, seed: int) -> None:
     slow = random.Random(seed).randrange(2, COMMITS - 1)
@@ -82,7 +84,7 @@ def test_the_slow_commit_of_a_forwarder_is_found(tmp_path: Path, seed: int) -> N
     (tmp_path / "forwarder.yaml").write_text(spec, encoding="utf-8")
     argv = [str(PROJECT / "csit"), "bisect", str(tmp_path / "forwarder.yaml"), "-d", str(tmp_path / "results")]
     with machine_stays_as_it_was("forwarder"):
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads((tmp_path / "results" / "bisection.json").read_text(encoding="utf-8"))
     assert (found["answer"], found["culprits"][0]["revisions"]) == ("culprit", [commits[slow]]), done.stderr

@@ -34,7 +34,7 @@ def bisect(folder: Path, output: str, *before: str) -> int:
         str(folder / output),
     ]
     done = subprocess.run(
-        argv, cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=200, check=False
+        argv, cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode in {3, DOWN}, done.stdout + done.stderr
     return done.returncode

@@ -186,6 +186,7 @@ def test_ports_are_given_back_as_they_were(untouched: Lab, sides: tuple[Remote, 
         untouched.run("TG", *argv)
 
 
+@realtime(LOSS)
 def test_ports_of_a_killed_run_are_given_back_by_the_next(tmp_path: Path) -> None:
     path = topology(tmp_path)
     plan = cabled_plan(path, "CSC", 1, 2)
@@ -296,9 +297,11 @@ def test_a_cable_without_carrier_is_named(sides: tuple[Remote, Remote], tmp_path
     plan = cabled_plan(topology(tmp_path), "CSC", 1, 1)
     lay(plan, tg, dut)
     dut.do("start")
+    assert dut.do("without_link") == ()
     tg.do("inside", "generator", "ip", "link", "set", "ctg1p2", "down")
     wait_until("the loss of the carrier", lambda: "" if dut.do("problems") else "no problem", 30.0)
     assert dut.do("problems") == ("ctv1p2 has no carrier",)
+    assert dut.do("without_link") == ("ctv1p2",)
 
 
 def test_what_gives_back_fails_loudly_and_stays_on_record(

@@ -53,7 +53,7 @@ def test_stopped_in_a_trial_it_cleans_up_and_still_reports(tmp_path: Path, endin
     ) as run:  # fmt: skip
         wait_for_traffic()
         run.send_signal(ending)
-        stdout, _ = run.communicate(timeout=120)
+        stdout, _ = run.communicate(timeout=600)
     assert run.returncode != 0
     wait_for_network_state(before)
     assert (tmp_path / "density.html").exists()

@@ -151,8 +151,8 @@ def test_several_at_the_same_time(connection: Connection) -> None:
 @pytest.mark.parametrize("root", [False, True])
 def test_what_does_not_end_in_time_is_ended_with_its_children(connection: Connection, word: str, root: bool) -> None:
     script = f"echo begun >&2; sleep {word}1 & sh -c 'sleep {word}2; true' & sleep {word}3"
-    with pytest.raises(NotReady, match=r"end of sh on .* after 0\.5 s; last seen: begun"):
-        connection.run(["sh", "-c", script], within_s=0.5, root=root)
+    with pytest.raises(NotReady, match=r"end of sh on .* after 3\.0 s; last seen: begun"):
+        connection.run(["sh", "-c", script], within_s=3.0, root=root)
     wait_for_end(f"{word}1", f"{word}2", f"{word}3")
 
 
@@ -242,8 +242,9 @@ def test_a_talk(connection: Connection, root: bool) -> None:
     )  # fmt: skip
     for line in ("one", "it's two"):
         program.send(f"{line}\n".encode())
-        assert program.receive(30.0) == f"<{line}>\n".encode()
+        assert program.receive(60.0) == f"<{line}>\n".encode()
     assert program.status() is None
+    wait_until("standard error", lambda: "" if program.stderr_tail() else "nothing", 60.0)
     with pytest.raises(NotReady, match=r"output of sh on .* after 0.1 s; last seen: hello"):
         program.receive(0.1)
     program.close()
@@ -257,8 +258,8 @@ def test_a_talk(connection: Connection, root: bool) -> None:
 
 def test_a_program_that_ends_while_it_is_talked_with(connection: Connection) -> None:
     program = connection.open(["sh", "-c", "echo last; echo why >&2; exit 4"])
-    assert program.receive(30.0) == b"last\n"
-    assert program.receive(30.0) == b""
+    assert program.receive(60.0) == b"last\n"
+    assert program.receive(60.0) == b""
     with pytest.raises(ConnectionFailed, match=r"sh on .* has ended with 4: why"):
         _send_until_it_fails(program)
     program.close()
@@ -277,7 +278,7 @@ def test_much_in_both_directions_of_a_talk(connection: Connection) -> None:
         sent = pool.submit(program.send, data)
         received = bytearray()
         while len(received) < len(data):
-            received += program.receive(10.0)
+            received += program.receive(60.0)
         sent.result()
     assert received == data
     program.close()
@@ -285,7 +286,7 @@ def test_much_in_both_directions_of_a_talk(connection: Connection) -> None:
 
 def test_much_on_standard_error_blocks_nothing_and_its_end_is_kept(connection: Connection) -> None:
     program = connection.open(["sh", "-c", "yes x | head -c 5000000 >&2; echo end >&2; echo done; cat"])
-    assert program.receive(20.0) == b"done\n"
+    assert program.receive(60.0) == b"done\n"
     program.close()
     assert program.stderr_tail().endswith("x\nend\n")
     assert len(program.stderr_tail()) < 100_000
@@ -302,8 +303,7 @@ def test_a_program_that_does_not_heed_the_end_of_its_input_is_ended(
     wait_for_end(f"{word}1", f"{word}2")
 
 
-def test_programs_end_with_the_connection(connection: Connection, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program_module, "_ENDING_S", 0.3)
+def test_programs_end_with_the_connection(connection: Connection, word: str) -> None:
     heeds = connection.open(["sh", "-c", "read -r line || exit 5"])
     deaf = connection.open(["sleep", word], root=True)
     wait_for(word)
@@ -323,7 +323,7 @@ def test_programs_end_with_the_connection(connection: Connection, word: str, mon
 def test_silence_in_the_middle_of_a_line_is_noticed(connection: Connection) -> None:
     said = """printf '{"beat": true}\\n{"be'; exec sleep 30"""
     link = AgentLink("DUT1", connection.open(["sh", "-c", said]), 1.0)
-    wait_until("notice of the silence", lambda: "" if link.lost else "none", 20.0)
+    wait_until("notice of the silence", lambda: "" if link.lost else "none", 60.0)
     assert link.lost == "DUT1: nothing heard from the agent for 1 s"
     link.close()
 

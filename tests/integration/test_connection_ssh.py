@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, ConfigError, ConnectionFailed, CsitError, NotReady
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection import command as words
@@ -185,8 +186,13 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An ssh-agent without keys."""
     path = tmp_path / "agent"
     with subprocess.Popen(["ssh-agent", "-D", "-a", str(path)], stdout=subprocess.DEVNULL) as process:
-        while not path.exists():
+
+        def deaf() -> str:
             assert process.poll() is None
+            with socket.socket(socket.AF_UNIX) as probe:
+                return "" if probe.connect_ex(str(path)) == 0 else "nothing listens"
+
+        wait_until("ssh-agent", deaf, 60.0)
         monkeypatch.setenv("SSH_AUTH_SOCK", str(path))
         yield
         process.terminate()
@@ -328,18 +334,24 @@ def test_what_may_have_run_is_not_run_again(lab: Lab) -> None:
 
 
 def test_a_cable_that_is_pulled(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ssh, "CONNECT_S", 1.0)
     monkeypatch.setattr(words, "_AFTERWARDS_S", 0.2)
     connection = SshConnection(DUT, Access(**lab.access(DUT)).model_copy(update={"silence_s": 1.0}))
     word = f"1235.{secrets.randbelow(10**9)}"
     talk = connection.open(["cat"])
-    cutter = threading.Thread(target=lambda: (wait_for(word), lab.cut(DUT)))
-    cutter.start()
-    with pytest.raises((NotReady, ConnectionFailed)):
-        connection.run(["sleep", word], within_s=1.0)
-    cutter.join()
-    with pytest.raises(ConnectionFailed, match="DUT1: the connection ended while cat ran"):
-        talk.receive(20.0)
+    with monkeypatch.context() as while_cut:
+
+        def cut() -> None:
+            wait_for(word)
+            while_cut.setattr(ssh, "CONNECT_S", 1.0)
+            lab.cut(DUT)
+
+        cutter = threading.Thread(target=cut)
+        cutter.start()
+        with pytest.raises((NotReady, ConnectionFailed)):
+            connection.run(["sleep", word], within_s=10.0)
+        cutter.join()
+        with pytest.raises(ConnectionFailed, match="DUT1: the connection ended while cat ran"):
+            talk.receive(60.0)
     # Nobody could tell the node to end it, and it has done so by itself.
     wait_for_end(word)
     lab.reconnect(DUT)
@@ -348,11 +360,12 @@ def test_a_cable_that_is_pulled(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_more_sessions_than_the_server_wants(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.libraries.python.testbed.connection.ssh._REFUSED_S", 0.1)
     connection = SshConnection(DUT, Access(**lab.access(DUT)))
     talks = [connection.open(["cat"]) for _ in range(10)]
-    with pytest.raises(ConnectionFailed, match=r"DUT1 refuses one more session .*MaxSessions"):
-        connection.run(["true"])
+    with monkeypatch.context() as while_full:
+        while_full.setattr(ssh, "_REFUSED_S", 0.1)
+        with pytest.raises(ConnectionFailed, match=r"DUT1 refuses one more session .*MaxSessions"):
+            connection.run(["true"])
     talks.pop().close()
     assert connection.run(["true"]).status == 0
     connection.close()
@@ -373,7 +386,7 @@ def test_a_login_script_that_floods(lab: Lab) -> None:
     connection = SshConnection(DUT, Access(**lab.access(DUT)))
     talk = connection.open(["cat"])
     talk.send(b"there\n")
-    assert talk.receive(20.0) == b"there\n"
+    assert talk.receive(60.0) == b"there\n"
     assert len(talk.stderr_tail()) <= TAIL_BYTES
     lab.nodes[DUT].run("rm", "/run/home/root/.bashrc")
     connection.close()

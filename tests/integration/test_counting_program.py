@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.generators.builtin import frames, kernel
@@ -66,7 +66,7 @@ def counting(most_late: int = 1000) -> Iterator[Counting]:
         made.receiver.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(numbers=st.lists(st.integers(0, SENT - 1), max_size=300))
 def test_it_counts_as_the_model_does_that_the_figures_are_checked_with(numbers: list[int]) -> None:
     with counting() as program:

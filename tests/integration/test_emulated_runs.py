@@ -44,6 +44,10 @@ pgrep -f '[s]tart.py' >/dev/null && echo agent || true
 """
 """What a run may leave: drivers and names of ports, huge pages and their files, namespaces, its record, processes."""
 
+TUNE = "ethtool -L enp65s0 combined {}; ethtool -G enp65s0 rx {} tx {}"
+SETTINGS = "ethtool -l enp65s0; ethtool -g enp65s0; ethtool -c enp65s0"
+"""Of a port, which its driver forgets when it loses the port."""
+
 
 @pytest.fixture
 def bmc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bmc]:
@@ -96,14 +100,22 @@ def test_open_vswitch_with_dpdk_is_measured_through_a_reset_and_a_kill(
         emulated.reset("DUT1")
         wait_for_deployment(emulated, run, output, 2)
         run.send_signal(signal.SIGKILL)
-        run.communicate(timeout=60)
+        run.communicate(timeout=600)
     assert emulated.boot_id("DUT1") != started
     (broken,) = (row for row in events(output) if row["event"] == "broken")
     assert "DUT1" in broken["reason"]
     wait_for_state(emulated, before)
+    fresh = emulated.shell("DUT1", SETTINGS)
+    emulated.shell("DUT1", TUNE.format(1, 512, 128))  # not before: a reset makes them the driver's again
+    tuned = emulated.shell("DUT1", SETTINGS)
+    assert "RX:\t\t512" in tuned and "Combined:\t1" in tuned
     resumed = run_robot(output, *words, "-v", f"RESUME:{output}")
     assert resumed.returncode == 0, resumed.stdout
     wait_for_state(emulated, before)
+    after = emulated.shell("DUT1", SETTINGS)
+    emulated.shell("DUT1", TUNE.format(2, 1024, 256))
+    assert after == tuned
+    assert emulated.shell("DUT1", SETTINGS) == fresh
     (row,) = results(output)
     assert row.ndr
     assert row.pdr

@@ -115,7 +115,7 @@ def test_threads_that_sleep_take_less_power_without_traffic_than_threads_that_po
         polling = run_ovs(tmp_path / "polling", "pmd_sleep_max_us: 0", bmc)
         sleeping = run_ovs(tmp_path / "sleeping", "pmd_sleep_max_us: 500", bmc)
     assert polling.facts["vswitch"]["scheduling"] == "PMD threads that never sleep"
-    assert "sleeping up to 500 us" in sleeping.facts["vswitch"]["scheduling"]
+    assert "sleeping up to 500 µs" in sleeping.facts["vswitch"]["scheduling"]
     assert polling.energy and sleeping.energy
     for row in (polling, sleeping):
         assert row.energy is not None
@@ -124,7 +124,7 @@ def test_threads_that_sleep_take_less_power_without_traffic_than_threads_that_po
     (table,) = energy_blocks(
         rows_of_tests(load([tmp_path / name / "out" / "output.xml" for name in ("polling", "sleeping")]))
     )
-    assert "never sleep" in table.columns[0] and "sleeping up to 500 us" in table.columns[1]
+    assert "never sleep" in table.columns[0] and "sleeping up to 500 µs" in table.columns[1]
     powers = {line.load: [cell.watts for cell in line.cells] for line in table.lines}
     print(powers)
     polling_w, sleeping_w = powers["no traffic"]

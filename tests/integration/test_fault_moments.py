@@ -84,9 +84,9 @@ WORLDS: Mapping[str, World] = {
             Case(DEPLOYING, bridge_is_deleted, "csb1x1", bridge_is_deleted),
             Case(DEPLOYING, nf_loses_its_port, "csn1x1i1", nf_loses_its_port),
             Case(DEPLOYING, link_goes_down, "csv1p1", link_goes_down),
-            Case(DEPLOYED, generator_is_killed, "ended with -9", generator_is_killed),
+            Case(DEPLOYED, generator_is_killed, "was killed by SIGKILL", generator_is_killed),
             Case(DEPLOYED, generator_is_stopped, "is stopped", generator_is_stopped),
-            Case(SENDING, generator_has_no_memory, "ended with -9", call=LOADED),
+            Case(SENDING, generator_has_no_memory, "was killed by SIGKILL", call=LOADED),
         ),
     ),
     "user space": World(
@@ -143,7 +143,7 @@ def test_a_part_that_breaks_at_any_moment_is_replaced(tmp_path: Path, world: str
         for moment, fault in faults:
             with paused.at(moment, run):
                 fault()
-        said, _ = run.communicate(timeout=240)
+        said, _ = run.communicate(timeout=600)
     rows = {row.asked.frame.name: row for row in results(output)}
     assert run.returncode == 0, said
     assert list(rows) == list(cases)
@@ -185,7 +185,7 @@ STUDIES: Mapping[str, tuple[str, str, tuple[str, ...], tuple[Fault, Fault]]] = {
 }
 """By study: its suite or the specification that is replaced there, options, and what is done after the first and the
 third deployment."""
-REASONS = {generator_is_killed: "ended with -9", nf_loses_its_port: "csn1x1i1"}
+REASONS = {generator_is_killed: "was killed by SIGKILL", nf_loses_its_port: "csn1x1i1"}
 """By what was done: words of the reason."""
 
 
@@ -209,7 +209,7 @@ def test_a_step_of_a_study_that_breaks_is_measured_once_more(tmp_path: Path, stu
         for moment, fault in zip(moments, faults, strict=True):
             with paused.at(moment, run):
                 fault()
-        said, _ = run.communicate(timeout=240)
+        said, _ = run.communicate(timeout=600)
     assert run.returncode == 0, said
     records = load([output / "output.xml"]).characterizations
     for row in records:

@@ -91,7 +91,7 @@ dd if=/dev/zero of="$DISK/filler" bs=1k 2> /dev/null
 "$@"; status=$?
 cat "$DISK/page.html" "$DISK/plan.html" "$DISK/lab.yaml"
 find "$DISK" -type f \\( -name '*.part' -o -name '*.html' -size 0 \\
-    -o -name '*.parquet' -size 0 -o -name '*.csv' -size 0 \\) | sed s/^/left:/
+    -o -name '*.parquet' -size 0 -o -name '*.arrow' -size 0 -o -name '*.csv' -size 0 \\) | sed s/^/left:/
 exit $status"""
     argv = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-m", "csit_utils"]
     done = subprocess.run(

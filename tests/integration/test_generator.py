@@ -124,7 +124,8 @@ def test_a_frame_the_port_cannot_take_is_an_error(cable: None, sending: Sending)
         frame = Frame(name="9000B", parts=(FramePart(frame_bytes=9000),))
         with pytest.raises(CsitError, match=r"ringa takes frames up to 1518 bytes, asked for 9000"):
             ring.run(Trial(load_pps=10, duration_s=0.1, frame=frame))
-        assert ring.run(Trial(load_pps=1000, duration_s=0.1, frame=B64)).received == 100
+        again = ring.run(Trial(load_pps=1000, duration_s=0.1, frame=B64))
+        assert 0 < again.received == again.sent
     finally:
         ring.stop()
         run("ip", "-n", NAMESPACE, "link", "set", LEFT, "mtu", "9000")
@@ -315,7 +316,7 @@ def test_a_killed_worker_is_an_error_at_once(cable: None, sending: Sending) -> N
 
     timer = threading.Timer(0.3, kill)
     timer.start()
-    with pytest.raises(CommandFailed, match=r"builtin\.worker ended with -9"):
+    with pytest.raises(CommandFailed, match=r"builtin\.worker was killed by SIGKILL"):
         ring.run(Trial(load_pps=10_000, duration_s=20, frame=B64))
     assert time.monotonic() - killed_at[0] < 5.0  # of the 20 s that it would have sent
     with pytest.raises(CommandFailed):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,7 @@ def test_an_instance_gets_the_cpu_time_of_its_flavor_and_no_more(tmp_path: Path)
 def test_a_pinned_instance_runs_on_its_cpu_only(tmp_path: Path) -> None:
     specs = specifications(tmp_path, install=f"sleep {MARK} &", servers={"core_pinning": True})
     with running(specs) as service:
-        wait_until("sleep of both", lambda: "" if len(processes(MARK)) == 2 else str(processes(MARK)), 10.0)
+        wait_until("sleep of both", lambda: "" if len(processes(MARK)) == 2 else str(processes(MARK)), 60.0)
         allowed = [os.sched_getaffinity(pid) for pid in processes(MARK)]
         cpus = sorted(row.cpu for row in discover().cpus)[:2]
         assert sorted(map(sorted, allowed)) == [[cpu] for cpu in (cpus if len(cpus) > 1 else cpus * 2)]
@@ -127,12 +128,10 @@ def test_an_instance_whose_processes_have_ended_is_named(tmp_path: Path) -> None
     with running(specifications(tmp_path, install=f"sleep {MARK} &")) as service:
         assert service.problems() == ()
         # A script has ended when it has forked: the child is found by its name as soon as it has become `sleep`.
-        wait_until("sleep of both", lambda: "" if len(processes(MARK)) == 2 else str(processes(MARK)), 10.0)
+        wait_until("sleep of both", lambda: "" if len(processes(MARK)) == 2 else str(processes(MARK)), 60.0)
         for pid in processes(MARK):
             os.kill(pid, signal.SIGKILL)
-        deadline = time.monotonic() + 5
-        while len(service.problems()) < 2 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until("their end", lambda: "" if len(service.problems()) == 2 else str(service.problems()), 60.0, 0.01)
         assert service.problems() == (
             "all processes of back-end-1 have ended",
             "all processes of front-1 have ended",
@@ -143,14 +142,14 @@ def test_an_instance_whose_processes_have_ended_is_named(tmp_path: Path) -> None
     ("install", "error", "says"),
     [
         (f"{STUBBORN}\necho port 5060 is taken >&2; exit 7", CommandFailed, "ended with 7: port 5060 is taken"),
-        (f"{STUBBORN}\necho no answer; sleep {MARK}", NotReady, "not ready after 0.5 s; last seen: no answer"),
-        ("kill -9 $$", CommandFailed, "install script of back-end-1 .* ended with -9: nothing was written"),
+        (f"{STUBBORN}\necho no answer; sleep {MARK}", NotReady, "not ready after 3.0 s; last seen: no answer"),
+        ("kill -9 $$", CommandFailed, "install script of back-end-1 .* was killed by SIGKILL: nothing was written"),
     ],
 )  # fmt: skip
 def test_a_failing_install_script_is_one_sentence_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, install: str, error: type[CsitError], says: str
 ) -> None:
-    monkeypatch.setattr(instances, "INSTALLED_WITHIN_S", 0.5)
+    monkeypatch.setattr(instances, "INSTALLED_WITHIN_S", 3.0 if error is NotReady else 60.0)
     monkeypatch.setattr(instances, "_GRACE_S", 0.2)
     with pytest.raises(error, match=says), running(specifications(tmp_path, install=install)):
         pytest.fail("it is not up")
@@ -175,7 +174,10 @@ def test_a_script_of_an_unknown_interpreter_is_named(tmp_path: Path) -> None:
 def test_a_failing_generator_is_one_sentence_and_the_service_goes_on(
     tmp_path: Path, generator: str, error: type[CsitError], says: str
 ) -> None:
-    with running(specifications(tmp_path, generator=generator)) as service:
+    specs = specifications(tmp_path, generator=generator)
+    if error is NotReady:
+        specs = replace(specs, workload=specs.workload.model_copy(update={"within_s": 1.0}))
+    with running(specs) as service:
         with pytest.raises(error, match=says):
             service.offer(10)
         assert processes(MARK) == {}, "what the script left running has ended"
@@ -225,7 +227,7 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
         assert run.stdout is not None
         assert run.stdout.readline() == "up\n"
         # Their scripts have ended when it is up; the shells in the background may not have come to `sleep`.
-        wait_until("two programs", lambda: None if len(processes(MARK)) == 2 else str(processes(MARK)), 10.0)
+        wait_until("two programs", lambda: None if len(processes(MARK)) == 2 else str(processes(MARK)), 60.0)
         run.kill()
     assert len(processes(MARK)) == 2, "they outlive the run"
     with machine() as lock:

@@ -129,4 +129,4 @@ def test_a_kind_that_the_testbed_lacks_is_refused_in_one_sentence(tmp_path: Path
     assert done.returncode == 1
     assert "testpmd" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
-    assert network_state() == before
+    wait_for_network_state(before)

@@ -73,7 +73,7 @@ def tcpdump(interface: str, file: Path, expected: int) -> Iterator[None]:
         assert any("listening on" in line for line in process.stderr)
         try:
             yield
-            wait_until("packets in the file", lambda: "" if len(read(file)) >= expected else "fewer", 10.0)
+            wait_until("packets in the file", lambda: "" if len(read(file)) >= expected else "fewer", 60.0)
         finally:
             process.terminate()
         said = process.stderr.read()

@@ -88,7 +88,7 @@ def test_tests_that_lose_a_node_are_done_once_more(lab: Lab, tmp_path: Path) -> 
             with held_in_trial(lab, run, output, f"CSC 1R1C NF-1c vSwitch-1c {name}"):
                 pass
             inject(lab)
-        said, _ = run.communicate(timeout=180)
+        said, _ = run.communicate(timeout=600)
     assert run.returncode == 0, said
     rows = {row.asked.frame.name: row for row in results(output)}
     assert list(rows) == list(FAULTS)
@@ -137,7 +137,7 @@ def test_a_node_that_comes_back_with_another_host_key_ends_the_run(lab: Lab, tmp
         with going_on(output, *options(path, "-v", "CELLS:1-2x1", "--suite", "csc-mrr")) as run:
             with held_in_trial(lab, run, output, "CSC 1R1C"):
                 lab.swap_host_key("DUT1")
-            said, _ = run.communicate(timeout=60)
+            said, _ = run.communicate(timeout=600)
     finally:
         lab.trust()
     assert run.returncode != 0
@@ -155,7 +155,7 @@ def test_agents_clean_up_when_the_controller_is_killed(lab: Lab, tmp_path: Path)
         with held_in_trial(lab, run, tmp_path / "out", "CSC 1R1C"):
             assert state(lab) != before
             run.kill()
-        run.communicate(timeout=120)
+        run.communicate(timeout=600)
     wait_for_state(lab, before)
     give_back(topology)
 

@@ -67,7 +67,7 @@ def test_planted_losses_are_found_with_their_pattern_over_ssh(tmp_path: Path) ->
                 (lossy,) = [flow for flow in result.losses if flow.lost]
                 assert words in losses_in_words(lossy), losses_in_words(lossy)
         finally:
-            removal = made.remove(plan)
+            removal = made.remove()
             world.close()
         assert removal is None
         wait_for_state(lab, before)

@@ -176,7 +176,7 @@ def test_every_other_event_of_the_kernels_parts_happens_on_their_node(tmp_path: 
 
 def shell(script: str) -> str:
     """Run a script here: the nodes' kernel is this machine's."""
-    return subprocess.run(["sh", "-ec", script], check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(["sh", "-ec", script], check=True, capture_output=True, text=True, timeout=600).stdout
 
 
 OF_OVS = """

@@ -102,7 +102,7 @@ def test_tcp_connections_between_physical_ports_of_one_node(tmp_path: Path, peer
             result = made.measure(trial)
             tables = functions.connection_tables()
         finally:
-            removal = made.remove(plan)
+            removal = made.remove()
             world.close()
     assert [(flow.sent, flow.received) for flow in result.flows] == [(100, 100)] * instances, result.note
     assert {name: table.entries for name, table in tables.items()} == {

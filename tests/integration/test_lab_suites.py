@@ -200,6 +200,7 @@ def test_the_longest_burst_is_searched_over_the_cables(rows: dict[tuple[str, str
     assert row.back_to_back.offered_pps > row.ndr.lower_pps
 
 
+@realtime(RATE)
 def test_the_power_of_each_node_is_read_there_or_from_its_bmc(rows: dict[tuple[str, str], DensityRecord]) -> None:
     found = rows["CSC", "NDRPDR"].energy
     assert found and not found.unmetered and found.duts == ("DUT1",)

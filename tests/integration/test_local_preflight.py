@@ -21,7 +21,7 @@ def test_a_check_finds_the_same_again_and_leaves_nothing() -> None:
 def test_doctor_names_what_is_missing_with_the_fix() -> None:
     done = subprocess.run(
         ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-m", "csit_utils", "doctor"],
-        cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=120, check=False,
+        cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert "CAP_NET_ADMIN" in done.stdout

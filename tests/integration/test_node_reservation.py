@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -85,7 +86,7 @@ def test_of_100_processes_exactly_one_wins(_round: int, tmp_path: Path) -> None:
         assert process.stdout is not None
         said.append(process.stdout.read().decode().partition(MARK)[2])
         process.stdout.close()
-        assert process.wait(120) == 0
+        assert process.wait(600) == 0
     assert [sum(word in text for text in said) for word in ('"won": true', '"won": false')] == [1, TRIES - 1]
 
 
@@ -96,14 +97,14 @@ from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.reservation import ReservableNode
 node = ReservableNode(LocalConnection(), sys.executable, {str(tmp_path)!r})
-with Lease({{"DUT1": node}}, "lab", "to be killed", 4.0):
+with Lease({{"DUT1": node}}, "lab", "to be killed", 8.0):
     print("mine", flush=True)
     time.sleep(60)
 """
     owner = subprocess.Popen([sys.executable, "-c", code], cwd=PROJECT, stdout=subprocess.PIPE)
     try:
         assert owner.stdout is not None and owner.stdout.readline() == b"mine\n"
-        time.sleep(5.0)  # longer than the lease: it is kept alive
+        time.sleep(9.0)  # longer than the lease: it is kept alive
         with pytest.raises(InUse, match=rf"pid {owner.pid}\).* for 'to be killed', until .* unless renewed"):
             acquire({"DUT1": here(tmp_path)}, claim())
     finally:
@@ -141,7 +142,7 @@ def test_the_loss_of_a_lease_is_reported(tmp_path: Path) -> None:
     with Lease({"DUT1": here(tmp_path)}, "lab", "a run", 8.0) as lease:
         assert lease.lost() is None
         break_open({"DUT1": here(tmp_path)})
-        wait_until("loss", lambda: "" if lease.lost() else "none", 30.0)
+        wait_until("loss", lambda: "" if lease.lost() else "none", 60.0)
         assert re.match(r"the reservation of DUT1 is lost: broken by \S+@\S+ at 20", lease.lost() or "")
         assert acquire({"DUT1": here(tmp_path)}, claim(reason="the next one")) == ()
     holder, _ = holder_of(here(tmp_path))
@@ -181,16 +182,20 @@ def test_a_record_without_a_key_can_be_broken(tmp_path: Path) -> None:
     assert acquire(nodes, claim()) == ()
 
 
-def _try_over_ssh(access: dict[str, Any], gate: Any, said: Any) -> None:
+def _try_over_ssh(access: dict[str, Any], connecting: Any, gate: Any, said: Any) -> None:
     connection = SshConnection("DUT1", Access(**access))
     try:
-        connection.run(["true"], within_s=120.0)
+        with connecting:
+            connection.run(["true"], within_s=120.0)
         gate.wait(240)
         said.put("won" if acquire({"DUT1": ReservableNode(connection)}, claim()) == () else "took over")
     except InUse:
         said.put("in use")
     except CsitError as error:
+        gate.abort()
         said.put(str(error))
+    except threading.BrokenBarrierError:
+        said.put("not all were connected")
     finally:
         connection.close()
 
@@ -202,9 +207,10 @@ class TestLab:
     def test_of_20_processes_over_ssh_exactly_one_wins(self, lab: labs.Lab) -> None:
         """Each with a connection of its own; all are connected before the first one asks."""
         forked = multiprocessing.get_context("fork")
+        connecting = forked.Semaphore(2)  # all at once would exceed the time limit of a connection
         gate, said = forked.Barrier(TRIES_OVER_SSH), forked.SimpleQueue()
         tries = [
-            forked.Process(target=_try_over_ssh, args=(lab.access("DUT1"), gate, said), daemon=True)
+            forked.Process(target=_try_over_ssh, args=(lab.access("DUT1"), connecting, gate, said), daemon=True)
             for _ in range(TRIES_OVER_SSH)
         ]
         for process in tries:
@@ -241,18 +247,18 @@ class TestLab:
     def test_a_node_that_is_cut_off_is_lost_after_its_lease_and_not_before(
         self, lab: labs.Lab, nodes: Mapping[str, Connection]
     ) -> None:
-        with Lease({name: ReservableNode(each) for name, each in nodes.items()}, "lab", "a run", 4.0) as lease:
+        begin = time.monotonic()
+        with Lease({name: ReservableNode(each) for name, each in nodes.items()}, "lab", "a run", 12.0) as lease:
             lab.kill_sshd("DUT1")
-            cut = time.monotonic()
             try:
                 assert lease.lost() is None
-                wait_until("loss", lambda: "" if lease.lost() else "none", 30.0)
-                assert time.monotonic() - cut >= 2.5, "it was ours for longer than that"
+                wait_until("loss", lambda: "" if lease.lost() else "none", 60.0)
+                assert time.monotonic() - begin >= 12.0, "it was ours for longer than that"
                 assert "the reservation of DUT1 ran out" in str(lease.lost())
             finally:
                 lab.start_sshd("DUT1")
             # Nobody has taken it meanwhile, so it is ours again.
-            wait_until("renewal", lambda: lease.lost() or "", 30.0)
+            wait_until("renewal", lambda: lease.lost() or "", 60.0)
 
     def test_a_reservation_outlives_a_restart_of_the_node(self, lab: labs.Lab, nodes: Mapping[str, Connection]) -> None:
         acquire({"DUT1": ReservableNode(nodes["DUT1"])}, claim(heartbeat=False, lease_s=100_000.0))

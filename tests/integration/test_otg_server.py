@@ -169,6 +169,16 @@ def test_two_flows_of_a_port_and_one_back_are_counted_apart(api: Any) -> None:
 
 
 @realtime(RATE)
+def test_workers_of_a_configuration_send_the_flows_of_the_next_one(server: OtgServer, api: Any) -> None:
+    api.set_config(configured(api, ("f1", "p1", "p2"), ("f2", "p2", "p1")))
+    first = set(worker_pids(server))
+    transmit(api, "start", "f1")  # and is stopped by the next configuration
+    found = sent(api, configured(api, ("f3", "p2", "p1"), ("f4", "p1", "p2")))
+    assert set(worker_pids(server)) == first
+    assert {name: (row.frames_tx, row.frames_rx) for name, row in found.items()} == {"f3": (400, 400), "f4": (400, 400)}
+
+
+@realtime(RATE)
 def test_metrics_follow_a_continuous_flow_until_it_is_stopped(api: Any) -> None:
     config = configured(api, ("f1", "p1", "p2"), ("f2", "p2", "p1"))
     for flow in config.flows:
@@ -244,6 +254,7 @@ def test_ports_without_carrier_can_be_configured_but_not_sent_by(api: Any) -> No
     subprocess.run([*change, "down"], check=True)
     try:
         api.set_config(configured(api))
+        wait_until("no carrier", lambda: ", ".join(name for name, link in links().items() if link == "up"), _END_S)
         assert links() == {"p1": "down", "p2": "down"}  # of a veth pair
         with pytest.raises(Exception, match=rf"ports\[\d\]\.location: ({LEFT}|{RIGHT}) is down"):
             api.set_config(configured(api, ("f1", "p1", "p2")))
@@ -277,9 +288,13 @@ def sending(own: OtgServer) -> list[str]:
     config.flows[0].duration.choice = "continuous"
     api.set_config(config)
     transmit(api, "start")
-    workers = Path(f"/proc/{own.process.pid}/task/{own.process.pid}/children").read_text().split()
+    workers = worker_pids(own)
     assert workers
     return workers
+
+
+def worker_pids(server: OtgServer) -> list[str]:
+    return Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
 
 
 def test_a_killed_server_leaves_no_worker_and_another_takes_its_ports(tmp_path: Path) -> None:

@@ -123,13 +123,11 @@ def test_no_packet_of_its_own_is_seen() -> None:
             wait_until("a packet", lambda: "" if deployment.counters() != before else "none", 1.5, pause_s=0.1)
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("name", ["ovs-vswitchd", "ovsdb-server"])
 def test_a_killed_daemon_is_named(name: str) -> None:
     with deployed(topology_with(), cell("CSC", 1, 1)) as deployment:
         (pid,) = [each for each, line in processes(name).items() if str(DIRECTORY) in line]
         os.kill(pid, signal.SIGKILL)
-        wait_until("end of the daemon", lambda: "" if deployment.problems() else "no problem", 30.0)
         assert any(f"{name} was killed by SIGKILL" in problem for problem in deployment.problems())
         if name == "ovs-vswitchd":
             assert {row.actual_cpus for row in deployment.affinity() if row.owner == "vswitch"} == {()}

@@ -11,6 +11,8 @@ import pytest
 
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.probes.sampler.features import LinuxFeatureSampler
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing
 from resources.libraries.python.model.measurements.features import VSWITCH
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
@@ -44,6 +46,7 @@ SENT = 4000
 RING = 2048
 AT_ONCE = 100
 """Fewer than the ring of a veth port holds, of which the kernel takes them in its turn."""
+READ_WITHIN_S = 30.0
 Rows = dict[str, tuple[float | None, ...]]
 
 
@@ -66,6 +69,12 @@ def pid_of(program: str) -> int:
 
 def ended(sampler: FeatureSampler) -> Rows:
     return {row.feature: row.values for row in sampler.stop() if row.owner == VSWITCH}
+
+
+def has_sockets(sampler: FeatureSampler) -> list[bool]:
+    """Whether the sockets of Open vSwitch are in each reading so far, the one at the beginning included."""
+    assert isinstance(sampler, LinuxFeatureSampler)
+    return ["socket_dropped_pps" in amounts[VSWITCH] for _, amounts in sampler._readings]
 
 
 def send_all(flow: Flow) -> None:
@@ -175,12 +184,15 @@ def test_one_that_is_killed_has_no_values_and_nothing_stays_open(ports: str) -> 
     with deployed(topology_with(ports=ports), cell("CSC", 1, 1)) as deployment:
         send_and_count(deployment)
         descriptors = open_descriptors()
-        sampler = sampler_of(deployment)
+        sampler, pid = sampler_of(deployment), pid_of("ovs-vswitchd")
         sampler.start()
-        time.sleep(1.2)
-        os.kill(pid_of("ovs-vswitchd"), signal.SIGKILL)
-        time.sleep(1.0)
-        assert ended(sampler)["socket_dropped_pps"] == (0.0, None)
+        # A second whose reading comes late has no values; two in a row are rare.
+        wait_until("the first seconds", lambda: "" if len(has_sockets(sampler)) > 2 else "no readings", READ_WITHIN_S)
+        os.kill(pid, signal.SIGKILL)
+        wait_until("a second without it", lambda: "sockets" if has_sockets(sampler)[-1] else "", READ_WITHIN_S)
+        values = ended(sampler)["socket_dropped_pps"]
+        assert set(values) == {0.0, None}
+        assert values[-1] is None
         assert open_descriptors() == descriptors
 
 

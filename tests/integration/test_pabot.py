@@ -6,12 +6,13 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from csit_utils.dataset.load import load
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from tests.integration.pauses import BETWEEN, Moment, Paused
 from tests.integration.robot_runs import PROJECT, events
 
 pytestmark = pytest.mark.parallel
@@ -62,7 +63,7 @@ def csit(workspace: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_two_testbeds_are_measured_side_by_side_and_reported_together(workspace: Path) -> None:
-    assert pabot(workspace, "-v", "CELLS:1x1,2x1").wait(120) == 0
+    assert pabot(workspace, "-v", "CELLS:1x1,2x1").wait(600) == 0
     runs = sorted((workspace / "night" / "pabot_results").glob("[12]/*/journal.jsonl"))
     assert [run.parent.parent.name for run in runs] == ["1", "2"]  # one run for each testbed, with all its suites
     for name, run in zip(TESTBEDS, runs, strict=True):
@@ -83,52 +84,43 @@ def test_two_testbeds_are_measured_side_by_side_and_reported_together(workspace:
 
 
 def test_a_run_that_was_killed_is_resumed_and_reported_with_the_other(workspace: Path) -> None:
+    paused = Paused(workspace, [Moment(BETWEEN, call=3)])
+    with (workspace / "one.args").open("a", encoding="utf-8") as arguments:
+        arguments.write(" ".join(paused.options) + "\n")
     process = pabot(workspace, "-v", "CELLS:1-6x1")
     try:
-        journal = wait_for_first_test(workspace / "night" / "pabot_results")
-        folder = str(journal.parent.relative_to(workspace))
-        victim = next(pid for pid in robots(workspace) if folder in command_of(pid))
+        wait_until("a run stands still", lambda: "" if stopped(workspace) else "none does", 120, 0.01)
+        (victim,) = stopped(workspace)
         os.kill(victim, signal.SIGKILL)
-        assert process.wait(120) != 0
+        assert process.wait(600) != 0
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait(60)
+            process.wait(600)
     runs = [run.parent for run in sorted((workspace / "night" / "pabot_results").glob("[12]/*/journal.jsonl"))]
     said = csit(workspace, "outcome", *map(str, runs))
     assert said.returncode == 3
-    assert {line.split(":")[0] for line in said.stdout.splitlines() if "interrupted" in line} == {str(journal.parent)}
+    assert {line.split(":")[0] for line in said.stdout.splitlines() if "interrupted" in line} == {str(runs[0])}
 
-    assert csit(workspace, "robot", "--resume", str(journal.parent)).returncode == 0
+    paused.none()
+    assert csit(workspace, "robot", "--resume", str(runs[0])).returncode == 0
     assert csit(workspace, "outcome", *map(str, runs)).returncode == 0
     both = load([run / "output.xml" for run in runs])
     assert (len(both.recorded), both.problems) == (24, [])
 
 
-def wait_for_first_test(results: Path) -> Path:
-    """The journal in which a test has ended first."""
-    end = time.monotonic() + 120
-    while time.monotonic() < end:
-        for journal in results.glob("[12]/*/journal.jsonl"):
-            if any(row["event"] == "finished" for row in events(journal.parent)):
-                return journal
-        time.sleep(0.01)
-    raise AssertionError(f"no test ended within 120 s; there is {sorted(results.rglob('*'))}")
-
-
-def robots(workspace: Path) -> list[int]:
-    """Processes of the runs in the workspace."""
+def stopped(workspace: Path) -> list[int]:
+    """Processes of runs in the workspace that stand still."""
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return [pid for pid in pids if "csit_utils" in command_of(pid) and working_folder(pid) == workspace]
+    return [pid for pid in pids if is_stopped(pid) and working_folder(pid) == workspace]
 
 
-def command_of(pid: int) -> str:
-    """The command line of a process; empty where it is gone."""
+def is_stopped(pid: int) -> bool:
+    """Whether a process stands still; a process that is gone does not."""
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-        return " ".join(words)
+        return ") T " in Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
-        return ""
+        return False
 
 
 def working_folder(pid: int) -> Path | None:

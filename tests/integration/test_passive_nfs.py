@@ -6,21 +6,23 @@ from functools import partial
 
 import pytest
 
-from resources.libraries.python.drivers.functions.linux_router.driver import LinuxRouters
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing
 from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch
+from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.testbed.roles.part import VSwitch
 from tests.builders import plan_of
-from tests.integration.local_fabric import send
+from tests.integration.local_fabric import linux_routers, send
 from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.realtime import LOSS, realtime
 
@@ -33,13 +35,18 @@ def tcpdump_at(*positions: int) -> tuple[Tap, ...]:
     return tuple(Tap(position=position, kind=NfKind("tcpdump")) for position in positions)
 
 
+def open_vswitch(plan: Plan, fabric: Fabric, machine: MachineLock) -> OpenVSwitch:
+    dut = load_topology(PROJECT / "topologies" / "local-ovs.yaml").dut
+    return OpenVSwitch(dut, DriverContext(plan, fabric, machine, 1518))
+
+
 @contextmanager
 def deployed(plan: Plan, machine: MachineLock, testbed: str) -> Iterator[tuple[Fabric, VSwitch]]:
     """A cell whose passive NFs run no program: what comes to them is counted all the same."""
     fabric = Fabric(plan, machine)
-    switch: VSwitch = LinuxBridge(plan, fabric) if testbed == "local" else OpenVSwitch(plan, fabric, machine)
+    switch: VSwitch = LinuxBridge(plan, fabric) if testbed == "local" else open_vswitch(plan, fabric, machine)
     with ExitStack() as stack:
-        for part in (fabric, switch, LinuxRouters(plan.functions, fabric)):
+        for part in (fabric, switch, linux_routers(plan, fabric, machine)):
             stack.callback(part.stop)
             part.start()
         yield fabric, switch

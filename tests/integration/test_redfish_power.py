@@ -142,7 +142,9 @@ def test_answers_of_another_form_are_one_sentence(changed: dict[str, object]) ->
 def test_a_bmc_of_many_chassis_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(energy, "_REQUESTS_S", 0.5)
     many = {CHASSIS: {"Name": "c", "Members": [{"@odata.id": f"{CHASSIS}/1"}] * 15_000}}
-    with answering({**ANSWERS, **many}) as meter, pytest.raises(CsitError, match=r"did not end within 0\.5 s$"):
+    # On a busy machine one of the requests may take as long as all may.
+    limit = r"did not end within 0\.5 s$|Connection (broken|aborted)"
+    with answering({**ANSWERS, **many}) as meter, pytest.raises(CsitError, match=limit):
         energy.read_redfish("DUT1", meter, 0.0)
 
 
@@ -150,6 +152,7 @@ def test_an_answer_that_comes_a_byte_at_a_time_ends_at_the_limit(monkeypatch: py
     monkeypatch.setattr(energy, "_REQUESTS_S", 0.5)
     with (
         answering(ANSWERS, every_s=0.1) as meter,
-        pytest.raises(CsitError, match=r"Connection broken: (IncompleteRead|ConnectionResetError)"),
+        # The latter where not even the head of the answer had come.
+        pytest.raises(CsitError, match=r"Connection (broken: (IncompleteRead|ConnectionResetError)|aborted)"),
     ):
         energy.read_redfish("DUT1", meter, 0.0)

@@ -49,18 +49,9 @@ def test_pages_are_silent_and_no_wider_than_the_window(browser: Browser, site: P
     browser.events.clear()
     browser.look(width, 800, dark=dark)
     for name, plots in (("index", 0), ("chain_study", 8), ("interference", 1), ("outage", 1), ("stateful", 2)):
-        browser.open(site / f"{name}.html")
-        assert browser.show_all() == plots
+        assert browser.shown(site / f"{name}.html", printed=dark) == plots
         assert browser.value("document.documentElement.scrollWidth") <= width, name
     assert browser.complaints() == []
-
-
-def test_every_plot_is_printed(browser: Browser, site: Path) -> None:
-    browser.look(1280, 600)
-    plots = {
-        name: browser.printed(site / f"{name}.html") for name in ("chain_study", "interference", "outage", "stateful")
-    }
-    assert all(plots.values()), plots
 
 
 def test_tables_of_outages_and_connections_need_no_scrolling_in_a_narrow_window(browser: Browser, site: Path) -> None:

@@ -176,8 +176,8 @@ def test_other_choices_are_refused_in_one_sentence(
 @pytest.mark.parametrize(
     ("words", "status", "sentence"),
     [
-        (["robot", "--resume", "{tmp}"], 2, "no run to resume, journal.jsonl is missing"),
-        (["local", "--resume", "{tmp}"], 2, "no run to resume, journal.jsonl is missing"),
+        (["robot", "--resume", "{tmp}"], 2, "not the folder of a run, journal.jsonl is missing"),
+        (["local", "--resume", "{tmp}"], 2, "not the folder of a run, journal.jsonl is missing"),
         (["local", "--resume", "{torn}"], 2, "not a run of ./csit local; use ./csit robot --resume"),
         (["local", "--resume", "{torn}", "--cells", "1x1"], 2, "remove --cells"),
     ],

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
+from tests.integration.pauses import KEEPING, Moment, Paused
 from tests.integration.robot_runs import PROJECT, environment
 
 pytestmark = pytest.mark.parallel
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.parallel
 CHAIN = PROJECT / "tests" / "characterization" / "chain.robot"
 TESTS = ("-t", "Path Alone", "-t", "Router Alone", "-t", "Firewall Alone", "-t", "Router And Firewall")
 OPTIONS = ("-v", "TOPOLOGY:topologies/sim.yaml", "-v", "SWEEP_RATES:3000-450000/3000", *TESTS)
-"""Many loads, each on disk before the next, so that a kill comes in between."""
+"""Many loads, each on disk before the next."""
 EACH_ONCE = [3000.0 * number for number in range(1, 151)]
 
 
@@ -32,7 +32,7 @@ def csit(*arguments: str) -> "subprocess.Popen[str]":
 
 def finished(*arguments: str) -> tuple[int, str]:
     with csit(*arguments) as run:
-        text, _ = run.communicate(timeout=300)
+        text, _ = run.communicate(timeout=600)
         return run.returncode, text
 
 
@@ -55,17 +55,16 @@ def record(folder: Path, name: str) -> SweepRecord:
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was killed in the sweep of its second test, and whose last line is torn."""
     folder = tmp_path_factory.mktemp("killed")
-    with csit(*OPTIONS, "-d", str(folder), str(CHAIN)) as run:
+    moment = Moment(KEEPING, "Chain.Router Alone", call=30)
+    paused = Paused(tmp_path_factory.mktemp("pauses"), [moment])
+    with csit(*OPTIONS, *paused.options, "-d", str(folder), str(CHAIN)) as run:
         try:
-            wait_until(
-                "the second sweep",
-                lambda: "" if len(rates(folder, "Router_Alone")) > 20 else "no loads",
-                120,
-                pause_s=0.002,
-            )
+            with paused.at(moment, run):
+                run.kill()
         finally:
-            run.send_signal(signal.SIGKILL)
+            run.kill()
     assert run.returncode == -signal.SIGKILL
+    paused.none()  # the run is resumed with all options it had
     there = rates(folder, "Router_Alone")
     assert 20 < len(there) < len(EACH_ONCE), "killed in the middle"
     assert not (folder / "results" / "sweep-Router_Alone.json").exists()

@@ -88,7 +88,7 @@ def test_a_link_that_another_user_has_made_is_no_core_file(shared: Path, tmp_pat
 def program(path: Path, *words: str, stdin: bytes = b"") -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-I", "-", *words] if not stdin else [sys.executable, "-I", str(path), *words],
-        input=stdin or path.read_bytes(), capture_output=True, check=True, timeout=60,
+        input=stdin or path.read_bytes(), capture_output=True, check=True, timeout=600,
     )  # fmt: skip
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

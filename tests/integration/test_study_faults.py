@@ -210,7 +210,7 @@ def test_a_run_that_is_ended_while_it_writes_or_sends_is_resumed_to_the_same_res
             clock.step("+30d")
             with filled(folder):
                 run.send_signal(signal.SIGCONT)
-                said, _ = run.communicate(timeout=120)
+                said, _ = run.communicate(timeout=600)
         assert run.returncode not in (0, None), said
         assert "No space left on device; fix that, then resume the run" in said
         assert "Traceback" not in said
@@ -220,14 +220,14 @@ def test_a_run_that_is_ended_while_it_writes_or_sends_is_resumed_to_the_same_res
         with going_on(folder, *options, *resume, *paused.options, sources=[source]) as run:
             with paused.at(study.sending, run):
                 run.terminate()
-            said, _ = run.communicate(timeout=120)
+            said, _ = run.communicate(timeout=600)
         assert run.returncode not in (0, None), said
         again = replace(study.sending, test="", call=1)
         paused = Paused(tmp_path, [again])
         with going_on(folder, *options, *resume, *paused.options, sources=[source]) as run:
             with paused.at(again, run):
                 clock.step("-60d")
-            said, _ = run.communicate(timeout=120)
+            said, _ = run.communicate(timeout=600)
         assert run.returncode == 0, said
         assert list(differences(dataset(folder), dataset(whole))) == []
 
@@ -249,7 +249,7 @@ def test_a_run_that_is_asked_to_end_at_any_moment_resumes_and_lists_no_placehold
         with going_on(folder, *options, *resume, *paused.options) as run:
             with paused.at(moment, run):
                 run.terminate()
-            said, _ = run.communicate(timeout=120)
+            said, _ = run.communicate(timeout=600)
         assert run.returncode not in (0, None), said
         assert "Place Of The Rows" not in said, moment.name
         assert "Place Of The Rows" not in csit("show", str(folder / "output.xml")).stdout
@@ -259,6 +259,6 @@ def test_a_run_that_is_asked_to_end_at_any_moment_resumes_and_lists_no_placehold
         for stop in stops:
             with paused.at(stop, run):
                 pass
-        said, _ = run.communicate(timeout=120)
+        said, _ = run.communicate(timeout=600)
     assert run.returncode == 0, said
     assert list(differences(dataset(folder), dataset(whole))) == []

@@ -70,10 +70,10 @@ def test_a_payload_with_a_pattern_of_a_rule_raises_its_alert_and_is_forwarded_al
     with running(SURICATA) as deployment:
         flow = deployment.plan.flows[0]
         namespaces.run_inside("csit-generator", partial(send, flow))
-        wait_until("packets", lambda: _missing(deployment, 2), 5.0)
+        wait_until("packets", lambda: _missing(deployment, 2), 60.0)
         (words,) = processes("suricata").values()
         place = next(word for word in words.split() if word.endswith("/nf-1-1"))
-        wait_until("alert", lambda: "" if _alerts(place) else "there is none", 5.0)
+        wait_until("alert", lambda: "" if _alerts(place) else "there is none", 60.0)
         (alert,) = _alerts(place)
         assert "pattern 7" in alert
 
@@ -106,7 +106,6 @@ def test_it_sees_copies_within_limits() -> None:
 def test_one_that_is_killed_is_named() -> None:
     with pytest.raises(AssertionError, match="suricata of nf-1-1 was killed by SIGKILL"), running(SURICATA):
         os.kill(next(iter(processes("suricata"))), signal.SIGKILL)
-        wait_until("end of suricata", lambda: " ".join(processes("suricata").values()), 5.0)
 
 
 def test_one_that_stands_still_is_named() -> None:

@@ -74,12 +74,10 @@ def test_nfs_of_one_or_two_kinds_forward_in_their_instance_only(
         assert deployment.facts()["functions"]["testpmd"].startswith("DPDK 2")
 
 
-@realtime(LOSS)
 def test_a_killed_one_is_named_and_its_data_thread_is_missed() -> None:
     with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (TESTPMD,))) as deployment:
         (pid,) = [pid for pid, line in processes("testpmd").items() if "file-prefix=nf-2-1" in line]
         os.kill(pid, signal.SIGKILL)
-        wait_until("its end", lambda: "" if deployment.problems() else "no problem", 30.0)
         (problem,) = deployment.problems()
         assert problem.startswith("testpmd of nf-2-1 was killed by SIGKILL; it said last: ")
         assert "Press enter to exit" in problem
@@ -93,11 +91,11 @@ def test_one_that_stands_still_is_a_problem_until_it_goes_on() -> None:
         (pid,) = [pid for pid, line in processes("testpmd").items() if "file-prefix=nf-2-1" in line]
         os.kill(pid, signal.SIGSTOP)
         try:
-            wait_until("its stop", lambda: "" if deployment.problems() else "no problem", 10.0)
+            wait_until("its stop", lambda: "" if deployment.problems() else "no problem", 60.0)
             assert deployment.problems() == ("testpmd of nf-2-1 is stopped (SIGSTOP)",)
         finally:
             os.kill(pid, signal.SIGCONT)
-        wait_until("its continuation", lambda: "; ".join(deployment.problems()), 10.0)
+        wait_until("its continuation", lambda: "; ".join(deployment.problems()), 60.0)
 
 
 def test_a_killed_run_leaves_none() -> None:

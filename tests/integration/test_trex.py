@@ -8,9 +8,12 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.trex.client_process import PROFILES
 from resources.libraries.python.drivers.generators.trex.config import PROGRAM
 from resources.libraries.python.drivers.generators.trex.driver import TrexGenerator
@@ -27,6 +30,7 @@ from resources.libraries.python.model.measurements.trial import Direction, Proto
 from resources.libraries.python.model.plan import Flow, Link, Plan, Port
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.session import judged
@@ -121,7 +125,8 @@ def started(plan: Plan) -> Iterator[TrexGenerator]:
         fabric = Fabric(plan, lock)
         stack.callback(fabric.stop)
         fabric.start()
-        generator = TrexGenerator(plan, fabric, lock, SETTINGS)
+        node = cast(TgNode, SimpleNamespace(settings=lambda _: SETTINGS))
+        generator = TrexGenerator(node, DriverContext(plan, fabric, lock, 1518))
         stack.callback(generator.stop)
         generator.start()
         yield generator
@@ -202,7 +207,6 @@ def test_a_dead_part_is_reported_and_nothing_is_left(victim: str) -> None:
         part = generator._server._daemon if victim == "server" else generator._client._running  # type: ignore[union-attr]
         assert part is not None
         os.kill(part.pid, signal.SIGKILL)
-        wait_until("its end", lambda: "" if generator.problems() else "no problem yet", 30.0)
         assert "was killed by SIGKILL" in generator.problems()[0]
         with pytest.raises(CsitError, match="was killed by SIGKILL"):
             generator.run(trial(2000.0))

@@ -122,7 +122,7 @@ def test_packets_are_encrypted_inside_and_unchanged_behind_it(frame_bytes: int, 
                 namespaces.run_inside("csit-generator", partial(send, flow, payload))
                 wanted = packet(flow, payload, TTL - 2)  # routed into the tunnel, and out of it
                 arrived: list[bytes] = []
-                wait_until("the packet", partial(arrives, behind, arrived, wanted), 10.0)
+                wait_until("the packet", partial(arrives, behind, arrived, wanted), 60.0)
             inside = heard_by(loopback)
             # Loopback shows each packet as it leaves and as it comes. One of its own, so no fragments.
             assert len(inside) == 2
@@ -185,7 +185,7 @@ def test_what_is_too_much_is_dropped_and_accounted_for() -> None:
             found = done(deployment)["nf-1-1"]
             return "" if found.packets + (found.dropped or 0) == received else f"{found} of {received}"
 
-        wait_until("the queues to be empty", unsettled, 10.0)
+        wait_until("the queues to be empty", unsettled, 60.0)
         # Two queues of packets came through in the end, that of the device and that of the socket.
         assert (done(deployment)["nf-1-1"].dropped or 0) > received / 2
 
@@ -195,7 +195,6 @@ def test_an_end_of_wireguard_that_was_killed_is_named() -> None:
     with deployed(TOPOLOGY, cell(WIREGUARD)) as deployment:
         (pid,) = (pid for pid, line in processes("wireguard-go").items() if "wgl" in line)
         os.kill(pid, signal.SIGKILL)
-        wait_until("its end", lambda: "" if "SIGKILL" in str(found := deployment.problems()) else f"{found}", 30.0)
         (problem,) = deployment.problems()
         assert problem.startswith("wireguard-left of nf-1-1 was killed by SIGKILL")
         result = deployment.parts.generator.run(trial())
@@ -208,8 +207,6 @@ def test_an_end_that_was_killed_is_named_and_nothing_passes_its_tunnel_by(side: 
     with deployed(TOPOLOGY, cell(OPENVPN)) as deployment:
         (pid,) = (pid for pid, line in processes("openvpn").items() if f"openvpn-{side}" in line)
         os.kill(pid, signal.SIGKILL)
-        # Its device goes first, and that is said too.
-        wait_until("its end", lambda: "" if "SIGKILL" in str(found := deployment.problems()) else f"{found}", 30.0)
         (problem,) = deployment.problems()
         assert problem.startswith(f"openvpn-{side} of nf-1-1 was killed by SIGKILL; it said last: ")
         assert "Initialization Sequence Completed" in problem

@@ -35,7 +35,7 @@ from resources.libraries.python.planning.names import GENERATOR
 from tests.builders import plan_of
 from tests.integration.local_fabric import FRAMES, difference, frame, send
 from tests.integration.machine_watch import processes
-from tests.integration.robot_runs import PROJECT, environment, network_state, results, run_robot
+from tests.integration.robot_runs import PROJECT, environment, network_state, results, run_robot, wait_for_network_state
 from tests.realtime import LOSS, realtime
 
 pytestmark = [
@@ -138,7 +138,7 @@ def test_packets_pass_through_guests_in_both_directions(machine: MachineLock) ->
         assert facts["why"]
         assert facts["qemu"][0].isdigit()
         assert facts["guest kernel"]
-    assert network_state() == before
+    wait_for_network_state(before)
     assert emulators() == {}
     assert not FOLDER.exists()
 
@@ -181,15 +181,15 @@ def test_a_frame_of_9000_bytes_passes(machine: MachineLock) -> None:
 def test_a_guest_that_does_not_come_up_shows_its_console_in_time(machine: MachineLock, tmp_path: Path) -> None:
     before = network_state()
     begin = time.monotonic()
-    settings = Vm(boot_within_s=6.0, accelerator="tcg")
+    settings = Vm(boot_within_s=15.0, accelerator="tcg")
     with (
-        pytest.raises(NotReady, match=r"virtual machine of nf-1-1 not ready after 6\.0 s") as caught,
+        pytest.raises(NotReady, match=r"virtual machine of nf-1-1 not ready after 15\.0 s") as caught,
         deployed(plan_of("local", "VSC", 1, 1), machine, settings=settings, image_in=broken_image(STUCK, tmp_path)),
     ):
         pass
     assert "no network card of mine anywhere" in str(caught.value)
-    assert time.monotonic() - begin < 20.0
-    assert network_state() == before
+    assert time.monotonic() - begin < 90.0
+    wait_for_network_state(before)
     assert emulators() == {}
 
 
@@ -208,14 +208,9 @@ def test_a_guest_that_is_killed_is_named(machine: MachineLock) -> None:
     with deployed(plan_of("local", "VSC", 1, 2), machine) as (_, guests):
         (victim,) = [pid for pid, words in emulators().items() if "-name nf-1-2," in words]
         os.kill(victim, signal.SIGKILL)
-
-        def unnamed() -> str:
-            named = any(each.startswith("the virtual machine of nf-1-2 was killed by SIGKILL") for each in seen())
-            return "" if named else str(seen())
-
-        seen = guests.problems
-        wait_until("sentence about the victim", unnamed, 30.0)
-        assert not any("nf-1-1" in problem for problem in guests.problems())
+        found = guests.problems()
+        assert any(each.startswith("the virtual machine of nf-1-2 was killed by SIGKILL") for each in found), found
+        assert not any("nf-1-1" in problem for problem in found)
         assert guests.affinity()["csn1x2i1"] == frozenset()
 
 
@@ -235,7 +230,7 @@ def test_guests_that_a_killed_run_left_are_ended_by_the_next(machine: MachineLoc
     removed = machine.remove_leftovers()
     assert any("qemu-system" in sentence for sentence in removed)
     wait_until("end of the guest", lambda: str(emulators()) if emulators() else "", 30.0)
-    wait_until("end of the links", lambda: "" if network_state() == before else "there", 30.0)
+    wait_for_network_state(before)
 
 
 def test_the_second_image_needs_no_network_and_is_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -256,7 +251,7 @@ def test_the_second_image_needs_no_network_and_is_the_same(monkeypatch: pytest.M
 def test_a_trial_of_kvm_ends_by_its_deadline_and_leaves_nothing(machine: MachineLock, tmp_path: Path) -> None:
     begin = time.monotonic()
     reason = accelerator.try_kvm(image(cache_folder()), tmp_path, machine, within_s=2.0)
-    assert time.monotonic() - begin < 20.0
+    assert time.monotonic() - begin < 60.0
     assert emulators() == {}
     stuck = broken_image(STUCK, tmp_path)(cache_folder())
     assert accelerator.try_kvm(stuck, tmp_path, machine, within_s=1.0)
@@ -272,7 +267,7 @@ def test_a_vsc_is_measured_and_says_what_its_guests_ran_on(tmp_path: Path) -> No
         "-v", "CELLS:1x1", "--suite", "vsc-mrr",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert network_state() == before
+    wait_for_network_state(before)
     assert emulators() == {}
     (row,) = results(tmp_path)
     assert row.mrr

@@ -168,15 +168,14 @@ def test_a_killed_nf_is_named_and_comes_back_with_the_same_configuration() -> No
         send_and_count(deployment)
         driver, pid = vpp_of(deployment, "nf-1-1")
         os.kill(pid, signal.SIGKILL)
-        wait_until("its end", lambda: "" if driver.problems() else "no problem", 2.0)
         found = deployment.problems()
-        assert any(text.startswith("VPP of nf-1-1 was killed by SIGKILL; it said last: ") for text in found)
-        assert any(text.startswith("VPP of the vSwitch: csv1x1i1 is not connected") for text in found)
-        assert any(text.startswith("VPP of nf-1-2: csn1x2i1 is not connected") for text in found)
+        assert any(text.startswith("VPP of nf-1-1 was killed by SIGKILL; it said last: ") for text in found), found
+        for peer in ("VPP of the vSwitch: csv1x1i1 is not connected", "VPP of nf-1-2: csn1x2i1 is not connected"):
+            wait_until(peer, lambda peer=peer: "" if peer in str(seen := deployment.problems()) else str(seen), 60.0)  # type: ignore[misc]
         lost = {row.interface for row in deployment.affinity() if row.actual_cpus == ()}
         assert {"csn1x1i1", "csn1x1i2"} <= lost
         driver.restart("nf-1-1")
-        wait_until("shared memory", lambda: "; ".join(deployment.problems()), 10.0, pause_s=0.1)
+        wait_until("shared memory", lambda: "; ".join(deployment.problems()), 60.0, pause_s=0.1)
         assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
         send_and_count(deployment)
     with deployed(topology(), cell("CSP", 1, 2)) as deployment:

@@ -95,7 +95,7 @@ def test_packets_are_esp_between_the_gateways_and_unchanged_behind_them(
                 namespaces.run_inside("csit-generator", partial(send, flow, payload))
                 wanted = packet(flow, payload, TTL - 1)
                 arrived: list[bytes] = []
-                wait_until("the packet", partial(arrives, behind, arrived, wanted), 10.0)
+                wait_until("the packet", partial(arrives, behind, arrived, wanted), 60.0)
             ask(deployment, "pcap trace off")
             sent = frames_of(Path("/tmp") / capture.name)  # noqa: S108 - where VPP writes captures
             (Path("/tmp") / capture.name).unlink()  # noqa: S108

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 from resources.libraries.python.drivers.context import NO_CONTAINERS
 from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds
@@ -30,6 +32,7 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType, Tes
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import MeasurementRequest
+from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.settings import Container
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
@@ -46,9 +49,10 @@ from tests.integration.robot_runs import PROJECT, network_state, wait_for_networ
 FRAMES = 20
 LOCAL_OVS = PROJECT / "topologies" / "local-ovs.yaml"
 VPP_PREFIX = os.environ.get("CSIT_VPP_PREFIX", "/usr")
-NO_VPP = "; ".join(map(str, missing_vpp(Vpp(prefix=VPP_PREFIX))))
-NO_VPP_IPSEC = "; ".join(map(str, missing_vpp_ipsec(Vpp(prefix=VPP_PREFIX))))
-_LOCK_S = 120.0
+_AT_PREFIX = cast(DutNode, SimpleNamespace(settings=lambda _: Vpp(prefix=VPP_PREFIX)))
+NO_VPP = "; ".join(map(str, missing_vpp(_AT_PREFIX, NfKind("vpp"))))
+NO_VPP_IPSEC = "; ".join(map(str, missing_vpp_ipsec(_AT_PREFIX, NfKind("vpp_ipsec"))))
+_LOCK_S = 600.0
 
 
 def topology_with(*, vswitch: str = "ovs", ports: str = "auto") -> Topology:
@@ -191,7 +195,12 @@ def machine_stays_as_it_was(program: str) -> Iterator[None]:
     """Afterwards no process of a program, no namespace and no folder is left that was not there before."""
     before, running, folders = network_state(), processes(program), run_folders()
     yield
-    wait_until(f"end of {program}", lambda: "" if processes(program) == running else str(processes(program)), 30.0)
+
+    def left() -> dict[int, str]:
+        """Without what ran before: that may have been a program of another test, which has ended since."""
+        return {pid: line for pid, line in processes(program).items() if pid not in running}
+
+    wait_until(f"end of {program}", lambda: str(left() or ""), 30.0)
     wait_for_network_state(before)
     assert run_folders() <= folders
 

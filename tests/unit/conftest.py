@@ -6,9 +6,18 @@ example.
 """
 
 import MLRsearch.config  # noqa: F401 - reads the source of every caller: 2 s among all modules, 0.1 s before them
-from hypothesis import Phase, settings
+import pytest
+from hypothesis import HealthCheck, Phase, settings
 
-settings.register_profile("same", deadline=None, derandomize=True)
+from tests.local_constants import ignore_local_constants
+
+settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", deadline=None)
 settings.register_profile("mutation", deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate))
 settings.load_profile("same")
+
+
+@pytest.hookimpl(trylast=True)  # a profile of the command line is loaded before
+def pytest_configure() -> None:
+    if settings().derandomize:
+        ignore_local_constants()

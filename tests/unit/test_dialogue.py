@@ -132,6 +132,14 @@ def test_a_command_keeps_what_it_was_and_how_it_ended() -> None:
     assert str(back) == "DUT1: ip link show ended with 2: no such device"
 
 
+@pytest.mark.parametrize(
+    ("status", "how"),
+    [(-9, "was killed by SIGKILL"), (-37, "was killed by signal 37"), (-(10**9), "was killed by sig")],
+)
+def test_a_command_that_was_killed_names_the_signal(status: int, how: str) -> None:
+    assert f"DUT1: ip link {how}" in str(carried(CommandFailed(["ip", "link"], status, "")))
+
+
 def test_what_was_waited_for_keeps_what_was_seen_last() -> None:
     back = carried(NotReady("carrier of p1", 3.0, "down"))
     assert isinstance(back, NotReady)

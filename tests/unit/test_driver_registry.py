@@ -13,17 +13,19 @@ import pytest
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.functions.monitor.registration import Ngrep, Suricata
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.driver import Driver
+from resources.libraries.python.model.driver import Driver, FunctionDriver, RequiredProgram
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.kinds import Form
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_kinds
 from resources.libraries.python.studies.shared.choices import choices
 from resources.libraries.python.testbed.worlds import makers
-from tests.how_to_driver import PAGE, added_drivers
+from tests.how_to_driver import added_drivers
+from tests.how_to_pages import ADD_A_DRIVER, lint, write_files_of
 
 ROOT = Path(__file__).parents[2]
 DRIVERS: list[Driver] = [
@@ -47,7 +49,7 @@ def test_a_package_and_a_topology_add_a_vswitch(topology: Path) -> None:
     assert not list(makers.missing(testbed.dut))
     factory = driver_registry.vswitches()["learning_bridge"].factory
     assert factory is not None
-    assert driver_registry.load(factory).__name__ == "make"
+    assert driver_registry.load(factory).__name__ == "LearningBridge"
 
 
 def test_a_package_adds_a_network_function(tmp_path: Path) -> None:
@@ -60,7 +62,7 @@ def test_a_package_adds_a_network_function(tmp_path: Path) -> None:
         assert Plan.model_validate_json(plan.model_dump_json()) == plan
         assert [function.kind.is_namespace for function in plan.functions] == [True, True]
         assert not list(makers.missing(testbed.dut))
-        assert driver_registry.load(asked.driver.factory or "").__name__ == "make"
+        assert driver_registry.load(asked.driver.factory or "").__name__ == "TableRouters"
         simulated = load_topology(ROOT / "topologies/sim.yaml").dut.model_copy(update={"containers": (asked,)})
         assert simulated.kind_of(ServiceType.CSC, None) == "table_router"
     assert "table_router" not in driver_registry.functions()
@@ -152,6 +154,12 @@ def test_packages_of_programs_are_those_that_are_installed_for_tests() -> None:
     assert not {each for each in packages if not re.search(rf"(?m)(need|need_service|optional=).*\b{each}\b", script)}
 
 
+def test_a_driver_may_name_the_products_whose_programs_it_runs() -> None:
+    program = RequiredProgram("nft", "nftables", label="nftables")
+    asked = FunctionDriver(name="hook", label="hook", word="hook", form=Form.NAMESPACE, programs=(program,))
+    assert asked.product_words == {"hook", "nft", "nftables"}
+
+
 def test_looking_drivers_up_imports_none() -> None:
     code = (
         "import sys; from resources.libraries.python import driver_registry as found; import json;"
@@ -162,8 +170,27 @@ def test_looking_drivers_up_imports_none() -> None:
     assert ast.literal_eval(done.stdout) == []
 
 
+@pytest.mark.parametrize("check", [("check",), ("format", "--check")])
+def test_code_of_the_page_passes_the_linter(check: tuple[str, ...], tmp_path: Path) -> None:
+    write_files_of(ADD_A_DRIVER, tmp_path)
+    assert not lint(tmp_path, check, ["resources"])
+
+
 def test_the_page_names_all_of_its_files() -> None:
-    assert PAGE.read_text(encoding="utf-8").count("```python") == 6
+    assert ADD_A_DRIVER.read_text(encoding="utf-8").count("```python") == 6
+
+
+def test_a_driver_that_is_added_changes_no_digest_of_a_testbed(tmp_path: Path) -> None:
+    """A run that was begun without the driver is resumed with it."""
+    file = ROOT / "topologies/local.yaml"
+
+    def digest() -> str:
+        return choices({"TOPOLOGY": str(file)}.get, load_topology(file)).topology_digest
+
+    before = digest()
+    with added_drivers(tmp_path):
+        assert {"learning_bridge", "table_router"} <= set(driver_registry.settings_of("DUT").model_fields)
+        assert digest() == before
 
 
 def test_the_digest_of_a_testbed_is_the_one_of_runs_that_earlier_versions_began(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from resources.libraries.python.errors import (
     CsitError,
     HostRefused,
     NotReady,
+    ending_of_shell,
     message,
 )
 
@@ -83,3 +84,17 @@ def test_long_texts_are_shortened_in_linear_time() -> None:
     began_s = time.process_time()
     assert len(message("\x00 " * 20_000_000)) <= LONGEST_MESSAGE
     assert time.process_time() - began_s < 2
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (0, "ended with 0"),
+        (128, "ended with 128"),
+        (137, "ended with 137 (SIGKILL)"),
+        (159, "ended with 159 (SIGSYS)"),
+        (255, "ended with 255"),
+    ],
+)
+def test_a_status_of_a_shell_names_its_signal(status: int, words: str) -> None:
+    assert ending_of_shell(status) == words

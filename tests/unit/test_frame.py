@@ -172,6 +172,13 @@ def test_spark_comes_on_top_and_neither_undoes_the_other(entry: Entry) -> None:
         assert (entry.run("setup", name).stderr, entry.asked) == ("", "")
 
 
+def test_setup_installs_files_of_the_project_only(entry: Entry) -> None:
+    for name, status in (("--help", 0), ("requirements-otgg", 1)):
+        done = entry.run("setup", name)
+        assert (done.returncode, entry.asked) == (status, "")
+        assert done.stderr == "csit: usage: ./csit setup [NAME] # such as requirements-otg\n"
+
+
 def test_a_changed_pin_of_spark_installs_spark_again_and_nothing_else(entry: Entry) -> None:
     entry.run("test")
     entry.run("setup", "requirements-spark")

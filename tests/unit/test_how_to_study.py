@@ -2,19 +2,18 @@
 
 import csv
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.how_to_study import SUITE, commands_of_page, files_of_page, finished_in, project_with_study
+from tests.how_to_pages import ADD_A_STUDY, files_of, lint
+from tests.how_to_study import SUITE, commands_of_page, finished_in, project_with_study
 
 SIDES = ("resources/libraries/python/studies/warmup/", "csit_utils/studies/warmup/")
 
 
 def test_a_study_is_a_folder_on_each_side_and_a_suite() -> None:
-    outside = [name for name in files_of_page() if not name.startswith(SIDES)]
+    outside = [name for name in files_of(ADD_A_STUDY) if not name.startswith(SIDES)]
     assert outside == [SUITE]
 
 
@@ -25,12 +24,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("check", [("check",), ("format", "--check")])
 def test_code_of_the_page_passes_the_linter(project: Path, check: tuple[str, ...]) -> None:
-    options = ("--config", str(Path(__file__).parents[2] / "pyproject.toml"), "--no-cache", "--quiet")
-    done = subprocess.run(
-        [sys.executable, "-m", "ruff", *check, *options, *SIDES],
-        cwd=project, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert not lint(project, check, SIDES)
 
 
 def test_commands_of_the_page_run_show_and_describe_the_study(project: Path) -> None:

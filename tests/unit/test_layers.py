@@ -3,7 +3,7 @@
 import ast
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from pathlib import Path
@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python import driver_registry
+from resources.libraries.python.model.driver import Driver
+from tests.how_to_driver import added_drivers
+from tests.how_to_pages import ADD_A_DRIVER, ADD_A_STUDY, files_of
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = "resources/libraries/python/"
@@ -83,11 +86,15 @@ BELOW_STUDIES = {
 }
 """Studies that folders below them import: the record that is packed, and the services of which nodes run parts."""
 DRIVERS = "resources.libraries.python.drivers"
-EVERY_DRIVER = [
-    *driver_registry.vswitches().values(),
-    *driver_registry.generators().values(),
-    *driver_registry.functions().values(),
-]
+
+
+def every_driver() -> list[Driver]:
+    """Declarations of all drivers."""
+    roles = (driver_registry.vswitches(), driver_registry.generators(), driver_registry.functions())
+    return [each for role in roles for each in role.values()]
+
+
+EVERY_DRIVER = every_driver()
 ENGINES = set(driver_registry.container_engines())
 PRODUCT_WORDS = {word.lower() for each in EVERY_DRIVER for word in each.product_words} | ENGINES
 NAMES = {each.name for each in EVERY_DRIVER} | ENGINES
@@ -376,10 +383,34 @@ def shared_class_names(trees: Mapping[str, ast.AST]) -> dict[str, list[str]]:
     return {name: found for name, found in modules.items() if len(found) > 1}
 
 
-def test_no_class_name_is_used_for_two_things() -> None:
+def production() -> dict[str, ast.AST]:
+    """Syntax trees of production modules by path."""
     modules = [str(file.relative_to(ROOT)) for file in sources(".py")]
-    trees = {path: tree_of(path) for path in modules if path.startswith(("resources/", "csit_utils/"))}
-    assert not shared_class_names(trees)
+    return {path: tree_of(path) for path in modules if path.startswith(("resources/", "csit_utils/"))}
+
+
+def test_no_class_name_is_used_for_two_things() -> None:
+    assert not shared_class_names(production())
+
+
+def test_files_of_how_to_pages_keep_to_their_rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them at once, as in a project that follows both pages."""
+    texts = {path: text for page in (ADD_A_DRIVER, ADD_A_STUDY) for path, text in files_of(page).items()}
+    trees = {path: ast.parse(text) for path, text in texts.items() if path.endswith(".py")}
+    with added_drivers(tmp_path):
+        added = {word.lower(): {each.name} for each in every_driver() for word in each.product_words - PRODUCT_WORDS}
+    packages = {**added, **packages_of_products()}
+    monkeypatch.setitem(globals(), "packages_of_products", lambda: packages)
+    monkeypatch.setitem(globals(), "PRODUCTS", any_of(packages))
+    rules = [rule for rule in RULES if rule is not broad_excepts_are_boundaries]
+    found = [
+        f"{path}:{line}: {what}"
+        for path, tree in trees.items()
+        for rule in (*rules, partial(broad_excepts_are_boundaries, text=texts[path]))
+        for line, what in rule(path, tree)
+    ]
+    assert not found
+    assert not shared_class_names({**production(), **trees})
 
 
 def test_few_modules_know_how_records_name_the_size_of_a_cell() -> None:

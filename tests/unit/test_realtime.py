@@ -12,7 +12,7 @@ CONFTEST = """
 from tests import realtime
 
 def pytest_configure(config):
-    realtime.PAUSE_S, realtime.MOST = 0.0, 4
+    realtime.PAUSE_S, realtime.FEWEST = 0.0, 4
     config.addinivalue_line("markers", "realtime: granted")
     config.pluginmanager.register(realtime)
     config.pluginmanager.register(realtime.Tries())
@@ -39,7 +39,7 @@ def run(folder: Path, tests: str, *argv: str) -> tuple[int, str]:
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # they take most of the time
     done = subprocess.run(
         [*command, *argv, str(folder)],
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=60,
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     return done.returncode, done.stdout + done.stderr
 
@@ -76,12 +76,17 @@ def test_what_fails_before_and_after_a_test_counts_too(tmp_path: Path) -> None:
     assert "(setup)" in told and "(teardown)" in told
 
 
-def test_a_change_that_breaks_much_is_reported_soon(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("tests", "tries"), [(9, 4), (24, 6)])
+def test_a_change_that_breaks_much_is_reported_soon(tmp_path: Path, tests: int, tries: int) -> None:
+    many = f"@pytest.mark.parametrize('n', range({tests}))\n"
     status, told = run(
-        tmp_path, "@realtime(LOSS)\n@pytest.mark.parametrize('n', range(9))\ndef test_a(n):\n    assert False\n"
+        tmp_path,
+        f"@realtime(LOSS)\n{many}def test_a(n):\n    assert False\n{many}def test_b(n):\n    pass\n"
+        f"@realtime(LOSS)\n{many}def test_left_out(n):\n    pass\n",
+        *("-k", "not left_out"),
     )
     assert status == 1
-    assert "9 failed, 4 again" in told
+    assert f"{tests} failed, {tests} passed, {tests} deselected, {tries} again" in told
 
 
 def test_a_test_without_the_grant_has_one_try(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ class Change:
     a: CellSide
     b: CellSide
     change: float
-    """Relative change of the means from A to B; infinite if A is 0."""
+    """Relative change of the means from A to B; infinite if only A is 0."""
     low: float
     """Bound of its confidence interval."""
     high: float
@@ -192,7 +192,7 @@ class Judgement(NamedTuple):
 def side(cell: CellMetric, found: Sequence[CellFigure]) -> CellSide:
     """Summarize the figures of a cell."""
     values = [each.value_pps for each in found]
-    lows, highs = zip(*(_interval(each, cell.metric) for each in found), strict=True)
+    lows, highs = zip(*(interval(each, cell.metric) for each in found), strict=True)
     several = len(values) > 1
     return CellSide(
         cell.series,
@@ -205,7 +205,8 @@ def side(cell: CellMetric, found: Sequence[CellFigure]) -> CellSide:
     )
 
 
-def _interval(found: CellFigure, metric: Metric | Measure) -> tuple[float, float]:
+def interval(found: CellFigure, metric: Metric | Measure) -> tuple[float, float]:
+    """Return the bounds of a figure; those of its confidence interval for a mean, and infinity without an upper one."""
     if not isinstance(metric, Metric):
         lowest = found.value_pps if found.lowest_pps is None else found.lowest_pps
         return lowest, inf if found.upper_pps is None else found.upper_pps
@@ -222,10 +223,9 @@ def _interval(found: CellFigure, metric: Metric | Measure) -> tuple[float, float
 
 def judge_sides(a: CellSide, b: CellSide) -> Judgement:
     """Judge the change from one side to the other."""
-    change = b.mean_pps / a.mean_pps - 1 if a.mean_pps else inf
+    change = _relative_change(a.mean_pps, b.mean_pps)
     if a.runs == b.runs == 1:
-        low = b.low_pps / a.high_pps - 1 if a.high_pps else inf
-        high = b.high_pps / a.low_pps - 1 if a.low_pps > 0 else inf
+        low, high = _relative_change(a.high_pps, b.low_pps), _relative_change(max(0.0, a.low_pps), b.high_pps)
         return Judgement(Method.BOUNDS, change, low, high, None)
     spread_a = max(a.stdev_pps if a.stdev_pps is not None else b.stdev_pps or 0.0, a.resolution_pps)
     spread_b = max(b.stdev_pps if b.stdev_pps is not None else a.stdev_pps or 0.0, b.resolution_pps)
@@ -242,13 +242,29 @@ def judge_sides(a: CellSide, b: CellSide) -> Judgement:
     return Judgement(method, change, change - reach, change + reach, probability)
 
 
+def _relative_change(before: float, after: float) -> float:
+    """Return the relative change; infinite from 0, but 0 where both are 0, as shares that stay at nothing are."""
+    return after / before - 1 if before else inf if after else 0.0
+
+
 def _freedom(error_a: float, error_b: float, runs_a: int, runs_b: int) -> float:
     """Degrees of freedom by Welch and Satterthwaite."""
     parts = error_a**4 / (runs_a - 1) + error_b**4 / (runs_b - 1)
     return (error_a**2 + error_b**2) ** 2 / parts if parts else runs_a + runs_b - 2.0
 
 
-__all__ = ["CONFIDENCE", "FALSE_CALLS", "CellSide", "Change", "Comparison", "Method", "Outcome", "compare", "side"]
+__all__ = [
+    "CONFIDENCE",
+    "FALSE_CALLS",
+    "CellSide",
+    "Change",
+    "Comparison",
+    "Method",
+    "Outcome",
+    "compare",
+    "interval",
+    "side",
+]
 
 
 def compare(a: Sequence[TestRow], b: Sequence[TestRow], *, insist: bool = False) -> Comparison:

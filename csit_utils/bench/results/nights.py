@@ -6,7 +6,7 @@ are. Only Robot's run is left out, so that ten thousand tests take minutes.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ from resources.libraries.python.recording.run_journal import MOST_ATTEMPTS
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord, RefusedCell
 from resources.libraries.python.studies.density.model.selection import DRAFT_GRID, Selection, parse_selection
-from resources.libraries.python.studies.density.planning.rows import Row, make_rows
+from resources.libraries.python.studies.density.planning.rows import PlannedRows, Row, make_rows
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 
@@ -203,8 +203,8 @@ class Night:
     """From 0."""
     topology: Topology
     """A simulated one; its name and the behaviour of its system are replaced."""
-    selection: Selection
-    """Cells that do not fit are left out."""
+    rows: Mapping[tuple[ServiceType, TestType], PlannedRows]
+    """Tests of each suite, the same in all nights; cells that do not fit are refused."""
     profile: SearchProfile
     environment: Environment
 
@@ -213,23 +213,22 @@ class Night:
         """Start time, the same for all testbeds."""
         return FIRST_NIGHT + timedelta(days=self.number)
 
-    def refused(self, service_type: ServiceType) -> tuple[RefusedCell, ...]:
-        """Return cells that do not fit."""
-        chosen = self.selection.model_copy(update={"service_types": (service_type,)})
-        made = make_rows(self.topology, self.topology.dut.layout, chosen, TestType.MRR)
-        return tuple(row.refused for row in made.refused)
+    def refused(self) -> dict[str, tuple[RefusedCell, ...]]:
+        """Return cells that do not fit, by service type as in names of suites."""
+        return {
+            kind.title(): tuple(row.refused for row in rows.refused)
+            for (kind, test_type), rows in self.rows.items()
+            if test_type is TestType.MRR
+        }
 
     def tests(self) -> Iterator[MeasuredTest]:
         """Run all tests in virtual time."""
         clock, quarantined = self.started_at, set[str]()
-        for service_type in self.selection.service_types:
-            chosen = self.selection.model_copy(update={"service_types": (service_type,)})
-            for test_type in TEST_TYPES:
-                rows = make_rows(self.topology, self.topology.dut.layout, chosen, test_type).rows
-                for row in rows:
-                    done = self._test(f"{service_type.title()}-{test_type.title()}", row, test_type, clock, quarantined)
-                    yield done
-                    clock = datetime.fromisoformat(done.result.finished_at) if done.result else clock
+        for (service_type, test_type), rows in self.rows.items():
+            for row in rows.rows:
+                done = self._test(f"{service_type.title()}-{test_type.title()}", row, test_type, clock, quarantined)
+                yield done
+                clock = datetime.fromisoformat(done.result.finished_at) if done.result else clock
 
     def _test(self, suite: str, row: Row, test_type: TestType, clock: datetime, quarantined: set[str]) -> MeasuredTest:
         cell = row.cell
@@ -305,8 +304,7 @@ _TEMPLATES = {"Ndrpdr": "Ndr And Pdr Should Be Found", "Mrr": "Mrr Should Be Mea
 def write_night(night: Night, path: Path) -> int:
     """Run the tests of a night and write its output.xml; return their number."""
     top = TestSuite(name="Density")
-    suites = {f"{kind.title()}": night.refused(kind) for kind in night.selection.service_types}
-    count = _add_tests(top, night.tests(), suites)
+    count = _add_tests(top, night.tests(), night.refused())
     path.parent.mkdir(parents=True, exist_ok=True)
     Result(suite=top, rpa=False, generator="csit nights").save(path)
     return count
@@ -373,9 +371,9 @@ def make(  # noqa: PLR0917 - options of a command line have names
 def write_story(history: EventHistory, folder: Path, cells: str, search: str, processes: int = 1) -> int:
     """Write a history; return its number of tests."""
     topology, environment = load_topology(PROJECT / "topologies" / "sim.yaml"), fingerprint()
-    selection, asked = parse_selection(cells=cells, nf_sizes="1c"), profile(search)
+    rows, asked = _rows(topology, parse_selection(cells=cells, nf_sizes="1c")), profile(search)
     work = [
-        Night(history, testbed, number, topology, selection, asked, environment)
+        Night(history, testbed, number, topology, rows, asked, environment)
         for number in range(history.nights)
         for testbed in history.testbeds
         if not history.missing(testbed, number)
@@ -385,6 +383,16 @@ def write_story(history: EventHistory, folder: Path, cells: str, search: str, pr
         return sum(map(write_night, work, paths))
     with ProcessPoolExecutor(processes) as pool:
         return sum(pool.map(write_night, work, paths))
+
+
+def _rows(topology: Topology, selection: Selection) -> dict[tuple[ServiceType, TestType], PlannedRows]:
+    """Return the tests of each suite, in the order in which suites run."""
+    return {
+        (service_type, test_type): make_rows(topology, topology.dut.layout, chosen, test_type)
+        for service_type in selection.service_types
+        for chosen in [selection.model_copy(update={"service_types": (service_type,)})]
+        for test_type in TEST_TYPES
+    }
 
 
 if __name__ == "__main__":

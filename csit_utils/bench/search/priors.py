@@ -1,6 +1,6 @@
 """Search time with right, wrong and no earlier results, and on systems with other parameters than the tuned ones.
 
-The systems are those of `search_time`, and so are times, spreads and errors. A wrong earlier result is a right one
+The systems are those of `search_time`, and so are times and errors. A wrong earlier result is a right one
 times a factor.
 """
 

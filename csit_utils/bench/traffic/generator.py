@@ -34,7 +34,7 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.errors import CommandFailed, Unsupported
+from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
 
 NAMESPACE = "csit-gen-bench"
 PORTS = ("genbench0", "genbench1")
@@ -51,6 +51,8 @@ _TRAFGEN_SOCKET_BYTES = 4 << 20
 """trafgen sets this itself, but is not permitted to in a namespace, and exits at the first full socket buffer."""
 _MOST_FRAMES = 100_000_000
 """Frames after which trafgen ends by itself, should the benchmark be killed: half a minute at its highest rate."""
+_TRAFGEN_WITHIN_S = 30.0
+"""Deadline for its first frame, and for its end after an interrupt."""
 _AHEAD = ("nice", "-n", "-20")
 """The priority of our worker on a CPU of its own."""
 _TRAFGEN_SAYS = re.compile(r"(\d{1,12}) sec, (\d+) usec on CPU\d+ \((\d+) packets\)")
@@ -193,9 +195,17 @@ def trafgen_round(trafgen: str, config: Path) -> tuple[float, float]:
 def run_trafgen(trafgen: str, config: Path, duration_s: float, options: tuple[str, ...] = ()) -> float:
     """Run trafgen on the sender's CPU with our worker's priority; return the duration that it reports, in seconds.
 
+    Args:
+        trafgen: The program.
+        config: Its frames.
+        duration_s: From its first frame on, in seconds.
+        options: More of its options.
+
     Raises:
-        CommandFailed: It did not exit, or printed no duration.
+        NotReady: It sent no frame, or did not exit.
+        CommandFailed: It printed no duration.
     """
+    before, _ = _statistics()
     argv = (trafgen, "-P", "1", "-n", str(_MOST_FRAMES), "-i", str(config), "-o", PORTS[0], *options)
     process = subprocess.Popen(
         ("ip", "netns", "exec", NAMESPACE, "taskset", "-c", str(_SEND_CPU), *_AHEAD, *argv),
@@ -206,11 +216,13 @@ def run_trafgen(trafgen: str, config: Path, duration_s: float, options: tuple[st
     )
     with suppress(OSError):  # as our worker does; the file is missing in kernels without autogroup
         Path(f"/proc/{process.pid}/autogroup").write_text("-20", encoding="ascii")
+
+    def not_sent() -> str:
+        return "" if _statistics()[0] > before or process.poll() is not None else "no frame"
+
     try:
-        output, _ = process.communicate(timeout=duration_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGINT)
-        output, _ = process.communicate(timeout=10.0)
+        wait_until("the first frame of trafgen", not_sent, _TRAFGEN_WITHIN_S, pause_s=0.01)
+        output = _output_after(process, duration_s)
     finally:
         with suppress(ProcessLookupError):  # what it has started outlives it
             os.killpg(process.pid, signal.SIGKILL)
@@ -218,6 +230,17 @@ def run_trafgen(trafgen: str, config: Path, duration_s: float, options: tuple[st
     if match is None:
         raise CommandFailed(argv, process.returncode, output[-500:])
     return int(match[1]) + int(match[2]) / 1e6
+
+
+def _output_after(process: "subprocess.Popen[str]", duration_s: float) -> str:
+    """Interrupt trafgen after some seconds, unless it has ended; return what it printed."""
+    with suppress(subprocess.TimeoutExpired):
+        return process.communicate(timeout=duration_s)[0]
+    os.killpg(process.pid, signal.SIGINT)
+    try:
+        return process.communicate(timeout=_TRAFGEN_WITHIN_S)[0]
+    except subprocess.TimeoutExpired as error:
+        raise NotReady("the end of trafgen", _TRAFGEN_WITHIN_S, "it is running") from error
 
 
 @contextmanager

@@ -74,8 +74,10 @@ def service() -> Iterator[ServiceUnderLoad]:
         lock.remove_leftovers()
         lock.set_for_run(*_NO_REALTIME_LIMIT)
         fabric = Fabric(plan, lock, _FRAME.largest_bytes)
-        generator = makers.generator(topology.tg, DriverContext(plan, fabric, lock, _FRAME.largest_bytes))
-        for part in (fabric, LinuxBridge(plan, fabric), LinuxRouters(plan.functions, fabric), generator):
+        context = DriverContext(plan, fabric, lock, _FRAME.largest_bytes)
+        generator = makers.generator(topology.tg, context)
+        routers = LinuxRouters(topology.dut, context, plan.functions)
+        for part in (fabric, LinuxBridge(plan, fabric), routers, generator):
             held.callback(part.stop)
             part.start()
         rows = fabric.threads()

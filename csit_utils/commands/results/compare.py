@@ -24,12 +24,10 @@ class Sort(StrEnum):
 
 
 def compare(
-    sides: Annotated[list[str], typer.Argument(metavar="A B...", help=SIDE_HELP)],
+    sides: Annotated[list[str], typer.Argument(metavar="A B", help=SIDE_HELP)],
     data: DATA = None,
     sort: Annotated[Sort, typer.Option(help="By change, largest decrease first, or by cell.")] = Sort.CHANGE,
-    outcome: Annotated[
-        list[str] | None, typer.Option(help="Only cells with this outcome, such as regression; repeatable.")
-    ] = None,
+    outcome: Annotated[list[str] | None, typer.Option(help="Only cells with this outcome, such as regression.")] = None,
     insist: Annotated[
         bool, typer.Option("--insist", help="Also compare unlike figures, and note what differs.")
     ] = False,

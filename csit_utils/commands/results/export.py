@@ -66,9 +66,9 @@ def export(
             found[made.path] = made
     for folder, tests in _by_folder(output, job, build, found.values()).items():
         _write_all(folder, [*tests, *suite_files(tests)], compress=compress)
-        typer.echo(f"{folder}: {len(tests)} tests written", err=True)
+        typer.echo(f"{folder}: {len(tests)} test{'s' * (len(tests) != 1)} written", err=True)
     if left_out:
-        typer.echo(f"{left_out} tests left out: not covered by CSIT's model", err=True)
+        typer.echo(f"{left_out} test{'s' * (left_out != 1)} left out: not covered by CSIT's model", err=True)
     report_problems(dataset)
 
 

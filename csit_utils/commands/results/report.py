@@ -19,6 +19,9 @@ from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.paths import write_whole
 
 _DETAILS = ("all", "latest", "none")
+_PAGE = (".html", ".htm")
+_FORMATS = (".pdf", ".csv", ".json", ".xml", ".md", ".xlsx", ".zip", ".png")
+"""Formats that a user may hope for, and that would be surprising as the name of a folder."""
 
 
 def report(
@@ -41,7 +44,7 @@ def report(
     ] = None,
     reference: Annotated[
         list[str] | None,
-        typer.Option(help=f"Published figures to show as well: {', '.join((*names(), *paper_names()))}; repeatable."),
+        typer.Option(help=f"Published figures to show as well: {', '.join((*names(), *paper_names()))}."),
     ] = None,
     compare: Annotated[
         tuple[str, str] | None,
@@ -77,6 +80,9 @@ def report(
         raise ConfigError(f"--details {details}: choose from {', '.join(_DETAILS)}")
     if url and not url.startswith(("https://", "http://")):
         raise ConfigError(f"--url {quoted(url)}: expected an address that begins with https:// or http://")
+    if (suffix := output.suffix.lower()) in _FORMATS and not output.is_dir():
+        instead = "a browser prints it as PDF" if suffix == ".pdf" else "for other formats see ./csit export"
+        raise ConfigError(f"-o {quoted(str(output))}: a report is a folder of pages, or one .html file; {instead}")
     wanted = list(dict.fromkeys(reference or ()))
     if unknown := [name for name in wanted if name not in (*names(), *paper_names())]:
         raise ConfigError(f"no reference set '{unknown[0]}'; choose from {', '.join((*names(), *paper_names()))}")
@@ -96,8 +102,8 @@ def report(
         shown = ReportContents(every, mean=mean, details=chosen, compared=compare, papers=papers)
         for name in compare or ():
             _check_side(name, shown.whole_history)
-        if single_file or output.suffix == ".html":
-            page = output.with_suffix(".html")
+        if single_file or output.suffix in _PAGE:
+            page = output if output.suffix in _PAGE else output.with_name(f"{output.name}.html")
             write_whole(page, in_one(shown))
             return found, page
         with ReadingProgress("pages of tests") as progress:

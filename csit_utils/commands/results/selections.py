@@ -18,7 +18,7 @@ from resources.libraries.python.errors import ConfigError
 RESULTS = Path("results")
 DATA = Annotated[
     list[Path] | None,
-    typer.Option("--data", help="File, folder or dataset that KEY=VALUE selects from; repeatable.  [default: results]"),
+    typer.Option("--data", help="File, folder or dataset that KEY=VALUE selects from.", show_default="results"),
 ]
 SIDE_HELP = (
     f"Files or folders, a selection KEY=VALUE[,...] of --data, or published figures ({', '.join(names())}). "

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS, from_contents, report_problems
-from csit_utils.commands.tables import print_sentence
+from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
+from resources.libraries.python.errors import ConfigError
 
 
 def show(
@@ -20,23 +21,34 @@ def show(
         ),
     ] = False,
     page: Annotated[Path | None, typer.Option(help="Path of a report to print below the table.")] = None,
+    as_json: AS_JSON = False,
 ) -> None:
     """Show a table of tests: NDR, PDR, MRR, latency, verdict.
 
-    Sweeps, chains, bursts and sizings follow in a sentence each. p99 is the worst 99th percentile of latency over all
-    instances and directions at 50 % of PDR or of the soak rate. Output to a pipe is tab-separated.
+    Other studies follow in a sentence each; --json has an object for each of their records. p99 is the worst 99th
+    percentile of latency over all instances and directions at 50 % of PDR or of the soak rate. Output to a pipe is
+    tab-separated.
 
     \b
     Examples:
     ./csit show results/output.xml
+    ./csit show results/output.xml --json | jq .ndr_lower_pps
     """  # noqa: D301 - \b keeps the lines of the examples apart
+    if as_json and page is not None:
+        raise ConfigError("--json prints objects only; leave out --page")
     from csit_utils.report.characterizations import (  # noqa: PLC0415 - numpy costs time of every --help
         characterization_lines,
+        characterization_objects,
         views,
     )
     from csit_utils.studies.density.results_table import print_results  # noqa: PLC0415 - as above
 
     def printed(found: Contents) -> Contents:
+        if as_json:
+            print_results(found, form=TableForm.JSON)
+            others = characterization_objects(found.characterizations)
+            print_table((), [TableLine((), each) for each in others], TableForm.JSON)
+            return found
         if found.tests:
             print_results(found, why=why)
         for line in characterization_lines(views(found.characterizations), why=why):

@@ -22,7 +22,7 @@ _LEFT = ("cell", "part", "function", "significant")
 def why(
     a: Annotated[str, typer.Argument(metavar="A", help=SIDE_HELP)],
     b: Annotated[
-        str | None, typer.Argument(metavar="[B]", help="As A. Without it, the suspects of the chain studies of file A.")
+        str | None, typer.Argument(metavar="B", help="As A. Without it, the suspects of the chain studies of file A.")
     ] = None,
     data: DATA = None,
     cell: Annotated[

@@ -57,7 +57,7 @@ def local(
     ] = "",
     ip_version: Annotated[str, typer.Option(help="Versions of IP, such as 4,6.")] = "",
     search: Annotated[
-        str, typer.Option(help="Search profile: quick (rough), ladder, reference, rfc2544 or soak.")
+        str, typer.Option(help="Search profile: quick (rough), ladder, reference, rfc2544, soak or plr.")
     ] = "quick",
     output: Annotated[Path | None, typer.Option(help="Folder of the results; default: results/<time>.")] = None,
     priors: Annotated[
@@ -69,7 +69,7 @@ def local(
 ) -> None:
     """Measure a small matrix on this machine, and report it.
 
-    Sends real packets through network namespaces, so it needs root. Takes about five minutes with the defaults. Removes
+    Sends real packets through network namespaces, so it needs root. Takes about six minutes with the defaults. Removes
     everything it makes on the machine; if it is killed, the next run cleans up.
 
     \b
@@ -78,6 +78,8 @@ def local(
     """  # noqa: D301 - \b keeps the lines of the examples apart
     if resume is not None:
         _measure(resume.absolute(), _resumed(context, resume))
+    if cold and priors is not None:
+        raise ConfigError(f"--cold starts no search from earlier results; leave out --priors {priors}")
     testbed = load_topology(topology)
     choice = parse_selection(
         service_types=types,
@@ -91,17 +93,17 @@ def local(
     )
     profile(search)
     folder = output or PROJECT / "results" / datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    check_folder(folder, _SPACE_BYTES)
+    if priors is None and output is None and not cold:
+        priors = newest_run(folder)
+    earlier = [] if priors is None else [("PRIORS", PriorBook(priors).folder.absolute())]
     refuse_active(folder / JOURNAL_FILE)
     suites = _suites(testbed, choice)
     _try_to_open(testbed)
+    check_folder(folder, _SPACE_BYTES)  # last: it makes the folder, and a refused run leaves none
     variables = {"TOPOLOGY": topology, "CELLS": cells, "NF_SIZES": nf_sizes, "VSWITCH": vswitch}
     variables |= {"FRAMES": frames, "SEARCH": search, "NF_KINDS": nf_kinds}
     variables |= {name: value for name, value in {"FLOWS": flows, "IP_VERSION": ip_version}.items() if value}
-    if priors is None and output is None:
-        priors = newest_run(folder)
-    if priors is not None and not cold:
-        variables["PRIORS"] = PriorBook(priors).folder.absolute()
+    variables |= earlier
     argv = ["--console", "quiet"]
     argv += [option for name, value in variables.items() for option in ("--variable", f"{name}:{value}")]
     argv += [option for suite in suites for option in ("--suite", suite)]

@@ -78,7 +78,7 @@ def night(
     ] = "",
     data: Annotated[
         list[Path] | None,
-        typer.Option("--data", help="Stored results: file, folder or dataset; repeatable.  [default: results]"),
+        typer.Option("--data", help="Stored results: file, folder or dataset.", show_default="results"),
     ] = None,
     within: Annotated[
         str, typer.Option(help="Half-width of the 95 % interval of a level at which it is settled.")

@@ -9,9 +9,15 @@ from robot.run import RobotFramework
 
 from csit_utils.commands.runs.command_line import again, remembered
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.studies.density.suite_rows import RowsBeforeFilter
+from resources.libraries.python.studies.shared.choices_before_run import (
+    ChoicesBeforeRun,
+    RunRefused,
+    SpellingBeforeRun,
+)
 
 RESUME = "--resume"
 
@@ -67,16 +73,30 @@ def run_suites(
     refuse_active(Path(options.get("outputdir") or ".") / JOURNAL_FILE)
     options["variable"] = [*options.get("variable", []), remembered("robot", arguments)]
     options["listener"] = [*options.get("listener", []), *listeners]
+    are_ours = all(Path(source).resolve().is_relative_to(PROJECT / "tests") for source in sources)
     rows = RowsBeforeFilter(options.get("variable", []), options.get("include", []))
-    options["prerunmodifier"] = [*options.get("prerunmodifier", []), rows, *modifiers]
-    return int(framework.execute(*sources, **options))
+    try:
+        checked = [SpellingBeforeRun(options), rows, ChoicesBeforeRun(options)] if are_ours else [rows]
+    except DataError as error:
+        raise ConfigError(str(error)) from error
+    options["prerunmodifier"] = [*options.get("prerunmodifier", []), *checked, *modifiers]
+    try:
+        return int(framework.execute(*sources, **options))
+    except RunRefused as refused:
+        reason = refused.error
+    raise reason  # here: `from refused` would make a ring of its causes
 
 
 def _resumed(given: list[str]) -> tuple[Path | None, list[str]]:
     """Return the folder of the run to resume, if any, and the rest of the command line."""
     first = given[0] if given else ""
-    if first == RESUME and len(given) > 1:
+    if given == [RESUME]:
+        raise ConfigError(f"{RESUME}: expected the folder of a run, such as ./csit robot {RESUME} results/night")
+    if first == RESUME:
         return Path(given[1]).absolute(), given[2:]
     if first.startswith(f"{RESUME}="):
         return Path(first.removeprefix(f"{RESUME}=")).absolute(), given[1:]
+    if any(each == RESUME or each.startswith(f"{RESUME}=") for each in given):
+        text = "not an option of Robot Framework; put it first"
+        raise ConfigError(f"{RESUME}: {text}: ./csit robot {RESUME} results/night")
     return None, given

@@ -9,6 +9,7 @@ import typer
 
 from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.drivers.generators.otg.server.http_api import listening, serve
+from resources.libraries.python.drivers.generators.otg.server.ports import missing_ports
 from resources.libraries.python.drivers.generators.otg.server.schema import LONGEST_S, MOST_FLOWS
 from resources.libraries.python.drivers.generators.otg.server.traffic import Traffic
 from resources.libraries.python.errors import ConfigError
@@ -22,12 +23,15 @@ _LONGEST_NAME = 255
 
 def otg(
     interfaces: Annotated[
-        list[str] | None, typer.Argument(help="Interfaces that may be used as ports. [default: all but lo]")
+        list[str] | None, typer.Argument(help="Interfaces that may be used as ports.", show_default="all but lo")
     ] = None,
     address: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="TCP port; 0 for a free one.")] = 8443,
     namespace: Annotated[
-        str, typer.Option(help="Network namespace of the interfaces; it may be made later.", show_default="present one")
+        str,
+        typer.Option(
+            help="Network namespace of the interfaces; it and they may be made later.", show_default="present one"
+        ),
     ] = "",
     cpus: Annotated[
         str, typer.Option(help="CPUs that send, before all other programs there, such as 2,3.", show_default="any")
@@ -54,15 +58,18 @@ def otg(
     names = list(dict.fromkeys(interfaces or ()))
     if len(names) > _MOST_INTERFACES:
         raise ConfigError(f"{len(names)} interfaces, at most {_MOST_INTERFACES} can be served")
-    context = _context(certificate)
+    context, workers = _context(certificate), _cpus(cpus)
+    missing = missing_ports(names, namespace, workers)
     with (
-        closing(Traffic(names, namespace, _cpus(cpus))) as traffic,
+        closing(Traffic(names, namespace, workers)) as traffic,
         listening((address, port), context) as server,
     ):
         host, number = server.server_address[:2]
         scheme = "http" if context is None else "https"
         served = ", ".join(names) or "all interfaces"
         print_sentence(f"{scheme}://{host!s}:{number} serves {served}; at most {MOST_FLOWS} flows, {LONGEST_S} s each")
+        if missing:
+            print_sentence(missing, err=True)
         try:
             serve(server, traffic)
         except KeyboardInterrupt:

@@ -10,15 +10,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path, PurePath
 
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from csit_utils.dataset.inputs import Source, sources
+from csit_utils.dataset.inputs import Source, files_of, sources_of_file
 from csit_utils.dataset.items import (
     Characterized,
     ImportedTest,
@@ -31,8 +30,8 @@ from csit_utils.dataset.items import (
 )
 from csit_utils.dataset.load import NO_RECORD, content_of, read_json, recorded_test, unrecorded
 from csit_utils.dataset.scan import BLOCK_BYTES, Scanned, ScannedTest, scan
-from csit_utils.dataset.store import columns
-from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout
+from csit_utils.dataset.store import columns, details
+from csit_utils.dataset.store.layout import TESTS, Import, Layout
 from csit_utils.dataset.store.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.testrows import HeadRow, Struct, head_row, packed_head, unrecorded_row
 from csit_utils.processes import shared
@@ -101,7 +100,7 @@ def _row(head: Struct, status: Status | None, message: str) -> HeadRow:
 
 
 def _detail(row: HeadRow, text: str | bytes) -> Detail:
-    return Detail(row.head.counted.digest, columns.RECORD, text, row.head.counted.environment)
+    return Detail(row.head.counted.digest, details.RECORD, text, row.head.counted.environment)
 
 
 def _whole(item: RecordedTest) -> tuple[HeadRow, Detail]:
@@ -136,7 +135,7 @@ def _item_row(item: RecordedTest | Unrecorded | ImportedTest | Refusal | Problem
             return row, msgspec.structs.replace(detail, digest=digest)
         case ImportedTest():
             kept = msgspec.json.encode({"latency": item.latency})
-            return item.row, Detail(digest, columns.ROWS, kept)
+            return item.row, Detail(digest, details.ROWS, kept)
         case Unrecorded():
             return _bare(item)
         case _:
@@ -144,37 +143,38 @@ def _item_row(item: RecordedTest | Unrecorded | ImportedTest | Refusal | Problem
 
 
 def known_records(layout: Layout, imports: Collection[Import]) -> set[str]:
-    """Return the digests of all records of a dataset."""
+    """Return the digests of all records of a dataset.
+
+    Raises:
+        ReadError: A file of it is damaged.
+    """
     found: set[str] = set()
-    for part in (part for each in imports for part in each.parts):
-        found |= _digests(layout.path(DETAILS, part))
+    for path in (layout.details(part) for each in imports for part in each.parts):
+        try:
+            found |= details.digests(path)
+        except ReadError as error:
+            raise ReadError(f"{path}: damaged; import its file again: {error}") from error
     for each in imports:
         if each.characterizations:
-            found |= _digests(layout.characterizations(each))
+            with pq.ParquetFile(layout.characterizations(each)) as file:
+                found |= set(file.read(columns=["digest"]).column("digest").to_pylist())
     return found
 
 
 def is_whole(layout: Layout, made: Import) -> bool:
     """Whether the files of an import can be read; where not, it is imported again."""
     files = [(layout.path(TESTS, part), columns.TESTS, columns.NEEDED) for part in made.parts]
-    files += [(layout.path(DETAILS, part), columns.DETAILS, tuple(columns.DETAILS.names)) for part in made.parts]
     if made.characterizations:
-        files.append((layout.characterizations(made), columns.DETAILS, ("digest", "record")))
-    return all(_has_columns(*each) for each in files)
-
-
-def _has_columns(path: Path, schema: pa.Schema, needed: tuple[str, ...]) -> bool:
+        files.append((layout.characterizations(made), details.SCHEMA, ("digest", "record")))
     try:
-        with pq.ParquetFile(path) as file:
-            columns.check_columns(file.schema_arrow, schema, needed)
+        for part in made.parts:
+            details.check(layout.details(part))
+        for path, schema, needed in files:
+            with pq.ParquetFile(path) as file:
+                columns.check_columns(file.schema_arrow, schema, needed)
     except (*columns.UNREADABLE, ReadError):
         return False
     return True
-
-
-def _digests(path: Path) -> set[str]:
-    with pq.ParquetFile(path) as file:
-        return set(file.read(columns=["digest"]).column("digest").to_pylist())
 
 
 PARALLEL_BYTES = 32 * 1024 * 1024
@@ -223,24 +223,47 @@ def import_all(
     Yields:
         The number of files, then the outcome of each.
     """
-    named = list(paths)
-    yield sum(1 for path in named for _ in sources(path))
+    places, number = _places(paths)
+    yield number
     on_disk: list[Source] = []
-    yield from _committed(layout, _staged_alone(layout, named, label, on_disk))
+    yield from _committed(layout, _staged_alone(layout, _opened(places), label, on_disk))
     yield from _committed(layout, _staged(layout, on_disk, label, processes, meanwhile))
-    every = (each for path in named for each in sources(path) if isinstance(each, Source) and each.is_json)
+    every = (each for each in _opened(places) if isinstance(each, Source) and each.is_json)
     yield from _import_records(layout, every, label)
 
 
-def _staged_alone(layout: Layout, named: Iterable[Path], label: str | None, on_disk: list[Source]) -> Iterator[_Staged]:
+_Place = Source | Problem | Path
+"""A file; or the path of an archive, whose files are readable only while it is open."""
+
+
+def _places(paths: Iterable[Path]) -> tuple[list[_Place], int]:
+    """Return what is at paths, each file opened once to see what it is, and the number of files."""
+    places: list[_Place] = []
+    number = 0
+    for place in chain.from_iterable(map(files_of, paths)):
+        found = list(sources_of_file(place))
+        number += len(found)
+        single = len(found) == 1 and (isinstance(found[0], Problem) or found[0].path is not None)
+        places += found if single else (place,)
+    return places, number
+
+
+def _opened(places: Iterable[_Place]) -> Iterator[Source | Problem]:
+    for each in places:
+        yield from sources_of_file(each) if isinstance(each, Path) else (each,)
+
+
+def _staged_alone(
+    layout: Layout, every: Iterable[Source | Problem], label: str | None, on_disk: list[Source]
+) -> Iterator[_Staged]:
     """Stage files in archives, which are readable only while the archive is open; collect the others in `on_disk`."""
-    for each in (each for path in named for each in sources(path)):
+    for each in every:
         if isinstance(each, Problem):
             yield FileImport(each.source, 0, False, (each.text,))
         elif each.path is not None and not each.is_json:
             on_disk.append(each)
         elif not each.is_json:
-            yield _stage(layout, each, label)
+            yield _stage(layout, label, each)
 
 
 def _staged(
@@ -248,12 +271,10 @@ def _staged(
 ) -> Iterator[_Staged]:
     """Stage files, by several processes if that is faster."""
     if processes == 1 or len(files) < 2 or sum(map(_size, files)) < PARALLEL_BYTES:
-        yield from (_stage(layout, each, label) for each in files)
+        yield from _staged_in_turn(layout, files, label)
         return
     largest_first = sorted(files, key=_size, reverse=True)
-    work = partial(_stage_path, layout.folder, label)
-    paths = [each.path for each in largest_first if each.path is not None]
-    yield from shared(work, paths, processes, meanwhile=meanwhile)
+    yield from shared(partial(_stage, layout, label), largest_first, processes, meanwhile=meanwhile)
 
 
 def _size(source: Source) -> int:
@@ -262,15 +283,21 @@ def _size(source: Source) -> int:
     return 0
 
 
-def _stage_path(folder: Path, label: str | None, path: Path) -> _Staged:
-    return _stage(Layout(folder), next(each for each in sources(path) if isinstance(each, Source)), label)
+def _staged_in_turn(layout: Layout, files: list[Source], label: str | None) -> Iterator[_Staged]:
+    """Stage files by this process; a thread makes the digest of the next one meanwhile, mostly without the GIL."""
+    ahead: deque[Future[str]] = deque()
+    later = iter(files)
+    with ThreadPoolExecutor(1) as thread:
+        for each in files:
+            ahead.extend(thread.submit(digest_of_source, one) for one in islice(later, 2 - len(ahead)))
+            yield _stage(layout, label, each, ahead.popleft())
 
 
-def _stage(layout: Layout, source: Source, label: str | None) -> _Staged:
+def _stage(layout: Layout, label: str | None, source: Source, known: Future[str] | None = None) -> _Staged:
     try:
-        digest = digest_of_source(source)
-        known = layout.find(digest)
-        if (known is None or not is_whole(layout, known)) and layout.claim(digest):
+        digest = digest_of_source(source) if known is None else known.result()
+        earlier = layout.find(digest)
+        if (earlier is None or not is_whole(layout, earlier)) and layout.claim(digest):
             return source.name, import_source(layout, source, digest, label)
     except ReadError as error:
         return FileImport(source.name, 0, False, (f"{source.name}: {error}",))

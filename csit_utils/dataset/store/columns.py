@@ -50,9 +50,6 @@ UNREADABLE = (OSError, pa.ArrowException, UnicodeError)
 """Errors of reading a damaged file."""
 NEEDED = tuple(field.name for field in fields(TestRow) if field.default is MISSING)
 """Columns that rows cannot do without."""
-DETAILS = pa.schema({"anchor": pa.string(), "digest": pa.string(), "kind": pa.string(), "record": pa.string()})
-RECORD, ROWS = "record", "rows"
-"""Kinds of details: a packed record; JSON of rows, for results without a record."""
 
 
 _CACHED_ROWS = 64

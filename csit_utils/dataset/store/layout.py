@@ -2,7 +2,7 @@
 
     dataset.json                                        version of the layout
     tests/testbed=T/night=YYYY-MM-DD/<digest>.parquet   rows of tests
-    details/testbed=T/night=YYYY-MM-DD/<digest>.parquet their records, in the same order
+    details/testbed=T/night=YYYY-MM-DD/<digest>.arrow   their records, in the same order; .parquet of version 1
     characterizations/<digest>.parquet                  records of other studies
     imports/<digest>.json                               contents of one import; written last
 
@@ -25,11 +25,15 @@ from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, LARGEST
 from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.result import Environment
 
-VERSION = 1
-"""Raised when older software would misread a dataset; new columns do not, see `stored_contents`."""
+VERSION = 2
+"""Raised when older software would misread a dataset; new columns do not, see `stored_contents`.
+
+Version 1 had details in Parquet. They are still read, and an import into such a dataset raises its version.
+"""
 _HEAD, _IMPORTS, _STAGING, _LOCK = "dataset.json", "imports", ".importing", ".lock"
 _TABLES = TESTS, DETAILS = "tests", "details"
 CHARACTERIZATIONS = "characterizations"
+DETAILS_SUFFIX, EARLIER_SUFFIX = ".arrow", ".parquet"
 _UNKNOWN = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -50,7 +54,7 @@ class Part(msgspec.Struct, frozen=True):
     """Tests of one import on one testbed in one night."""
 
     path: str
-    """Below `tests`, and below `details`."""
+    """Below `tests`, and below `details` with the suffix of details."""
     testbed: str | None
     night: str | None
     """UTC date of the start of the tests."""
@@ -133,6 +137,7 @@ class Layout:
                 f"{folder}: the dataset has version {header.version}, this software reads up to {VERSION}; "
                 "use a newer one"
             )
+        self._version = header.version
 
     @classmethod
     def make(cls, folder: Path, *, temporary: bool = False) -> "Layout":
@@ -150,7 +155,7 @@ class Layout:
                 folder.mkdir(parents=True, exist_ok=True)
                 if any(each.name != _LOCK for each in folder.iterdir()):
                     raise ConfigError(f"{folder}: neither a dataset nor empty; choose a new folder")
-                _write(folder / _HEAD, msgspec.json.encode(_Header(_FORMAT, VERSION)) + b"\n", sync=False)
+                _write_head(folder, sync=False)
         except OSError as error:
             raise ConfigError(f"{folder}: cannot create a dataset: {error.strerror or error}") from error
         return cls(folder, temporary=temporary)
@@ -186,7 +191,15 @@ class Layout:
 
     def path(self, table: str, part: Part) -> Path:
         """Return the path of a part of a table."""
-        return self.folder / table / part.path
+        path = self.folder / table / part.path
+        return path.with_suffix(DETAILS_SUFFIX) if table == DETAILS else path
+
+    def details(self, part: Part) -> Path:
+        """Return the path of the details of a part, which may be that of an earlier version."""
+        path = self.path(DETAILS, part)
+        earlier = path.with_suffix(EARLIER_SUFFIX)
+        # Not by `Path.exists`, which fails in a folder that may not be read: the reader of the file names it.
+        return earlier if os.path.exists(earlier) and not os.path.exists(path) else path  # noqa: PTH110
 
     def characterizations(self, made: Import) -> Path:
         """Return the path of records of other studies of an import."""
@@ -237,6 +250,8 @@ class Layout:
                 fcntl.flock(lock, fcntl.LOCK_EX)
             shutil.rmtree(self.folder / _STAGING, ignore_errors=True)
             (self.folder / _STAGING).mkdir()
+            if self._version < VERSION:
+                _write_head(self.folder, sync=True)  # of a history that exists
             try:
                 yield
                 if not self._temporary:
@@ -263,6 +278,10 @@ def _sync(path: Path, *, forget: bool = False) -> None:
             os.posix_fadvise(number, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(number)
+
+
+def _write_head(folder: Path, *, sync: bool) -> None:
+    _write(folder / _HEAD, msgspec.json.encode(_Header(_FORMAT, VERSION)) + b"\n", sync=sync)
 
 
 def _write(path: Path, content: bytes, *, sync: bool) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -15,6 +14,7 @@ from csit_utils.dataset.items import Characterized, Problem, Refusal
 from csit_utils.dataset.refusals import to_dataset
 from csit_utils.dataset.rows import TestRow
 from csit_utils.dataset.store import characterization_files, columns
+from csit_utils.dataset.store.details import DetailsWriter, WaitingDetails, close_quietly
 from csit_utils.dataset.store.layout import (
     CHARACTERIZATIONS,
     DETAILS,
@@ -27,67 +27,6 @@ from csit_utils.dataset.store.layout import (
 )
 from csit_utils.dataset.testrows import HeadRow
 from resources.libraries.python.recording.packed_record import NotUnpacked, digest_of, unpack
-
-GROUP_ROWS = 64
-"""Records per row group, which are read together."""
-GROUP_BYTES = 1 << 20
-"""Size of texts per row group, so that they are still in the CPU cache when written."""
-
-
-class WaitingDetails:
-    """Details that are written together.
-
-    Texts are copied into one buffer: keeping them in new memory would cost
-    more than the copies, since the kernel clears it page by page.
-    """
-
-    def __init__(self) -> None:
-        # Memory is allocated on first write, so a table of few records is small.
-        # A slice of a bytearray itself would copy bytes twice on assignment.
-        self._texts = memoryview(bytearray(GROUP_BYTES + GROUP_BYTES // 4))
-        self._ends = [0]
-        self._names: list[tuple[str, str, str]] = []
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of the buffered texts."""
-        return self._ends[-1]
-
-    @property
-    def full(self) -> bool:
-        """Whether the buffer should be written."""
-        return len(self._names) >= GROUP_ROWS or self.size_bytes >= GROUP_BYTES
-
-    def add(self, anchor: str, digest: str, kind: str, text: str | bytes) -> None:
-        """Add a detail; text as bytes is UTF-8."""
-        raw = text.encode() if isinstance(text, str) else text
-        begin, end = self.size_bytes, self.size_bytes + len(raw)
-        if end > len(self._texts):
-            # A new buffer, because Arrow may still refer to the previous one.
-            larger = memoryview(bytearray(2 * end))
-            larger[:begin] = self._texts[:begin]
-            self._texts = larger
-        self._texts[begin:end] = raw
-        self._ends.append(end)
-        self._names.append((anchor, digest, kind))
-
-    def table(self) -> pa.Table | None:
-        """Return buffered details as columns, valid until the next change; None without any."""
-        if not self._names:
-            return None
-        texts = pa.py_buffer(self._texts[: self.size_bytes])
-        ends = pa.py_buffer(np.array(self._ends, dtype=np.int32))
-        arrays = [pa.array(column, pa.string()) for column in zip(*self._names, strict=True)]
-        return pa.table(
-            [*arrays, pa.StringArray.from_buffers(len(self._names), ends, texts)],
-            schema=columns.DETAILS,
-        )
-
-    def clear(self) -> None:
-        """Empty the buffer."""
-        self._ends = [0]
-        self._names.clear()
-
 
 _MOST_BYTES = 8 * 1024 * 1024
 """Size of buffered rows and records over all partitions. Writing a table of a hundred columns costs as much as about a
@@ -136,16 +75,20 @@ def stage(
     refused: list[Refusal] = []
     problems: list[str] = []
     others: list[Characterized] = []
-    for item in rows:
-        if isinstance(item, tuple):
-            made.add(*item)
-        elif isinstance(item, Problem):
-            problems.append(item.text)
-        elif isinstance(item, Characterized):
-            others.append(item)
-        else:
-            refused.append(item)
-    parts = made.close()
+    try:
+        for item in rows:
+            if isinstance(item, tuple):
+                made.add(*item)
+            elif isinstance(item, Problem):
+                problems.append(item.text)
+            elif isinstance(item, Characterized):
+                others.append(item)
+            else:
+                refused.append(item)
+        parts = made.close()
+    except BaseException:
+        made.abandon()
+        raise
     if others:
         characterization_files.write(layout.staged(digest, CHARACTERIZATIONS, 0), others, label)
     environments = made.environments | {
@@ -217,6 +160,11 @@ class _Staging:
             Part(part.path, testbed, night, part.close()) for (testbed, night), part in self._partitions.items()
         )
 
+    def abandon(self) -> None:
+        """Close all files as they are."""
+        for part in self._partitions.values():
+            part.abandon()
+
 
 class _PackedPart(msgspec.Struct):
     packed: str
@@ -231,7 +179,7 @@ class _Partition:
 
     def __init__(self, path: str, tests: Path, details: Path, run: str, constants: dict[str, str]) -> None:
         self.path = path
-        self._tests, self._details = _File(tests, columns.TESTS, "lz4"), _File(details, columns.DETAILS, "none")
+        self._tests, self._details = _TestsWriter(tests), DetailsWriter(details)
         self._rows = columns.WaitingRows(run, constants)
         self._waiting = WaitingDetails()
         self._count = 0
@@ -255,8 +203,8 @@ class _Partition:
 
     def write_details(self) -> None:
         """Write buffered details."""
-        if (table := self._waiting.table()) is not None:
-            self._details.write(table)
+        if (batch := self._waiting.batch()) is not None:
+            self._details.write(batch)
         self._waiting.clear()
 
     def close(self) -> int:
@@ -267,12 +215,17 @@ class _Partition:
         self._details.close()
         return self._count
 
+    def abandon(self) -> None:
+        """Close both files as they are."""
+        self._tests.abandon()
+        self._details.abandon()
 
-class _File:
-    """A Parquet file, opened for its first rows, so that not all files of many partitions are open at once."""
 
-    def __init__(self, path: Path, schema: pa.Schema, compression: str) -> None:
-        self._path, self._schema, self._compression = path, schema, compression
+class _TestsWriter:
+    """Writer of rows of tests, opened for the first ones as `DetailsWriter` is."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._writer: pq.ParquetWriter | None = None
         self._sink: pa.NativeFile | None = None
 
@@ -284,11 +237,14 @@ class _File:
         if self._sink is not None:
             self._sink.close()
 
+    def abandon(self) -> None:
+        close_quietly(self._writer, self._sink)
+
     def _opened(self) -> pq.ParquetWriter:
         if self._writer is None:
             options: dict[str, Any] = {"use_dictionary": False, "write_statistics": False, "store_schema": False}
             self._sink = pa.BufferedOutputStream(pa.OSFile(str(self._path), "wb"), _BUFFER_BYTES)
-            self._writer = pq.ParquetWriter(self._sink, self._schema, compression=self._compression, **options)
+            self._writer = pq.ParquetWriter(self._sink, columns.TESTS, compression="lz4", **options)
         return self._writer
 
 

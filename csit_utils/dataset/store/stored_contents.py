@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
@@ -28,8 +27,8 @@ from csit_utils.dataset.items import (
 from csit_utils.dataset.records import parse_density
 from csit_utils.dataset.refusals import from_dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
-from csit_utils.dataset.store import characterization_files, columns
-from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, Part, environment
+from csit_utils.dataset.store import characterization_files, columns, details
+from csit_utils.dataset.store.layout import TESTS, Import, Layout, Part, environment
 from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
@@ -108,21 +107,16 @@ class Stored:
 
     def _rows_of(self, each: Import, part: Part) -> Sequence[TestRow]:
         """Rows of a part whose details can be read too; none of a damaged one."""
-        rows: list[TestRow] = []
-        for table, schema, needed in (
-            (DETAILS, columns.DETAILS, columns.DETAILS.names),
-            (TESTS, columns.TESTS, columns.NEEDED),
-        ):
-            path = self._layout.path(table, part)
-            try:
-                with pq.ParquetFile(path) as file:
-                    columns.check_columns(file.schema_arrow, schema, needed)
-                    if table == TESTS:
-                        rows = list(columns.rows_of_table(file.read(use_threads=False)))
-            except (*columns.UNREADABLE, ReadError) as error:
-                self._leave_out(each, path, f"{part.tests} tests", error)
-                return ()
-        return rows
+        path = self._layout.details(part)
+        try:
+            details.check(path)
+            path = self._layout.path(TESTS, part)
+            with pq.ParquetFile(path) as file:
+                columns.check_columns(file.schema_arrow, columns.TESTS, columns.NEEDED)
+                return list(columns.rows_of_table(file.read(use_threads=False)))
+        except (*columns.UNREADABLE, ReadError) as error:
+            self._leave_out(each, path, f"{part.tests} tests", error)
+            return ()
 
     def _leave_out(self, each: Import, what: str | Path, lost: str, error: Exception) -> None:
         text = f"{what}: damaged, {lost} left out; import {each.source} again: {quoted(str(error))}"
@@ -216,7 +210,7 @@ class Stored:
             for here, kinds, texts in self._groups(self._found[1][anchor], {anchor}):
                 self._near |= zip(here, zip(kinds.to_pylist(), texts.to_pylist(), strict=True), strict=True)
         kind, text = self._near.get(anchor, (None, ""))
-        if kind != columns.RECORD:
+        if kind != details.RECORD:
             raise KeyError(anchor)
         return self._recorded(self._by_anchor[anchor], text)
 
@@ -228,7 +222,7 @@ class Stored:
         bare = dict(self._by_anchor)
         for _, row, kind, text in self._details(None):
             del bare[row.anchor]
-            if kind == columns.RECORD:
+            if kind == details.RECORD:
                 yield self._recorded(row, text)
             else:
                 yield _imported(row, text)
@@ -245,10 +239,10 @@ class Stored:
         self, rows: Callable[[Dataset], Iterable[_Row]], keys: tuple[str, ...], anchors: Collection[str] | None
     ) -> Iterator[_Row]:
         for _, row, kind, text in self._details(anchors):
-            if kind == columns.RECORD:
+            if kind == details.RECORD:
                 partial = _Partial(_partial(text, row, keys), row.anchor)
                 yield from rows(Dataset(recorded=[partial]))  # type: ignore[list-item] # has what rows are made of
-            elif kind == columns.ROWS and set(_OF_LATENCY) <= set(keys):
+            elif kind == details.ROWS and set(_OF_LATENCY) <= set(keys):
                 yield from rows(Dataset(foreign=[_imported(row, text)]))
 
     def _details(self, anchors: Collection[str] | None) -> Iterator[tuple[Part, TestRow, str, str]]:
@@ -265,31 +259,21 @@ class Stored:
                         names.discard(anchor)
                         yield part, self._by_anchor[anchor], kinds[at].as_py(), texts[at].as_py()
 
-    def _groups(self, part: Part, names: Collection[str]) -> "Iterator[_Group]":
-        """Anchors, kinds and texts of the row groups with details of some tests.
+    def _groups(self, part: Part, names: Collection[str]) -> Iterator[details.Group]:
+        """Groups with details of some tests.
 
         Raises:
             ReadError: The file is damaged.
         """
-        path = self._layout.path(DETAILS, part)
+        path = self._layout.details(part)
         try:
-            with pq.ParquetFile(path) as file:
-                for group in range(file.num_row_groups):
-                    # Without threads, which a forked process does not have.
-                    here = file.read_row_group(group, ["anchor"], use_threads=False).column("anchor").to_pylist()
-                    if not set(names).isdisjoint(here):
-                        table = file.read_row_group(group, ["kind", "record"], use_threads=False)
-                        table.validate(full=True)  # texts are UTF-8
-                        yield here, table.column("kind"), table.column("record")
-        except columns.UNREADABLE as error:
+            yield from details.groups(path, names)
+        except ReadError as error:
             raise ReadError(f"{path}: damaged; import its file again: {error}") from error
 
     @cached_property
     def _by_anchor(self) -> Mapping[str, TestRow]:
         return {row.anchor: row for row in self.tests}
-
-
-_Group = tuple[list[str], pa.ChunkedArray, pa.ChunkedArray]
 
 
 class _ForeignRows(msgspec.Struct):

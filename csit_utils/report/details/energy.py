@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import Figure, axes, no_choice, rounded, scatter
 from csit_utils.report.units import DASH, common_unit
 from resources.libraries.python.model.measurements.energy import IDLE, Energy
 from resources.libraries.python.model.plan import Plan
@@ -85,32 +84,17 @@ def energy_figure(identity: str, title: str, found: Energy | None, *, simulated:
     factor, unit = common_unit([row.received_pps for row in rows])
     powers = [(row.received_pps / factor, found.watts(row.label)) for row in rows]
     if known := [(x, power) for x, power in powers if power is not None]:
-        axis = "power of the system under test, W"
-        trace = _trace("power", [x for x, _ in known], [power[0] for _, power in known])
-        trace["error_y"] = {"type": "data", "array": [float(f"{power[1]:.3g}") for _, power in known]}
-        data = [trace]
+        quantity = "power of the system under test, W"
+        error = {"type": "data", "array": [rounded(power[1]) for _, power in known]}
+        data = [scatter("power", [(x, power[0]) for x, power in known], 0, error_y=error)]
         if idle := found.watts(IDLE):
-            level = _trace("before the deployment", [x for x, _ in known], [idle[0]] * len(known), colour=1)
-            data.append({**level, "mode": "lines", "line": {"dash": "dash"}})
+            level = [(x, idle[0]) for x, _ in known]
+            data.append(scatter("before the deployment", level, 1, mode="lines", line={"dash": "dash"}))
     else:
         busy = [(row.received_pps / factor, row.busy_cpus) for row in rows if row.busy_cpus is not None]
         if not busy:
             return None
-        axis = "data CPUs busy (no energy meter)"
-        data = [_trace("busy data CPUs", [x for x, _ in busy], [value for _, value in busy])]
-    layout: Json = {
-        "xaxis": {"title": {"text": f"received, {unit}"}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": axis}, "rangemode": "tozero"},
-    }
-    return Figure(identity, title, simulated, (), {"": {"data": data, "layout": layout}})
-
-
-def _trace(name: str, x: list[float], y: list[float], colour: int = 0) -> Json:
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": escape(name),
-        "x": [float(f"{value:.4g}") for value in x],
-        "y": [float(f"{value:.5g}") for value in y],
-        "meta": {"colour": colour},
-    }
+        quantity = "data CPUs busy (no energy meter)"
+        data = [scatter("busy data CPUs", busy, 0)]
+    layout = axes(f"received, {unit}", quantity)
+    return no_choice(identity, title, data, layout, simulated=simulated)

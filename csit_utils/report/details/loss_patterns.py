@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import Figure, Json, scatter
 from resources.libraries.python.model.measurements.trial import FlowLosses
 from resources.libraries.python.model.result import LossesAtLoad
 from resources.libraries.python.search.losses import losses_in_words, rank
@@ -122,20 +121,14 @@ _LAYOUTS: dict[str, Json] = {
 
 
 def _trace(flow: FlowLosses, index: int, points: Sequence[tuple[float, float]]) -> Json:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": escape(f"instance {flow.instance} {flow.direction}"),
-        "x": [x for x, _ in points],
-        "y": [y for _, y in points],
-        "marker": {"symbol": "circle" if flow.direction == "forward" else "diamond-open", "size": 5},
-        "meta": {"colour": index},
-    }
+    symbol = "circle" if flow.direction == "forward" else "diamond-open"
+    marker = {"symbol": symbol, "size": 5}
+    return scatter(f"instance {flow.instance} {flow.direction}", points, index, mode="markers", marker=marker)
 
 
 def _over_time(flow: FlowLosses, index: int) -> Iterator[Json]:
     if flow.listed:
-        yield _trace(flow, index, [(round(offset / 1e6, 4), packets) for offset, _, packets in flow.listed])
+        yield _trace(flow, index, [(offset / 1e6, packets) for offset, _, packets in flow.listed])
 
 
 def _lengths(flow: FlowLosses, index: int) -> Iterator[Json]:
@@ -146,5 +139,4 @@ def _lengths(flow: FlowLosses, index: int) -> Iterator[Json]:
 def _density(flow: FlowLosses, index: int) -> Iterator[Json]:
     total = sum(count for _, count in flow.order.displacements)
     if flow.order.reordered and total:
-        points = [(place, float(f"{count / total:.4g}")) for place, count in flow.order.displacements]
-        yield _trace(flow, index, points)
+        yield _trace(flow, index, [(place, count / total) for place, count in flow.order.displacements])

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import Figure, Json, no_choice, scatter
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES
@@ -83,22 +82,13 @@ def noise_figure(
         "xaxis": {"title": {"text": "duration of an interruption, µs"}, "type": "log", "dtick": "D2"},
         "yaxis": {"title": {"text": "interruptions per second, as long or longer"}, "type": "log", "dtick": 1},
     }
-    return Figure(identity, title, simulated, (), {"": {"data": data, "layout": layout}})
+    return no_choice(identity, title, data, layout, simulated=simulated)
 
 
 def _trace(row: CpuNoise, index: int) -> Json:
     gaps = row.gaps()
     left, points = row.count, []
     for gap_s, number in gaps:
-        points.append((float(f"{gap_s * 1e6:.4g}"), float(f"{left / row.observed_s:.4g}")))
+        points.append((gap_s * 1e6, left / row.observed_s))
         left -= number
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": escape(f"CPU {_name(row)}"),
-        "x": [x for x, _ in points],
-        "y": [y for _, y in points],
-        "line": {"shape": "vh"},
-        "marker": {"size": 4},
-        "meta": {"colour": index},
-    }
+    return scatter(f"CPU {_name(row)}", points, index, line={"shape": "vh"}, marker={"size": 4})

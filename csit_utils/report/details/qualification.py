@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import Figure, bars, categories, no_choice, scatter
 from csit_utils.report.units import common_unit
 from resources.libraries.python.model.measurements.qualification import Qualification, QualifiedPoint
 from resources.libraries.python.model.request.cell import Frame
@@ -65,35 +65,24 @@ def qualification_figure(
     every = [getattr(point, field) for _, field in _RATES for point in view.points]
     scale, unit = common_unit([value for value in every if value is not None])
     names = [_name(point) for point in view.points]
-    data: list[Json] = [
-        {
-            "type": "bar",
-            "name": label,
-            "x": names,
-            "y": [_scaled(getattr(point, field), scale) for point in view.points],
-            "meta": {"colour": number},
-        }
+    data = [
+        bars(label, [(_name(point), _scaled(getattr(point, field), scale)) for point in view.points], number)
         for number, (label, field) in enumerate(_RATES)
     ]
     at = names if view.bound is None else [_name(view.bound)]
     data += [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": f"{escape(name)} of this test",
-            "x": at,
-            "y": [_scaled(rate_pps, scale)] * len(at),
-            "marker": {"size": 12, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
-            "meta": {"colour": len(_RATES) + number},
-        }
+        scatter(
+            f"{name} of this test",
+            [(where, rate_pps / scale) for where in at],
+            len(_RATES) + number,
+            mode="markers",
+            marker={"size": 12, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
+        )
         for number, (name, rate_pps) in enumerate(known)
     ]
-    layout: Json = {
-        "barmode": "group",
-        "xaxis": {"title": {"text": "frame size and flows, looped back"}, "type": "category"},
-        "yaxis": {"title": {"text": f"rate of all flows, {unit}"}, "rangemode": "tozero"},
-    }
-    return Figure(identity, title, simulated, (), {"": {"data": data, "layout": layout}})
+    layout = categories(f"rate of all flows, {unit}", barmode="group")
+    layout["xaxis"]["title"] = {"text": "frame size and flows, looped back"}
+    return no_choice(identity, title, data, layout, simulated=simulated)
 
 
 def _name(point: QualifiedPoint) -> str:
@@ -101,4 +90,4 @@ def _name(point: QualifiedPoint) -> str:
 
 
 def _scaled(rate_pps: float | None, scale: float) -> float | None:
-    return None if rate_pps is None else float(f"{rate_pps / scale:.4g}")
+    return None if rate_pps is None else rate_pps / scale

@@ -16,7 +16,7 @@ from csit_utils.report.details.loss_patterns import LossPatternView, loss_notes,
 from csit_utils.report.details.noise import NoiseView, noise_figure, noise_floor
 from csit_utils.report.details.qualification import QualificationView, qualification_figure, qualification_view
 from csit_utils.report.details.search_steps import SearchPath, search_path
-from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
+from csit_utils.report.figures import ALL_INSTANCES, Figure, axis, latency_figure, no_choice, scatter
 from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
 from csit_utils.studies.density.analysis.checklist import CheckedRequirement, checklist
 from csit_utils.studies.density.analysis.other_goals import other_goals
@@ -43,19 +43,9 @@ def burst_figure(identity: str, title: str, found: BackToBack | None, *, simulat
     """Return the longest burst in each repetition; None where there are not several."""
     if found is None or len(found.frames) < 2:
         return None
-    trace = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "longest burst",
-        "x": list(range(1, len(found.frames) + 1)),
-        "y": list(found.frames),
-        "meta": {"colour": 0},
-    }
-    layout = {
-        "xaxis": {"title": {"text": "repetition"}},
-        "yaxis": {"title": {"text": "frames of each flow"}, "rangemode": "tozero"},
-    }
-    return Figure(identity, title, simulated, (), {"": {"data": [trace], "layout": layout}})
+    dots = scatter("longest burst", enumerate(found.frames, 1), 0, mode="markers")
+    layout = {"xaxis": {"title": {"text": "repetition"}}, "yaxis": axis("frames of each flow")}
+    return no_choice(identity, title, [dots], layout, simulated=simulated)
 
 
 _NAMES = {
@@ -209,7 +199,7 @@ def view_of(
     """Return the values for the page of a test."""
     result = item.result
     cell = result.asked.cell
-    title = f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: latency"
+    subject = f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}"
     flows = len(result.plan.flows) if result.plan else 2 * cell.nf_chains
     qualified = qualification_view(result.qualification, result.asked.frame, flows)
     return TestView(
@@ -221,7 +211,9 @@ def view_of(
         evidence=result.verdict.evidence,
         cores=core_map(result),
         latency=(*_merged(latencies), *map(_latency, latencies)),
-        latency_figure=latency_figure(f"latency-{row.anchor}", title, latencies, simulated=result.simulated),
+        latency_figure=latency_figure(
+            f"latency-{row.anchor}", f"{subject}: latency", latencies, simulated=result.simulated
+        ),
         instance_maps=instance_maps(f"latency-instances-{row.anchor}", latencies, simulated=result.simulated),
         trials=tuple(trials),
         path=search_path(result),
@@ -235,14 +227,14 @@ def view_of(
         loss_notes=loss_notes(result.losses, result.loss_patterns),
         loss_pattern_figure=loss_pattern_figure(
             f"losses-{row.anchor}",
-            f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: loss patterns",
+            f"{subject}: loss patterns",
             result.losses,
             simulated=result.simulated,
         ),
         bursts=bursts_text(result.back_to_back),
         burst_figure=burst_figure(
             f"bursts-{row.anchor}",
-            f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: longest bursts without a loss",
+            f"{subject}: longest bursts without a loss",
             result.back_to_back,
             simulated=result.simulated,
         ),
@@ -251,7 +243,7 @@ def view_of(
         energy_notes=energy_notes(result.energy, result.plan),
         energy_figure=energy_figure(
             f"energy-{row.anchor}",
-            f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: power",
+            f"{subject}: power",
             result.energy,
             simulated=result.simulated,
         ),
@@ -259,7 +251,7 @@ def view_of(
         noise=noise_floor(result.plan, result.noise),
         noise_figure=noise_figure(
             f"noise-{row.anchor}",
-            f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: noise floor of the data CPUs",
+            f"{subject}: noise floor of the data CPUs",
             result.plan,
             result.noise,
             simulated=result.simulated,
@@ -267,7 +259,7 @@ def view_of(
         qualification=qualified,
         qualification_figure=qualification_figure(
             f"qualification-{row.anchor}",
-            f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: range of the generator",
+            f"{subject}: range of the generator",
             qualified,
             [("NDR", row.ndr_lower_pps), ("PDR", row.pdr_lower_pps), ("MRR", row.mrr_pps)],
             simulated=result.simulated,

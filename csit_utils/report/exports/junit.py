@@ -7,7 +7,7 @@ from csit_utils.analysis.comparisons.comparison import Change
 from csit_utils.analysis.comparisons.gate import Decision
 from csit_utils.report.units import percent, rate
 
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def junit_xml(found: Decision) -> bytes:

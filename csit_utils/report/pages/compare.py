@@ -12,7 +12,7 @@ import numpy as np
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures
 from csit_utils.analysis.comparisons.comparability import likeness, resolution_pps
-from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare, side
+from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare, interval
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind
@@ -212,9 +212,8 @@ def _cell(
     """
     series = cell.series
     each = [known.figure for known in found]
-    ends = [side(cell, [one]) for one in each]
-    pairs = list(zip(each, ends, strict=True))
-    ups = [None if end.high_pps == inf else end.high_pps for _, end in pairs]
+    ends = [interval(one, cell.metric) for one in each]
+    ups = [None if high_pps == inf else high_pps for _, high_pps in ends]
     halves = [None if one.width_pps is None else one.width_pps / 2 for one in each]
     usual = [None if up is None else (up - one.value_pps) / 2 for one, up in zip(each, ups, strict=True)]
     made: Json = {
@@ -238,8 +237,8 @@ def _cell(
         "y": [int(not asks_for(one.row, cell.metric)) for one in each],
     }
     made |= {key: values for key, values in optional.items() if any(values)}
-    if any(end.low_pps != one.value_pps for one, end in pairs):
-        made["d"] = [_digits(end.low_pps) for _, end in pairs]
+    if any(low_pps != one.value_pps for one, (low_pps, _) in zip(each, ends, strict=True)):
+        made["d"] = [_digits(low_pps) for low_pps, _ in ends]
     if halves != usual:
         made["h"] = [None if half is None else _digits(half) for half in halves]
     return made

@@ -16,6 +16,15 @@ _LINES = 6
 """Lines of evidence per test; its page has all."""
 _BY_WORDS = (
     (
+        r"'robot:skip' tag",
+        "The suite leaves these tests out unless asked, as they take longer: run it with -v MORE:yes.",
+    ),
+    (
+        r"needs world \w+; testbed",
+        "The test is of another kind of testbed. Choose its topology, such as -v TOPOLOGY:topologies/local.yaml.",
+    ),
+    (r"has been measured by", "Nothing: the run has the result, of the test that is named."),
+    (
         r"terminated by signal|run (was )?(stopped|interrupted)|in a row broke",
         "The run was interrupted. Fix the reason, then resume the run: ./csit robot --resume FOLDER.",
     ),

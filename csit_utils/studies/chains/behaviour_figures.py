@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import SYMBOLS, Figure, Json, axis, bars, categories, one_choice, scatter
 from csit_utils.report.units import bandwidth, percent
 from resources.libraries.python.studies.chains.analysis.classes import Workflow
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy, ClassPortion, Suspect
@@ -13,7 +13,6 @@ MOST_SHOWN = 6
 """Suspects with plots."""
 _MOST_CHAINS = 40
 """Maximum number of chains of a plot; all are in the table."""
-_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
 _NO_CLASS = "#9aa5b4"
 """Colour of activity outside the workflow classes, which use all distinguishable colours."""
 _SEEN = 5e-4
@@ -31,7 +30,7 @@ def chains_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure 
     stars = {suspect.chain for suspect in study.suspects}
     names = {chain: f"{name_of(chain, measured)}{' *' * (chain in stars)}" for chain in furthest(study)}
     variants = {}
-    for quantity, (axis, value) in _QUANTITIES.items():
+    for quantity, (what, value) in _QUANTITIES.items():
         data = []
         for colour, workload in enumerate(dict.fromkeys(run.workload for run in runs)):
             rows = [
@@ -42,12 +41,10 @@ def chains_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure 
             if rows:
                 data.append(_dots(workload, colour, rows))
         if data:
-            variants[quantity] = {"data": data, "layout": _of_chains(list(names.values()), axis)}
-    if not variants:
-        return None
+            variants[quantity] = {"data": data, "layout": _of_chains(list(names.values()), what)}
     which = f"{len(names)} of {len(measured)} chains" if len(names) < len(measured) else "Every chain"
     title = f"{which} under every workload; * marks suspects"
-    return Figure(f"{anchor}-chains", title, simulated, (tuple(variants),), variants)
+    return one_choice(f"{anchor}-chains", title, variants, simulated=simulated)
 
 
 def furthest(study: ChainStudy) -> list[Chain]:
@@ -97,9 +94,9 @@ _QUANTITIES: dict[str, tuple[str, Callable[[ChainRun], float | None]]] = {
 }
 
 
-def _of_chains(names: Sequence[str], axis: str) -> Json:
+def _of_chains(names: Sequence[str], what: str) -> Json:
     return {
-        "xaxis": {"title": {"text": axis}, "rangemode": "tozero"},
+        "xaxis": axis(what),
         "yaxis": {"type": "category", "categoryorder": "array", "categoryarray": [escape(name) for name in names]}
         | {"dtick": 1},
         "height": 130 + 20 * len(names),
@@ -108,19 +105,15 @@ def _of_chains(names: Sequence[str], axis: str) -> Json:
 
 
 def _dots(workload: Workload, colour: int, rows: Sequence[tuple[str, float, str]]) -> Json:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": escape(workload_words(workload)),
-        "x": [float(f"{number:.5g}") for _, number, _ in rows],
-        "y": [escape(name) for name, _, _ in rows],
-        "text": [text for _, _, text in rows],
-        "hovertemplate": "%{text}<extra></extra>",
+    return scatter(
+        workload_words(workload),
+        [(number, escape(name)) for name, number, _ in rows],
+        colour,
+        texts=[text for _, _, text in rows],
+        mode="markers",
         # Open and of several sizes, because most lie on each other.
-        "marker": {"size": 8 + 2 * (colour % 4), "symbol": f"{_SYMBOLS[colour % len(_SYMBOLS)]}-open"}
-        | {"line": {"width": 2}},
-        "meta": {"colour": colour},
-    }
+        marker={"size": 8 + 2 * (colour % 4), "symbol": f"{SYMBOLS[colour % len(SYMBOLS)]}-open", "line": {"width": 2}},
+    )
 
 
 def workload_words(workload: Workload) -> str:
@@ -143,19 +136,14 @@ def classes_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure
         if owners:
             variants[choice_of(rank, suspect)] = {
                 "data": list(_bars(suspect.portions, owners)),
-                "layout": {**_LAYOUT, "meta": {"width": 90 + 2 * _PX_PER_BAR * len(owners)}},
+                "layout": categories(
+                    "share of the traced time, %",
+                    barmode="stack",
+                    meta={"width": 90 + 2 * _PX_PER_BAR * len(owners)},
+                ),
             }
-    if not variants:
-        return None
     title = "Time of VNFs by workflow class, in the chain and alone"
-    return Figure(f"{anchor}-classes", title, simulated, (tuple(variants),), variants)
-
-
-_LAYOUT: Json = {
-    "barmode": "stack",
-    "xaxis": {"type": "category"},
-    "yaxis": {"title": {"text": "share of the traced time, %"}, "rangemode": "tozero"},
-}
+    return one_choice(f"{anchor}-classes", title, variants, simulated=simulated)
 
 
 def choice_of(rank: int, suspect: Suspect) -> str:
@@ -166,7 +154,7 @@ def choice_of(rank: int, suspect: Suspect) -> str:
 def _bars(portions: Sequence[ClassPortion], owners: Sequence[str]) -> Iterator[Json]:
     for colour, workflow in enumerate(Workflow):
         rows = [row for owner in owners for row in portions if (row.owner, row.workflow) == (owner, workflow)]
-        bars = [
+        shown = [
             (row.owner, where, ratio, count)
             for row in rows
             for where, ratio, count in (
@@ -175,18 +163,15 @@ def _bars(portions: Sequence[ClassPortion], owners: Sequence[str]) -> Iterator[J
             )
             if ratio is not None and count is not None
         ]
-        if not any(ratio >= _SEEN for _, _, ratio, _ in bars):
+        if not any(ratio >= _SEEN for _, _, ratio, _ in shown):
             continue
-        yield {
-            "type": "bar",
-            "name": escape(workflow),
-            "x": [f"{escape(owner)}<br>{where}" for owner, where, _, _ in bars],
-            "y": [float(f"{100 * ratio:.4g}") for _, _, ratio, _ in bars],
-            "text": [
+        yield bars(
+            workflow,
+            [(f"{escape(owner)}<br>{where}", 100 * ratio) for owner, where, ratio, _ in shown],
+            colour,
+            texts=[
                 f"{escape(owner)} {where}: {workflow} {percent(ratio)}, {count:.0f} times a second"
-                for owner, where, ratio, count in bars
+                for owner, where, ratio, count in shown
             ],
-            "textposition": "none",
-            "hovertemplate": "%{text}<extra></extra>",
-            "meta": {"colour": colour},
-        } | ({"marker": {"color": _NO_CLASS}} if workflow is Workflow.NOT_ASSIGNED else {})
+            **({"marker": {"color": _NO_CLASS}} if workflow is Workflow.NOT_ASSIGNED else {}),
+        )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from math import cos, pi, sin, sqrt
 
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import Figure, Json, axis, bars, categories, one_choice, scatter
 from csit_utils.report.units import digits3
 from csit_utils.studies.chains.behaviour_figures import MOST_SHOWN, choice_of, workload_words
 from resources.libraries.python.model.measurements.features import Edge, StateGraph
@@ -36,9 +36,7 @@ def graphs_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure 
         for graph in graphs_of(study, suspect):
             if graph.edges:
                 variants[f"{choice_of(rank, suspect)}: {graph.owner}"] = _picture(graph)
-    if not variants:
-        return None
-    return Figure(f"{anchor}-graphs", "State transitions", simulated, (tuple(variants),), variants)
+    return one_choice(f"{anchor}-graphs", "State transitions", variants, simulated=simulated)
 
 
 def graphs_of(study: ChainStudy, suspect: Suspect) -> Sequence[StateGraph]:
@@ -53,21 +51,19 @@ def _picture(graph: StateGraph) -> Json:
     places = {name: _on_circle(number, len(names)) for number, name in enumerate(names)}
     most = max(edge.seconds for edge in edges) or 1.0
     lines = [_arrow(edge, places, edge.seconds / most, graph) for edge in reversed(edges)]
-    vertices: Json = {
-        "type": "scatter",
-        "mode": "markers+text",
-        "showlegend": False,
-        "name": "events",
-        "x": [places[name][0] for name in names],
-        "y": [places[name][1] for name in names],
-        "text": [_label(name) for name in names],
-        "textposition": [_side(places[name]) for name in names],
-        "hovertext": [_vertex_words(name, graph) for name in names],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-        "cliponaxis": False,
-        "marker": {"size": 12},
-        "meta": {"colour": 0},
-    }
+    vertices = scatter(
+        "events",
+        [places[name] for name in names],
+        0,
+        hover="%{hovertext}",
+        mode="markers+text",
+        showlegend=False,
+        text=[_label(name) for name in names],
+        textposition=[_side(places[name]) for name in names],
+        hovertext=[_vertex_words(name, graph) for name in names],
+        cliponaxis=False,
+        marker={"size": 12},
+    )
     hidden = {"visible": False, "fixedrange": True}
     # Room for labels: beside the circle they are as wide as a third of the picture.
     layout: Json = {
@@ -128,25 +124,21 @@ def _side(place: tuple[float, float]) -> str:
 
 def _arrow(edge: Edge, places: dict[str, tuple[float, float]], share: float, graph: StateGraph) -> Json:
     """A curve from event to event; a loop inside the circle where both are one."""
-    points = _way(places[edge.before], places[edge.after])
     rate = edge.count / graph.traced_s if graph.traced_s else 0.0
     width = round(_LEAST_PX + (_MOST_PX - _LEAST_PX) * sqrt(share), 1)
     words = f"{escape(edge.before)} → {escape(edge.after)}<br>{digits3(rate)} times a second"
     ends = [0] * (_STEPS // 2)
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "showlegend": False,
-        "name": "transition",
-        "x": [x for x, _ in points],
-        "y": [y for _, y in points],
-        "hovertemplate": f"{words}, {digits3(1e3 * edge.seconds)} ms in all<extra></extra>",
-        "line": {"width": width, "shape": "spline"},
-        "marker": {"size": [*ends, round(8 + 1.7 * width), *ends], "symbol": "arrow", "angleref": "previous"}
+    return scatter(
+        "transition",
+        _way(places[edge.before], places[edge.after]),
+        2,
+        hover=f"{words}, {digits3(1e3 * edge.seconds)} ms in all",
+        showlegend=False,
+        line={"width": width, "shape": "spline"},
+        marker={"size": [*ends, round(8 + 1.7 * width), *ends], "symbol": "arrow", "angleref": "previous"}
         | {"opacity": 1, "line": {"width": 0}},
-        "opacity": 0.75,
-        "meta": {"colour": 2},
-    }
+        opacity=0.75,
+    )
 
 
 def _way(start: tuple[float, float], end: tuple[float, float]) -> list[tuple[float, float]]:
@@ -194,11 +186,9 @@ def events_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure 
             pair = [("in the chain", graph), *([("alone", own)] if own else [])]
             variants[f"{choice_of(rank, suspect)}: {graph.owner}"] = _bars(pair)
     variants = {key: variant for key, variant in variants.items() if variant["data"]}
-    if not variants:
-        return None
     machines = any(graph.source == "kvm" for graph in alone.values())
     title = "VM exit reasons" if machines else "Kernel events"
-    return Figure(f"{anchor}-events", f"{title} per second", simulated, (tuple(variants),), variants)
+    return one_choice(f"{anchor}-events", f"{title} per second", variants, simulated=simulated)
 
 
 def _alone(study: ChainStudy) -> Mapping[Member, StateGraph]:
@@ -227,25 +217,21 @@ def _bars(graphs: Sequence[tuple[str, StateGraph]]) -> Json:
         totals.update(own)
     events = [name for name, _ in totals.most_common(_MOST_EVENTS)]
     data = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": escape(name),
-            "x": [float(f"{own.get(event, 0.0):.5g}") for event in events],
-            "y": [escape(event) for event in events],
-            "text": [
+        bars(
+            name,
+            [(own.get(event, 0.0), escape(event)) for event in events],
+            colour,
+            texts=[
                 f"{escape(event)}, {escape(name)}: {digits3(own.get(event, 0.0))} times a second" for event in events
             ],
-            "textposition": "none",
-            "hovertemplate": "%{text}<extra></extra>",
-            "meta": {"colour": colour},
-        }
+            orientation="h",
+        )
         for colour, (name, own) in enumerate(rates)
         if own
     ]
     layout = {
         "barmode": "group",
-        "xaxis": {"title": {"text": "times per second"}, "rangemode": "tozero"},
+        "xaxis": axis("times per second"),
         # The most frequent event on top.
         "yaxis": {"type": "category", "autorange": "reversed", "dtick": 1},
         "height": 130 + len(events) * max(_PX_PER_EVENT, _PX_PER_BAR * len(rates)),
@@ -268,20 +254,12 @@ def extra_cpu_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figu
             if where == workload and len(own) == 2
         }
         if rows:
-            variants[workload] = {"data": list(_stacks(rows)), "layout": _CPU}
-    if not variants:
-        return None
+            layout = categories("CPU, % of one CPU", barmode="stack")
+            variants[workload] = {"data": list(_stacks(rows)), "layout": layout}
     title = "CPU time of VNFs alone, and of their kernel threads"
     # The largest volume is the most informative one.
-    choices = tuple(reversed(variants))
-    return Figure(f"{anchor}-extra", title, simulated, (choices,), variants)
-
-
-_CPU: Json = {
-    "barmode": "stack",
-    "xaxis": {"type": "category"},
-    "yaxis": {"title": {"text": "CPU, % of one CPU"}, "rangemode": "tozero"},
-}
+    largest_first = {workload: variants[workload] for workload in reversed(variants)}
+    return one_choice(f"{anchor}-extra", title, largest_first, simulated=simulated)
 
 
 def steps_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
@@ -300,28 +278,23 @@ def steps_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure |
     variants: Json = {
         way: {
             "data": [
-                {
-                    "type": "bar",
-                    "showlegend": False,
-                    "name": way,
-                    "x": steps,
-                    "y": [float(f"{value:.4g}") for value in values],
-                    "text": [f"{value:.3g}" for value in values],
-                    "textposition": "outside",
-                    "cliponaxis": False,
-                    "customdata": texts,
-                    "hovertemplate": "%{customdata}<extra></extra>",
-                    "meta": {"colour": 0},
-                }
+                bars(
+                    way,
+                    zip(steps, values, strict=True),
+                    0,
+                    texts=[f"{value:.3g}" for value in values],
+                    hover="%{customdata}",
+                    showlegend=False,
+                    textposition="outside",
+                    cliponaxis=False,
+                    customdata=texts,
+                )
             ],
-            "layout": {
-                "xaxis": {"type": "category"},
-                "yaxis": {"title": {"text": axis}, "rangemode": "tozero"},
-            },
+            "layout": categories(title),
         }
-        for way, (axis, values) in ways.items()
+        for way, (title, values) in ways.items()
     }
-    return Figure(f"{anchor}-steps", "CPU time of the study itself", simulated, (tuple(ways),), variants)
+    return one_choice(f"{anchor}-steps", "CPU time of the study itself", variants, simulated=simulated)
 
 
 def _stacks(rows: Mapping[str, tuple[float, float]]) -> Iterator[Json]:
@@ -330,11 +303,5 @@ def _stacks(rows: Mapping[str, tuple[float, float]]) -> Iterator[Json]:
         ("kernel threads of the VNF (extra CPU)", [helper for _, helper in rows.values()]),
     )
     for colour, (name, values) in enumerate(parts):
-        yield {
-            "type": "bar",
-            "name": name,
-            "x": [escape(owner) for owner in rows],
-            "y": [float(f"{value:.4g}") for value in values],
-            "hovertemplate": f"%{{x}}, {name}: %{{y:.3~g}} % of one CPU<extra></extra>",
-            "meta": {"colour": colour},
-        }
+        points = zip(map(escape, rows), values, strict=True)
+        yield bars(name, points, colour, hover=f"%{{x}}, {name}: %{{y:.3~g}} % of one CPU")

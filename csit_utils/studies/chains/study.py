@@ -1,21 +1,19 @@
 """Chain studies in reports: their page, records, and explanations."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from itertools import islice
 from pathlib import Path
 
-from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report import figures
-from csit_utils.report.characterizations import keys_of_page
+from csit_utils.report.characterizations import page_of_records
 from csit_utils.report.details.flames import FlameGraph
 from csit_utils.report.explanations import Explanation
-from csit_utils.report.figures import Figure, Json, step_of, thinned_words
-from csit_utils.report.published_figures import sections
-from csit_utils.report.report_context import ReportContents
+from csit_utils.report.figures import DASHES, Figure, Json, axes, scatter, step_of, thinned_words
 from csit_utils.report.stack_sides import grown
-from csit_utils.report.study import Page, QueriedTables, RecordKind, Study, View
+from csit_utils.report.study import QueriedTables, RecordKind, Study, View
 from csit_utils.report.units import bandwidth
 from csit_utils.studies.chains.behaviour_figures import (
     chains_figure,
@@ -90,7 +88,6 @@ MOST_CHANGED = 12
 """Changed features of a suspect, the furthest first."""
 MOST_EXPLAINED = 20
 """Suspects with reasons and changed features; others are in the table, and in the CSV files."""
-_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
 @dataclass(frozen=True)
@@ -146,15 +143,6 @@ class StudiedChains:
     def figures(self) -> tuple[Figure, ...]:
         """All that the page's script needs."""
         return (*([self.chains] if self.chains else []), *self.compared, *self.traced)
-
-
-def _build(shown: ReportContents) -> Mapping[str, object] | None:
-    found = [view for view in shown.characterizations if view.record.kind == "chains"]
-    if not found:
-        return None
-    words = {"workload_words": workload_words, "sizes_words": sizes_words}
-    papers = sections(shown.papers, "chains", found, _highest_throughput)
-    return {**keys_of_page("studies", found, [_studied(view) for view in found], papers), **words}
 
 
 def _studied(view: View) -> StudiedChains:
@@ -214,7 +202,16 @@ def _highest_throughput(record: ChainsRecord, figure: PublishedFigure) -> float 
     return max(rates) / 1e6 if rates else None
 
 
-PAGE = Page("chain_study", "Chain study", _build)
+PAGE = page_of_records(
+    "chain_study",
+    "Chain study",
+    "chains",
+    "studies",
+    _studied,
+    published=_highest_throughput,
+    workload_words=workload_words,
+    sizes_words=sizes_words,
+)
 """Shown where there is a study of chains."""
 
 
@@ -237,10 +234,7 @@ def series_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure 
             unit = feature(name).unit
             variants[f"{name_of(chain, chosen)}|{name}"] = {
                 "data": list(_series_lines(runs[chain], name, step)),
-                "layout": {
-                    "xaxis": {"title": {"text": "time, s"}, "rangemode": "tozero"},
-                    "yaxis": {"title": {"text": escape(f"{name}, {unit}" if unit else name)}, "rangemode": "tozero"},
-                },
+                "layout": axes("time, s", f"{name}, {unit}" if unit else name),
             }
     selectors = (tuple(name_of(chain, chosen) for chain in chosen), tuple(names))
     left = f" ({len(chosen)} of {len(runs)} chains)" if len(chosen) < len(runs) else ""
@@ -279,29 +273,19 @@ def _series_lines(runs: Sequence[ChainRun], name: str, step: int) -> Iterator[Js
     for number, run in enumerate(runs):
         for each in run.series:
             if each.feature == name:
-                text = escape(", ".join(filter(None, (each.owner, loads[number]))))
-                yield {
-                    "type": "scatter",
-                    "mode": "lines+markers",
-                    "name": text,
-                    "x": list(range(1, len(each.values) + 1, step)),
-                    "y": [None if value is None else float(f"{value:.5g}") for value in each.values[::step]],
-                    "hovertemplate": f"{text}, second %{{x}}: %{{y:.4~g}}<extra></extra>",
-                    "line": {"width": 2, "dash": _DASHES[number % len(_DASHES)]},
-                    "marker": {"size": 4},
-                    "meta": {"colour": owners.index(each.owner)},
-                }
+                text = ", ".join(filter(None, (each.owner, loads[number])))
+                yield scatter(
+                    text,
+                    islice(enumerate(each.values, 1), 0, None, step),
+                    owners.index(each.owner),
+                    hover=f"{escape(text)}, second %{{x}}: %{{y:.4~g}}",
+                    line={"width": 2, "dash": DASHES[number % len(DASHES)]},
+                    marker={"size": 4},
+                )
 
 
-def _title(record: ChainsRecord) -> str:
-    return record.test_name if record.chain_study is None else record.chain_study.spec.name
-
-
-def headline(item: Characterized) -> str:
+def headline(study: ChainStudy) -> str:
     """Return the number of measured chains, and the first suspect with its reason."""
-    study = item.record.chain_study
-    if study is None:
-        return f"no measurement: {item.message}"
     measured = len({run.chain for run in study.runs if run.failed is None})
     failed = len({run.chain for run in study.runs if run.failed is not None})
     begin = f"{measured} of {study.chains} chains were measured" if measured < study.chains else f"{measured} chains"
@@ -315,14 +299,7 @@ def headline(item: Characterized) -> str:
     return f"{begin}{failures}; {suspects}, first {first.chain.name}{planted}{reason}"
 
 
-def _identity(record: ChainsRecord) -> object:
-    return None if record.chain_study is None else record.chain_study.spec.model_dump_json()
-
-
-def _lines(record: ChainsRecord) -> Iterator[str]:
-    study = record.chain_study
-    if study is None:
-        return
+def _lines(study: ChainStudy) -> Iterator[str]:
     for rank, suspect in enumerate(study.suspects, 1):
         by = f" ({', '.join(suspect.rules)})" if suspect.rules else ""
         why = "; ".join(suspect.reasons)
@@ -352,10 +329,10 @@ STUDY = Study(
         RecordKind(
             "chains",
             "Chain study",
-            _title,
+            lambda record: record.chain_study,
+            lambda study: str(study.spec.name),
             headline,
-            _identity,
-            _lines,
+            lines=_lines,
             tables=tables.chain_tables,
             queried=_QUERIED,
             stacks=stacks_of_suspects,

@@ -1,10 +1,10 @@
 """Plots over the offered volume: throughput and Cook's distances of chains, resources of VNFs alone and in chains."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import DASHES, SYMBOLS, Figure, Json, axes, no_choice, scatter
 from csit_utils.studies.chains.behaviour_figures import furthest, name_of
 from resources.libraries.python.model.measurements.features import CHAIN
 from resources.libraries.python.studies.chains.analysis.features import PERFORMANCE, THROUGHPUT, feature
@@ -16,10 +16,9 @@ from resources.libraries.python.studies.chains.model.statistic import Statistic
 _ALONE = "VNFs alone"
 _MOST_BESIDE = 12
 """Chains beside a VNF alone."""
-_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
-_DASHES = ("solid", "dash", "dot", "dashdot")
 _MEGA = 1e6
-_Points = Iterable[tuple[float, float | None]]
+_VOLUME = "offered volume, Mbit/s"
+_Points = Sequence[tuple[float, float]]
 
 
 def throughput_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
@@ -30,16 +29,13 @@ def throughput_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Fig
     lines = []
     for name, chain, points in _by_chain(found, chosen, lambda each: each.mean / _MEGA):
         vnfs = ", ".join(sorted(chain.order))
-        line = _line(name, points, drawn[vnfs], "Mbit/s")
-        lines.append(line | {"meta": {**line["meta"], "facets": {"VNFs": vnfs}}})
+        lines.append(_line(name, points, drawn[vnfs], "Mbit/s", facets={"VNFs": vnfs}))
         drawn[vnfs] += 1
     if not any(len(line["x"]) > 1 for line in lines):
         return None
-    layout = _axes("throughput, Mbit/s")
+    layout = axes(_VOLUME, "throughput, Mbit/s")
     title = "Throughput of chains against the offered volume"
-    return Figure(
-        f"{anchor}-volumes", title, simulated, (("all",),), {"all": {"data": lines, "layout": layout}}, ("VNFs",)
-    )
+    return no_choice(f"{anchor}-volumes", title, lines, layout, simulated=simulated, facets=("VNFs",))
 
 
 def distances_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
@@ -66,7 +62,7 @@ def distances_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figu
                         lines.append(_line(text, points, number, ""))
             if lines:
                 lines.append(_threshold(own[0].threshold, [x for line in lines for x in line["x"]]))
-            variants[f"{length} VNFs|{shown}"] = {"data": lines, "layout": _axes("Cook's distance")}
+            variants[f"{length} VNFs|{shown}"] = {"data": lines, "layout": axes(_VOLUME, "Cook's distance")}
     if not any(variant["data"] for variant in variants.values()):
         return None
     selectors = (tuple(f"{length} VNFs" for length in lengths), tuple(names.values()))
@@ -76,16 +72,14 @@ def distances_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figu
 
 
 def _threshold(value: float, x: Sequence[float]) -> Json:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "threshold, 4/n",
-        "x": [min(x), max(x)],
-        "y": [_short(value)] * 2,
-        "hoverinfo": "skip",
-        "line": {"dash": "dash", "width": 1.5},
-        "meta": {"colour": 6},
-    }
+    return scatter(
+        "threshold, 4/n",
+        [(min(x), value), (max(x), value)],
+        6,
+        mode="lines",
+        hoverinfo="skip",
+        line={"dash": "dash", "width": 1.5},
+    )
 
 
 def resources_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
@@ -103,7 +97,7 @@ def resources_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figu
         axis = f"{name}, {unit}" if unit else name
         alone = [each for each in own if len(each.chain.members) == 1]
         lines = [_line(text, points, at, unit) for at, (text, _, points) in enumerate(_by_chain(alone, chosen, _mean))]
-        variants[f"{_ALONE}|{name}"] = {"data": lines, "layout": _axes(axis)}
+        variants[f"{_ALONE}|{name}"] = {"data": lines, "layout": axes(_VOLUME, axis)}
         for vnf in vnfs:
             of_vnf = [each for each in own if each.owner == vnf]
             rows = list(_by_chain(of_vnf, chosen, _mean))
@@ -114,7 +108,7 @@ def resources_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figu
                     *(_line(f"{text} alone", points, 0, unit, width=4) for text, _, points in single),
                     *(_line(text, points, at, unit) for at, (text, _, points) in enumerate(beside, 1)),
                 ],
-                "layout": _axes(axis),
+                "layout": axes(_VOLUME, axis),
             }
     title = "Resources of VNFs against the offered volume, alone and in chains"
     return Figure(f"{anchor}-resources", title, simulated, ((_ALONE, *vnfs), tuple(names)), variants)
@@ -149,29 +143,16 @@ def _kind(workload: Workload) -> str:
     return f"{workload.protocol.value}, {workload.sessions} sessions, {workload.frame.name}"
 
 
-def _line(name: str, points: _Points, colour: int, unit: str, *, width: float = 2) -> Json:
-    own = sorted(points, key=lambda point: point[0])
-    text = escape(name)
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": text,
-        "x": [_short(x) for x, _ in own],
-        "y": [None if y is None else _short(y) for _, y in own],
-        "hovertemplate": f"{text}<br>%{{x:.4~g}} Mbit/s: %{{y:.4~g}} {escape(unit)}<extra></extra>",
+def _line(
+    name: str, points: _Points, colour: int, unit: str, *, width: float = 2, facets: Mapping[str, str] | None = None
+) -> Json:
+    return scatter(
+        name,
+        sorted(points),
+        colour,
+        hover=f"{escape(name)}<br>%{{x:.4~g}} Mbit/s: %{{y:.4~g}} {escape(unit)}",
+        facets=facets,
         # Colours and symbols repeat after eight lines.
-        "line": {"width": width, "dash": _DASHES[colour // len(_SYMBOLS) % len(_DASHES)]},
-        "marker": {"size": 7, "symbol": _SYMBOLS[colour % len(_SYMBOLS)]},
-        "meta": {"colour": colour},
-    }
-
-
-def _axes(axis: str) -> Json:
-    return {
-        "xaxis": {"title": {"text": "offered volume, Mbit/s"}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": escape(axis)}, "rangemode": "tozero"},
-    }
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.5g}")
+        line={"width": width, "dash": DASHES[colour // len(SYMBOLS) % 4]},
+        marker={"size": 7, "symbol": SYMBOLS[colour % len(SYMBOLS)]},
+    )

@@ -1,8 +1,10 @@
 """Results of density tests as a table for a terminal or a pipe."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
-from csit_utils.analysis.grouping import Metric, bounds
+from csit_utils.analysis.grouping import Metric, bounds, is_measured
 from csit_utils.analysis.verdicts import verdict_of
 from csit_utils.commands.tables import TableForm, TableLine, print_table
 from csit_utils.dataset.contents import Contents
@@ -23,18 +25,19 @@ _STYLES = {
 }
 
 
-def print_results(contents: Contents, *, why: bool = False) -> None:
+def print_results(contents: Contents, *, why: bool = False, form: TableForm = TableForm.TERMINAL) -> None:
     """Print one line per test.
 
     Args:
         contents: The tests.
         why: Print the evidence of each verdict below its test.
+        form: Output format; raw values are the study, the columns of a `TestRow`, and the p99 in nanoseconds.
     """
-    heads, lines = _lines_of(contents, why=why)
-    print_table(heads, lines, TableForm.TERMINAL, _LEFT)
+    heads, lines = _lines_of(contents, why=why, with_raw=form is not TableForm.TERMINAL)
+    print_table(heads, lines, form, _LEFT)
 
 
-def _lines_of(contents: Contents, *, why: bool) -> tuple[list[str], list[TableLine]]:
+def _lines_of(contents: Contents, *, why: bool, with_raw: bool) -> tuple[list[str], list[TableLine]]:
     rows = contents.tests
     latencies: dict[str, list[LatencyRow]] = {}
     for each in contents.latency():
@@ -46,8 +49,15 @@ def _lines_of(contents: Contents, *, why: bool) -> tuple[list[str], list[TableLi
     for row in rows:
         texts = _texts(row, latencies.get(row.anchor, []), metrics, types=types)
         below = tuple(row.evidence.splitlines()) if why else ()
-        lines.append(TableLine(tuple(texts), {}, _style(texts[-1]), below))
+        # Only where they are shown: a dataset would be read for all columns.
+        raw = _raw(row, latencies.get(row.anchor, [])) if with_raw else {}
+        lines.append(TableLine(tuple(texts), raw, _style(texts[-1]), below))
     return heads, lines
+
+
+def _raw(row: TestRow, latencies: list[LatencyRow]) -> dict[str, Any]:
+    # A test without a record may be one of any study.
+    return {"study": "density" if row.recorded else None, **asdict(row), "p99_ns": p99_at_half_pdr(latencies)}
 
 
 def _style(verdict: str) -> str:
@@ -57,11 +67,9 @@ def _style(verdict: str) -> str:
 
 def _metrics(rows: Sequence[TestRow]) -> list[Metric]:
     """NDR and PDR, unless no test searched for them; soak rate, MRR and ORR where a test measured them."""
-    searched = any(row.ndr_loss_ratio is not None or row.pdr_loss_ratio is not None for row in rows)
+    searched = any(is_measured(row, metric) for row in rows for metric in (Metric.NDR, Metric.PDR))
     others = [
-        *([Metric.SOAK] if any(row.soak_loss_ratio is not None for row in rows) else []),
-        *([Metric.MRR] if any(row.mrr_pps is not None for row in rows) else []),
-        *([Metric.ORR] if any(row.orr_pps is not None for row in rows) else []),
+        metric for metric in (Metric.SOAK, Metric.MRR, Metric.ORR) if any(is_measured(row, metric) for row in rows)
     ]
     return [*([Metric.NDR, Metric.PDR] if searched or not others else []), *others]
 

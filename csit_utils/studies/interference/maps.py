@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from html import escape
 from itertools import product
 from statistics import fmean
 
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import Figure, Json, bars, categories, no_choice
 from csit_utils.report.units import DASH, digits3, percent, rate
 from csit_utils.studies.density.figures.cell_maps import CellMap, CellMaps, MapSquare, Scale, scale_of
 from resources.libraries.python.studies.interference.analysis.tables import cell_in_words
@@ -150,23 +149,11 @@ def means_figure(anchor: str, found: Interference, *, simulated: bool) -> Figure
         ("loses beside others (sensitivity)", found.sensitivity, 0),
         ("others lose beside it (aggressiveness)", found.aggressiveness, 1),
     )
-    data = [partial(_bars, names)(label, means, colour) for label, means, colour in rows]
-    layout: Json = {
-        "barmode": "group",
-        "xaxis": {"type": "category"},
-        "yaxis": {"title": {"text": "mean degradation, %"}, "rangemode": "tozero"},
-    }
-    variants = {"all": {"data": data, "layout": layout}}
-    return Figure(f"{anchor}-means", "Sensitivity and aggressiveness", simulated, (("all",),), variants)
+    data = [_bars(names, label, means, colour) for label, means, colour in rows]
+    layout = categories("mean degradation, %", barmode="group")
+    return no_choice(f"{anchor}-means", "Sensitivity and aggressiveness", data, layout, simulated=simulated)
 
 
 def _bars(names: Sequence[str], label: str, means: Mapping[str, float], colour: int) -> Json:
-    values = [None if name not in means else float(f"{100 * (1 - means[name]):.4g}") for name in names]
-    return {
-        "type": "bar",
-        "name": escape(label),
-        "x": [escape(name) for name in names],
-        "y": values,
-        "hovertemplate": f"%{{x}} {escape(label)}: %{{y:.3~g}} %<extra></extra>",
-        "meta": {"colour": colour},
-    }
+    points = [(escape(name), 100 * (1 - means[name]) if name in means else None) for name in names]
+    return bars(label, points, colour, hover=f"%{{x}} {escape(label)}: %{{y:.3~g}} %")

@@ -7,17 +7,14 @@ from pathlib import Path
 from statistics import fmean
 
 from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
-from csit_utils.dataset.items import Characterized, Status
+from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.dataset.rows import frame_text
-from csit_utils.report.characterizations import keys_of_page
+from csit_utils.report.characterizations import DrawnRecord, page_of_records
 from csit_utils.report.explanations import Explanation
-from csit_utils.report.figures import Figure, Json
-from csit_utils.report.published_figures import sections
-from csit_utils.report.report_context import ReportContents
-from csit_utils.report.study import Page, QueriedTables, RecordKind, Study, View
+from csit_utils.report.figures import Figure, Json, axes, rounded, scatter
+from csit_utils.report.study import QueriedTables, RecordKind, Study, View
 from csit_utils.report.units import rate
-from csit_utils.studies.density.figures.cell_maps import CellMaps
 from csit_utils.studies.interference.maps import interference_maps, means_figure
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.studies.interference.analysis import tables
@@ -106,34 +103,18 @@ class MeansRow:
 
 
 @dataclass(frozen=True)
-class StudiedInterference:
+class StudiedInterference(DrawnRecord):
     """A study on the page."""
 
-    view: View
-    maps: CellMaps | None
-    plots: tuple[Figure, ...]
-    lines: tuple[MeansRow, ...]
-    together: tuple[tuple[str, str, str], ...]
+    lines: tuple[MeansRow, ...] = ()
+    together: tuple[tuple[str, str, str], ...] = ()
     """Three and more co-located NFs: target, co-located NFs, normalized throughput."""
-
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """All that the page's script needs."""
-        return (*([self.maps.figure] if self.maps else []), *self.plots)
-
-
-def _build(shown: ReportContents) -> Mapping[str, object] | None:
-    found = [view for view in shown.characterizations if view.record.kind == "interference"]
-    if not found:
-        return None
-    papers = sections(shown.papers, "interference", found, _normalized)
-    return keys_of_page("studies", found, [_studied(view) for view in found], papers)
 
 
 def _studied(view: View) -> StudiedInterference:
     found = view.record.interference
     if found is None:
-        return StudiedInterference(view, None, (), (), ())
+        return StudiedInterference(view)
     means = means_figure(view.anchor, found, simulated=view.simulated)
     swept = sweep_figure(view.anchor, found, simulated=view.simulated)
     return StudiedInterference(
@@ -179,7 +160,7 @@ def _type(found: Interference, name: str) -> str | None:
     return next((one.type.value for one in found.spec.contenders if one.name == name), None)
 
 
-PAGE = Page("interference", "Interference", _build)
+PAGE = page_of_records("interference", "Interference", "interference", "studies", _studied, published=_normalized)
 """Shown where there is a study of interference."""
 
 
@@ -192,10 +173,7 @@ def sweep_figure(anchor: str, found: Interference, *, simulated: bool) -> Figure
     choices = (tuple(rows), (_MEANS, *(f"{name} beside each" for name in targets)))
     variants: Json = {}
     for title, (axis, row) in rows.items():
-        layout: Json = {
-            "xaxis": {"title": {"text": _AXIS[axis]}, "rangemode": "tozero"},
-            "yaxis": {"title": {"text": "normalized throughput"}, "rangemode": "tozero"},
-        }
+        layout = axes(_AXIS[axis], "normalized throughput")
         variants[f"{title}|{_MEANS}"] = {
             "data": [_mean_line(axis, row, name, number) for number, name in enumerate(targets)],
             "layout": layout,
@@ -230,43 +208,37 @@ def _mean_line(axis: str, row: Sequence[MatrixSlice], target: str, colour: int) 
 def _pair_line(axis: str, row: Sequence[MatrixSlice], target: str, other: str, colour: int) -> Json:
     """With the ends of the confidence interval of each point."""
     found = [(spot, each) for spot in row for each in spot.matrix if (each.target, each.against) == (target, (other,))]
-    above, below = ([_width(each, up=up) for _, each in found] for up in (True, False))
+    above, below = ([rounded(_width(each, up=up)) for _, each in found] for up in (True, False))
     line = _line(axis, [(spot, each.mean) for spot, each in found], f"beside {other}", colour)
     return line | {"error_y": {"type": "data", "symmetric": False, "array": above, "arrayminus": below}}
 
 
 def _width(row: Normalized, *, up: bool) -> float:
     end = row.high if up else row.low
-    return 0.0 if end is None else float(f"{abs(end - row.mean):.4g}")
+    return 0.0 if end is None else abs(end - row.mean)
 
 
 def _line(axis: str, points: Sequence[tuple[MatrixSlice, float]], name: str, colour: int) -> Json:
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": escape(name),
-        "x": [float(f"{spot.frame.mean_bytes if axis == _SIZE else spot.load_pps:.6g}") for spot, _ in points],
-        "y": [float(f"{mean:.4g}") for _, mean in points],
-        "text": [f"{escape(spot.frame.name)}, {rate(spot.load_pps)} each" for spot, _ in points],
-        "hovertemplate": f"{escape(name)}: %{{y:.3~g}}<br>%{{text}}<extra></extra>",
-        "meta": {"colour": colour},
-    }
+    return scatter(
+        name,
+        [(spot.frame.mean_bytes if axis == _SIZE else spot.load_pps, mean) for spot, mean in points],
+        colour,
+        texts=[f"{escape(spot.frame.name)}, {rate(spot.load_pps)} each" for spot, _ in points],
+        hover=f"{escape(name)}: %{{y:.3~g}}<br>%{{text}}",
+    )
 
 
-def measured(item: Characterized) -> Iterator[MeasuredRow]:
-    """Return a row for each set of co-located network functions that each of them was measured in."""
-    if item.record.interference is not None:
-        yield from _of_sets(item, item.record.interference, passed=item.status is Status.PASS and item.record.passed)
+def measured(item: Characterized, found: Interference) -> Iterator[MeasuredRow]:
+    """Yield a row for each set of co-located network functions that each of them was measured in.
 
-
-def _of_sets(item: Characterized, found: Interference, *, passed: bool) -> Iterator[MeasuredRow]:
-    """The competitors are part of the service's name: they decide what is compared with what."""
+    The competitors are part of the service's name: they decide what is compared with what.
+    """
     for end, rows in (("", found.matrix), (", network I/O guaranteed", found.guaranteed)):
         for row in rows:
             low, high = (row.mean if each is None else each for each in (row.low, row.high))
             yield measured_row(
                 item,
-                (MeasuredValue(NORMALIZED, row.mean, low, high),) if passed else (),
+                (MeasuredValue(NORMALIZED, row.mean, low, high),),
                 test_type=NORMALIZED.value,
                 service_type=f"{row.target} beside {' and '.join(row.against)}{end}",
                 **Dimensions(1 + len(row.against), 1).columns,
@@ -276,21 +248,13 @@ def _of_sets(item: Characterized, found: Interference, *, passed: bool) -> Itera
             )
 
 
-def _title(record: InterferenceRecord) -> str:
-    if record.interference is None:
-        return record.test_name
-    spec = record.interference.spec
+def _title(found: Interference) -> str:
+    spec = found.spec
     load = "" if spec.load_pps is None or spec.loads_pps else f", {rate(spec.load_pps)} each"
     return f"{spec.name}, {', '.join(frame.name for frame in spec.frames or (spec.frame,))}{load}"
 
 
-def headline(item: Characterized) -> str:
-    """Return the result in one sentence."""
-    found = item.record.interference
-    return f"nothing was measured: {item.message}" if found is None else interference_headline(found)
-
-
-def interference_headline(found: Interference) -> str:
+def headline(found: Interference) -> str:
     """Most sensitive and most aggressive network function, and how much was measured where that is not all."""
     measured, asked = found.coverage
     return _most(found) if measured == asked else f"{measured} of {asked} measurements were made; {_most(found)}"
@@ -310,13 +274,8 @@ def _most(found: Interference) -> str:
     return f"{suffers}; most aggressive is {aggressive}, beside which others lose {lose:.1f} %"
 
 
-def _identity(record: InterferenceRecord) -> object:
-    return None if record.interference is None else record.interference.spec.model_dump_json()
-
-
-def _lines(record: InterferenceRecord) -> Iterator[str]:
-    if record.interference is not None:
-        yield from (*matrix_in_words(record.interference), *advice_in_words(record.interference))
+def _lines(found: Interference) -> Iterator[str]:
+    yield from (*matrix_in_words(found), *advice_in_words(found))
 
 
 _QUERIED = QueriedTables(
@@ -337,10 +296,10 @@ STUDY = Study(
         RecordKind(
             "interference",
             "Interference",
+            lambda record: record.interference,
             _title,
             headline,
-            _identity,
-            _lines,
+            lines=_lines,
             measured=measured,
             tables=tables.interference_tables,
             queried=_QUERIED,

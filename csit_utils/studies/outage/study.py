@@ -6,13 +6,12 @@ from html import escape
 from pathlib import Path
 
 from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
-from csit_utils.dataset.items import Characterized, Status
+from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.rows import frame_text
-from csit_utils.report.characterizations import keys_of_page
+from csit_utils.report.characterizations import DrawnRecord, page_of_records
 from csit_utils.report.explanations import Explanation
-from csit_utils.report.figures import Figure, Json
-from csit_utils.report.report_context import ReportContents
-from csit_utils.report.study import Page, RecordKind, Study, View
+from csit_utils.report.figures import Figure, Json, axis, scatter
+from csit_utils.report.study import RecordKind, Study, View
 from csit_utils.report.units import DASH, digits3, rate
 from csit_utils.studies.density.figures.cell_maps import CellMap, CellMaps, MapSquare, Scale
 from resources.libraries.python.model.request.cell import Dimensions
@@ -23,7 +22,6 @@ from resources.libraries.python.studies.outage.model.record import (
     EventTrial,
     MeanInterval,
     Outage,
-    OutageRecord,
 )
 from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
 from resources.libraries.python.studies.outage.planning import cost
@@ -195,62 +193,26 @@ def timeline(anchor: str, found: Outage, *, simulated: bool) -> Figure | None:
 def _line(trial: EventTrial, place: int, quantity: str) -> Json:
     trace = trial.traces[place]
     if quantity == "loss":
-        values = [
-            float(f"{100 * lost / sent:.4g}") if sent else None
-            for lost, sent in zip(trace.lost, trace.sent, strict=True)
-        ]
+        values = [100 * lost / sent if sent else None for lost, sent in zip(trace.lost, trace.sent, strict=True)]
     else:
-        values = [None if delay is None else float(f"{delay / 1000:.4g}") for delay in trace.delay_ns]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": f"instance {trace.instance}",
-        "x": [float(f"{trace.begin_s + index * trace.bin_s:.4f}") for index in range(len(values))],
-        "y": values,
-        "line": {"shape": "hv"},
-        "meta": {"colour": trace.instance - 1},
-    }
+        values = [None if delay is None else delay / 1000 for delay in trace.delay_ns]
+    points = [(trace.begin_s + index * trace.bin_s, value) for index, value in enumerate(values)]
+    return scatter(f"instance {trace.instance}", points, trace.instance - 1, mode="lines", line={"shape": "hv"})
 
 
 def _layout(quantity: str) -> Json:
     title = "loss, %" if quantity == "loss" else "mean one-way delay, µs"
-    return {
-        "xaxis": {"title": {"text": "time since the event, s"}},
-        "yaxis": {"title": {"text": title}, "rangemode": "tozero"},
-    }
+    return {"xaxis": {"title": {"text": "time since the event, s"}}, "yaxis": axis(title)}
 
 
-@dataclass(frozen=True)
-class OutageView:
-    """A study on the page."""
-
-    view: View
-    maps: CellMaps | None
-    plots: tuple[Figure, ...]
-
-    @staticmethod
-    def amounts(found: MeanInterval, scale: float) -> tuple[str, str]:
-        """Return a mean and half of its interval, for the table."""
-        return amounts(found, scale)
-
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """All that the page's script needs."""
-        return (*([self.maps.figure] if self.maps else []), *self.plots)
-
-
-def _title(record: OutageRecord) -> str:
-    if record.outage is None:
-        return record.test_name
-    found = record.outage
+def _title(found: Outage) -> str:
     return f"{found.spec.name}, {found.spec.frame.name}, {rate(found.rate_pps)} each way"
 
 
-def headline(item: Characterized) -> str:
+def headline(found: Outage) -> str | None:
     """Return the result in one sentence."""
-    found: Outage | None = item.record.outage
-    if found is None or not found.trials:
-        return f"nothing was measured: {item.message}"
+    if not found.trials:
+        return None
     others = [effect for effect in found.effects if not effect.is_target and effect.event != CONTROL]
     hurt = [effect for effect in others if effect.is_significant]
     measured = "" if len(found.trials) == found.asked else f"{found.coverage} trials were made; "
@@ -264,22 +226,13 @@ def headline(item: Characterized) -> str:
     )
 
 
-def _identity(record: OutageRecord) -> object:
-    return None if record.outage is None else record.outage.spec.model_dump_json()
+def _lines(found: Outage) -> Iterator[str]:
+    yield from in_words(found.effects)
+    yield from (f"{event}: {reason}" for event, reason in found.refused.items())
 
 
-def _lines(record: OutageRecord) -> Iterator[str]:
-    if record.outage is not None:
-        yield from in_words(record.outage.effects)
-        yield from (f"{event}: {reason}" for event, reason in record.outage.refused.items())
-
-
-def _measured(item: Characterized) -> Iterator[MeasuredRow]:
+def _measured(item: Characterized, found: Outage) -> Iterator[MeasuredRow]:
     """A row for each event and instance: the share of its packets that arrive from the event on."""
-    found: Outage | None = item.record.outage
-    if found is None:
-        return
-    passed = item.status is Status.PASS and item.record.passed
     load = f"{found.spec.share:g} NDR" if found.spec.rate_pps is None else f"{found.rate_pps:g} pps"
     for effect in found.effects:
         packets = 2 * found.rate_pps * found.spec.after_s
@@ -287,7 +240,7 @@ def _measured(item: Characterized) -> Iterator[MeasuredRow]:
         mean, low, high = (min(1.0, max(0.0, 1 - lost / packets)) for lost in (effect.lost.mean, *ends))
         yield measured_row(
             item,
-            (MeasuredValue(SURVIVED, mean, low, high),) if passed else (),
+            (MeasuredValue(SURVIVED, mean, low, high),),
             test_type=SURVIVED.value,
             service_type=f"{found.spec.name}: instance {effect.instance}, {effect.event}",
             **Dimensions(found.spec.instances, len(found.spec.nf_kinds)).columns,
@@ -297,25 +250,29 @@ def _measured(item: Characterized) -> Iterator[MeasuredRow]:
         )
 
 
-def _build(shown: ReportContents) -> Mapping[str, object] | None:
-    found = [view for view in shown.characterizations if view.record.kind == "outage"]
-    return keys_of_page("outages", found, [_viewed(view) for view in found]) if found else None
-
-
-def _viewed(view: View) -> OutageView:
+def _drawn(view: View) -> DrawnRecord:
     found: Outage | None = view.record.outage
     if found is None or not found.effects:
-        return OutageView(view, None, ())
+        return DrawnRecord(view)
     plot = timeline(view.anchor, found, simulated=view.simulated)
     maps = outage_maps(view.anchor, found, simulated=view.simulated)
-    return OutageView(view, maps, () if plot is None else (plot,))
+    return DrawnRecord(view, maps, () if plot is None else (plot,))
 
 
 STUDY = Study(
     order=55,
-    pages=(Page("outage", "Outages", _build),),
+    pages=(page_of_records("outage", "Outages", "outage", "outages", _drawn, amounts=amounts),),
     kinds=(
-        RecordKind("outage", "Outage", _title, headline, _identity, _lines, measured=_measured, tables=outage_tables),
+        RecordKind(
+            "outage",
+            "Outage",
+            lambda record: record.outage,
+            _title,
+            headline,
+            lines=_lines,
+            measured=_measured,
+            tables=outage_tables,
+        ),
     ),
     measures=(SURVIVED,),
     explanations=EXPLANATIONS,

@@ -6,13 +6,29 @@ from functools import partial
 from html import escape
 from itertools import islice
 from statistics import fmean
+from typing import Any
 
-from csit_utils.report.figures import Figure, Json, Panel, stacked, step_of, thinned_words
+from csit_utils.report.figures import (
+    DASHES,
+    SYMBOLS,
+    Figure,
+    Json,
+    Panel,
+    axes,
+    axis,
+    bars,
+    no_choice,
+    one_choice,
+    rounded,
+    scatter,
+    stacked,
+    step_of,
+    thinned_words,
+)
 from csit_utils.studies.sizing.reported_values import reported_figure
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import MeasuredSize, Offered, Sizing, Trace, Use
 
-_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
 _SIZE = "vCPUs"
 _FEW = 8
 """Largest number of sizes whose lines can be distinguished."""
@@ -21,7 +37,6 @@ _GAP = 0.06
 _TICKS = 3
 """Of each load."""
 _ROUND_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
-_DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def sizing_figures(anchor: str, record: SizingRecord, sizings: int = 1) -> list[Figure]:
@@ -50,7 +65,7 @@ def _facets(sizing: Sizing) -> tuple[str, ...]:
 
 def _indicator(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure:
     """Indicator against offered load, with the lines of the full load and of the threshold."""
-    unit = escape(sizing.workload.unit)
+    unit = sizing.workload.unit
     top = max(row.load for _, size in _measured(sizing) for row in size.offered)
     lines = [
         _straight(top, 1.0, "indicator = offered load", "dot"),
@@ -58,20 +73,19 @@ def _indicator(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure:
     ]
     for number, size in _measured(sizing):
         texts = [
-            f"{size.name}<br>offered {row.load:g} {unit}: {row.mean:.4g} ({100 * row.ratio:.3g} %)"
+            f"{size.name}<br>offered {row.load:g} {escape(unit)}: {row.mean:.4g} ({100 * row.ratio:.3g} %)"
             + (f", standard deviation {row.stdev:.3g} of {len(row.indicators)}" if row.stdev is not None else "")
             for row in size.offered
         ]
         deviations = [row.stdev or 0.0 for row in size.offered]
-        line = _line(number, size, texts) | {"y": [_short(row.mean) for row in size.offered]}
+        line = _line(number, size, [(row.load, row.mean) for row in size.offered], texts)
         if any(deviations):
-            line["error_y"] = {"type": "data", "array": [_short(value) for value in deviations], "thickness": 1}
+            line["error_y"] = {"type": "data", "array": [rounded(value) for value in deviations], "thickness": 1}
         lines.append(line)
-    layout = _layout(unit, f"performance indicator, {unit}")
+    layout = axes(f"offered load, {unit}", f"performance indicator, {unit}")
     title = f"{sizing.deployment.vnf_name}: indicator against offered load"
-    return _figure(
-        f"{anchor}-indicator", title, record, {"all": {"data": lines, "layout": layout}}, facets=_facets(sizing)
-    )
+    simulated, facets = record.simulated, _facets(sizing)
+    return no_choice(f"{anchor}-indicator", title, lines, layout, simulated=simulated, facets=facets)
 
 
 def _capacity(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | None:
@@ -79,47 +93,45 @@ def _capacity(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | Non
     sizes = [size for size in sizing.sizes if size.capacity is not None]
     if not sizes:
         return None
-    unit = escape(sizing.workload.unit)
+    unit = sizing.workload.unit
     ways: dict[str, tuple[str, Callable[[MeasuredSize], float]]] = {
         "capacity": (f"capacity, {unit}", lambda size: size.capacity or 0.0),
         "capacity per vCPU": (f"capacity per vCPU, {unit}", lambda size: (size.capacity or 0.0) / size.vcpus),
     }
     variants = {}
-    for way, (axis, value_of) in ways.items():
+    for way, (quantity, value_of) in ways.items():
         least = [size.at_top for size in sizes]
-        bars = {
-            "type": "bar",
-            "showlegend": False,
-            "name": way,
-            "x": [size.name for size in sizes],
-            "y": [_short(value_of(size)) for size in sizes],
-            "text": [f"{'≥ ' * top}{value_of(size):.4g}" for size, top in zip(sizes, least, strict=True)],
-            "textposition": "outside",
-            "cliponaxis": False,
-            "customdata": [
+        shown = bars(
+            way,
+            [(size.name, value_of(size)) for size in sizes],
+            0,
+            texts=[f"{'≥ ' * top}{value_of(size):.4g}" for size, top in zip(sizes, least, strict=True)],
+            hover="%{x}: %{text}<br>%{customdata}",
+            showlegend=False,
+            textposition="outside",
+            cliponaxis=False,
+            customdata=[
                 f"{size.vcpus:g} vCPUs, {size.memory_mb} MB{', the highest' * (size.name == sizing.best)}"
                 for size in sizes
             ],
-            "hovertemplate": "%{x}: %{text}<br>%{customdata}<extra></extra>",
-            "marker": {"pattern": {"shape": ["/" if top else "" for top in least]}},
-            "meta": {"colour": 0},
-        }
+            marker={"pattern": {"shape": ["/" if top else "" for top in least]}},
+        )
         # A component below the other, so that many sizes fit beside each other.
         ticks = [f"{size.name.replace('-', '<br>')}<br>{size.vcpus:g} vCPU{'s' * (size.vcpus != 1)}" for size in sizes]
         layout = {
             "xaxis": {"type": "category", "tickvals": [size.name for size in sizes], "ticktext": ticks}
             | {"title": {"text": "size, in the order of measurement"}},
-            "yaxis": {"title": {"text": axis}, "rangemode": "tozero"},
+            "yaxis": axis(quantity),
             "meta": {"width": 100 + 60 * len(sizes)},
         }
-        variants[way] = {"data": [bars], "layout": layout}
+        variants[way] = {"data": [shown], "layout": layout}
     title = f"{sizing.deployment.vnf_name}: capacity of each size"
-    return _figure(f"{anchor}-capacity", title, record, variants)
+    return one_choice(f"{anchor}-capacity", title, variants, simulated=record.simulated)
 
 
 def _use(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | None:
     """Resource use of the instances of each component at each load; the mean where there are several."""
-    unit = escape(sizing.workload.unit)
+    unit = sizing.workload.unit
     ways: dict[str, tuple[str, Callable[[Use], float | None]]] = {
         "CPU": ("CPU, % of the flavor's", lambda use: None if use.cpu is None else 100 * use.cpu),
         "memory": ("memory, % of the flavor's", lambda use: None if use.memory is None else 100 * use.memory),
@@ -130,14 +142,14 @@ def _use(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | None:
     }
     components = [component.name for component in sizing.deployment.components]
     variants: Json = {}
-    for way, (axis, value_of) in ways.items():
+    for way, (quantity, value_of) in ways.items():
         for _, size in _measured(sizing):
             lines = [
                 line
                 for number, name in enumerate(components)
-                if (line := _component(size, name, number, value_of, axis)) is not None
+                if (line := _component(size, name, number, value_of, quantity)) is not None
             ]
-            variants[f"{way}|{size.name}"] = {"data": lines, "layout": _layout(unit, axis)}
+            variants[f"{way}|{size.name}"] = {"data": lines, "layout": axes(f"offered load, {unit}", quantity)}
     if not any(variant["data"] for variant in variants.values()):
         return None
     names = tuple(size.name for _, size in _measured(sizing))
@@ -146,24 +158,21 @@ def _use(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | None:
 
 
 def _component(
-    size: MeasuredSize, name: str, colour: int, value_of: Callable[[Use], float | None], axis: str
+    size: MeasuredSize, name: str, colour: int, value_of: Callable[[Use], float | None], quantity: str
 ) -> Json | None:
     found = [(row.load, value) for row in size.offered if (value := _mean(row, name, value_of)) is not None]
     if not found:
         return None
     count = size.size.components[name].instances
-    label = escape(f"{name}, {size.size.components[name].flavor}{f' x {count}' if count > 1 else ''}")
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": label,
-        "x": [load for load, _ in found],
-        "y": [_short(value) for _, value in found],
-        "hovertemplate": f"{label}<br>offered %{{x:g}}: %{{y:.4~g}} ({escape(axis)})<extra></extra>",
-        "line": {"width": 2},
-        "marker": {"size": 7, "symbol": _SYMBOLS[colour % len(_SYMBOLS)]},
-        "meta": {"colour": colour},
-    }
+    label = f"{name}, {size.size.components[name].flavor}{f' x {count}' if count > 1 else ''}"
+    return scatter(
+        label,
+        found,
+        colour,
+        hover=f"{escape(label)}<br>offered %{{x:g}}: %{{y:.4~g}} ({escape(quantity)})",
+        line={"width": 2},
+        marker={"size": 7, "symbol": SYMBOLS[colour % len(SYMBOLS)]},
+    )
 
 
 def _mean(row: Offered, component: str, value_of: Callable[[Use], float | None]) -> float | None:
@@ -173,62 +182,37 @@ def _mean(row: Offered, component: str, value_of: Callable[[Use], float | None])
 
 def _oscillation(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | None:
     """How far repetitions differ: beyond the capacity a service that sheds load begins to oscillate."""
-    unit = escape(sizing.workload.unit)
+    unit = sizing.workload.unit
     lines = []
     for number, size in _measured(sizing):
         rows = [(row, row.stdev) for row in size.offered if row.stdev is not None]
-        texts = [f"{size.name}<br>offered {row.load:g} {unit}: standard deviation {stdev:.3g}" for row, stdev in rows]
-        line = _line(number, size, texts)
-        lines.append(line | {"x": [row.load for row, _ in rows], "y": [_short(stdev) for _, stdev in rows]})
+        texts = [
+            f"{size.name}<br>offered {row.load:g} {escape(unit)}: standard deviation {stdev:.3g}" for row, stdev in rows
+        ]
+        lines.append(_line(number, size, [(row.load, stdev) for row, stdev in rows], texts))
     if not any(line["y"] for line in lines):
         return None
     title = f"{sizing.deployment.vnf_name}: standard deviation of repetitions"
-    layout = _layout(unit, f"standard deviation, {unit}")
-    return _figure(
-        f"{anchor}-oscillation", title, record, {"all": {"data": lines, "layout": layout}}, facets=_facets(sizing)
-    )
-
-
-def _figure(identity: str, title: str, record: SizingRecord, variants: Json, facets: tuple[str, ...] = ()) -> Figure:
-    return Figure(identity, title, record.simulated, (tuple(variants),), variants, facets)
-
-
-def _layout(unit: str, axis: str) -> Json:
-    return {
-        "xaxis": {"title": {"text": f"offered load, {unit}"}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": axis}, "rangemode": "tozero"},
-    }
+    layout = axes(f"offered load, {unit}", f"standard deviation, {unit}")
+    simulated, facets = record.simulated, _facets(sizing)
+    return no_choice(f"{anchor}-oscillation", title, lines, layout, simulated=simulated, facets=facets)
 
 
 def _straight(top: float, slope: float, name: str, dash: str) -> Json:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": [0, top],
-        "y": [0, slope * top],
-        "hoverinfo": "skip",
-        "line": {"dash": dash, "width": 1.5},
-        "meta": {"colour": 6},
-    }
+    points = [(0, 0), (top, slope * top)]
+    return scatter(name, points, 6, mode="lines", hoverinfo="skip", line={"dash": dash, "width": 1.5})
 
 
-def _line(number: int, size: MeasuredSize, texts: Sequence[str]) -> Json:
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": size.name,
-        "x": [row.load for row in size.offered],
-        "text": list(texts),
-        "hovertemplate": "%{text}<extra></extra>",
-        "line": {"width": 2},
-        "marker": {"size": 7, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
-        "meta": {"colour": number, "facets": {_SIZE: f"{size.vcpus:g}"}},
-    }
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.5g}")
+def _line(number: int, size: MeasuredSize, points: Sequence[tuple[float, float]], texts: Sequence[str]) -> Json:
+    return scatter(
+        size.name,
+        points,
+        number,
+        texts=texts,
+        facets={_SIZE: f"{size.vcpus:g}"},
+        line={"width": 2},
+        marker={"size": 7, "symbol": SYMBOLS[number % len(SYMBOLS)]},
+    )
 
 
 @dataclass(frozen=True)
@@ -258,7 +242,7 @@ def traces_figure(anchor: str, record: SizingRecord, sizing: Sizing, figures: in
     variants = {size.name: _variant(sizing, size, step) for size in traced}
     title = f"{sizing.deployment.vnf_name}: performance indicator and CPU over time, by offered load"
     title += thinned_words(step, samples)
-    return Figure(f"{anchor}-traces", title, record.simulated, (tuple(variants),), variants)
+    return one_choice(f"{anchor}-traces", title, variants, simulated=record.simulated)
 
 
 def _samples(trace: Trace) -> int:
@@ -269,13 +253,8 @@ def _variant(sizing: Sizing, size: MeasuredSize, step: int) -> Json:
     stretches = _stretches(size)
     unit = sizing.workload.unit
     panels = (
-        Panel(
-            {"title": {"text": escape(f"indicator, {unit}")}, "rangemode": "tozero"},
-            list(_indicators(stretches, unit, step)),
-        ),
-        Panel(
-            {"title": {"text": "CPU, % of the flavor's"}, "rangemode": "tozero"}, list(_cpus(sizing, stretches, step))
-        ),
+        Panel(axis(f"indicator, {unit}"), list(_indicators(stretches, unit, step))),
+        Panel(axis("CPU, % of the flavor's"), list(_cpus(sizing, stretches, step))),
     )
     made = stacked(panels, {"title": {"text": "time since the beginning of the load, s"}, **_ticks(stretches)})
     made["layout"]["annotations"] = [_heading(size, stretch, unit) for stretch in stretches]
@@ -301,7 +280,7 @@ def _ticks(stretches: Sequence[_Stretch]) -> Json:
         for stretch in stretches
         for second in range(0, int(_length_s(stretch.trace)) + 1, step)
     ]
-    return {"tickvals": [_shortened(at) for at, _ in found], "ticktext": [text for _, text in found], "zeroline": False}
+    return {"tickvals": [rounded(at) for at, _ in found], "ticktext": [text for _, text in found], "zeroline": False}
 
 
 def _heading(size: MeasuredSize, stretch: _Stretch, unit: str) -> Json:
@@ -309,7 +288,7 @@ def _heading(size: MeasuredSize, stretch: _Stretch, unit: str) -> Json:
     overload = ", overload" if size.capacity is not None and stretch.load > size.capacity else ""
     return {
         "text": escape(f"{stretch.load:g} {unit}{at}{overload}"),
-        "x": _shortened(stretch.begin_s + _length_s(stretch.trace) / 2),
+        "x": rounded(stretch.begin_s + _length_s(stretch.trace) / 2),
         "xref": "x",
         "y": 1,
         "yref": "paper",
@@ -322,13 +301,10 @@ def _heading(size: MeasuredSize, stretch: _Stretch, unit: str) -> Json:
 def _indicators(stretches: Sequence[_Stretch], unit: str, step: int) -> Iterator[Json]:
     if not any(stretch.trace.indicators for stretch in stretches):
         return
-    offered = _sample_line(
-        stretches, lambda one: [(edge, one.load) for edge in (0.0, float(len(one.trace.indicators)))]
-    )
-    yield {**offered, "name": "offered load", "hoverinfo": "skip", "line": _stroke("dash"), "meta": {"colour": 6}}
-    reported = _sample_line(stretches, lambda one: enumerate(one.trace.indicators, 1), step)
-    hover = f"indicator: %{{y:.4~g}} {escape(unit)}<extra></extra>"
-    yield {**reported, "name": "indicator", "hovertemplate": hover, "line": _stroke("solid"), "meta": {"colour": 0}}
+    edges = _samples_of(stretches, lambda one: [(at, one.load) for at in (0.0, float(len(one.trace.indicators)))])
+    yield _sample_line("offered load", edges, 6, "dash", hoverinfo="skip")
+    reported = _samples_of(stretches, lambda one: enumerate(one.trace.indicators, 1), step)
+    yield _sample_line("indicator", reported, 0, "solid", hover=f"indicator: %{{y:.4~g}} {escape(unit)}")
 
 
 def _cpus(sizing: Sizing, stretches: Sequence[_Stretch], step: int) -> Iterator[Json]:
@@ -336,16 +312,12 @@ def _cpus(sizing: Sizing, stretches: Sequence[_Stretch], step: int) -> Iterator[
     components = [component.name for component in sizing.deployment.components]
     for instance in dict.fromkeys(name for stretch in stretches for name in stretch.trace.cpu):
         component, _, number = instance.rpartition("-")
-        line = _sample_line(stretches, partial(_cpu, instance), step)
-        name = escape(instance)
-        dash = _DASHES[(int(number) - 1) % len(_DASHES)] if number.isdigit() else "solid"
-        yield {
-            **line,
-            "name": name,
-            "hovertemplate": f"{name}: %{{y:.3~g}} % of its flavor's CPU<extra></extra>",
-            "line": _stroke(dash),
-            "meta": {"colour": 1 + components.index(component) if component in components else 7},
-        }
+        points = _samples_of(stretches, partial(_cpu, instance), step)
+        colour = 1 + components.index(component) if component in components else 7
+        dash = DASHES[(int(number) - 1) % 4] if number.isdigit() else "solid"
+        yield _sample_line(
+            instance, points, colour, dash, hover=f"{escape(instance)}: %{{y:.3~g}} % of its flavor's CPU"
+        )
 
 
 def _cpu(instance: str, stretch: _Stretch) -> Iterator[tuple[float, float | None]]:
@@ -353,24 +325,22 @@ def _cpu(instance: str, stretch: _Stretch) -> Iterator[tuple[float, float | None
         yield end_s, None if cpu is None else 100 * cpu
 
 
-def _sample_line(
+def _samples_of(
     stretches: Sequence[_Stretch], points_of: Callable[[_Stretch], Iterable[tuple[float, float | None]]], step: int = 1
-) -> Json:
+) -> list[tuple[float | None, float | None]]:
     """Every `step`-th point of all loads, given by seconds since the load's beginning; nothing joins two loads."""
-    x: list[float | None] = []
-    y: list[float | None] = []
+    points: list[tuple[float | None, float | None]] = []
     for stretch in stretches:
-        for second, value in islice(points_of(stretch), 0, None, step):
-            x.append(_shortened(stretch.begin_s + second))
-            y.append(None if value is None else _shortened(value))
-        x.append(None)
-        y.append(None)
-    return {"type": "scatter", "mode": "lines", "x": x[:-1], "y": y[:-1]}
+        points += [(stretch.begin_s + at, value) for at, value in islice(points_of(stretch), 0, None, step)]
+        points.append((None, None))
+    return points[:-1]
 
 
-def _stroke(dash: str) -> Json:
-    return {"width": 1.5, "dash": dash}
-
-
-def _shortened(value: float) -> float:
-    return float(f"{value:.6g}")
+def _sample_line(
+    name: str,
+    points: Iterable[tuple[float | None, float | None]],
+    colour: int,
+    dash: str,
+    **more: Any,  # noqa: ANN401 - of `scatter`
+) -> Json:
+    return scatter(name, points, colour, mode="lines", line={"width": 1.5, "dash": dash}, **more)

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from html import escape
 from itertools import product
 
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import SYMBOLS, Figure, Json, axes, one_choice, scatter
 from csit_utils.report.study import View
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import MeasuredSize, Offered, Sizing
 
-_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
 _INDICATOR = "indicator"
 
 
@@ -25,12 +24,10 @@ def reported_figure(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure
         ]
         variants[name] = {
             "data": [line for line in lines if line["x"]],
-            "layout": _layout(f"offered load, {unit}", name),
+            "layout": axes(f"offered load, {unit}", name),
         }
-    if not variants:
-        return None
     title = f"{sizing.deployment.vnf_name}: values reported by the generator script against offered load"
-    return Figure(f"{anchor}-reported", title, record.simulated, (tuple(variants),), variants)
+    return one_choice(f"{anchor}-reported", title, variants, simulated=record.simulated)
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ def _over_option(number: int, series: _ReportedSeries) -> Figure | None:
         axis = f"performance indicator, {unit}" if name == _INDICATOR else name
         variants[f"{name}|{_load(load, unit)}"] = {
             "data": [line for line in lines if line["x"]],
-            "layout": _layout(f"{series.option}, option of the workload", axis),
+            "layout": axes(f"{series.option}, option of the workload", axis),
         }
     if len(names) == 1 or not variants:
         return None
@@ -129,21 +126,11 @@ def _offered(size: MeasuredSize, load: float) -> Offered | None:
 
 
 def _line(name: str, number: int, points: Sequence[tuple[float, float]]) -> Json:
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": escape(name),
-        "x": [x for x, _ in points],
-        "y": [float(f"{y:.5g}") for _, y in points],
-        "hovertemplate": f"{escape(name)}<br>%{{x:g}}: %{{y:.4~g}}<extra></extra>",
-        "line": {"width": 2},
-        "marker": {"size": 7, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
-        "meta": {"colour": number},
-    }
-
-
-def _layout(x: str, y: str) -> Json:
-    return {
-        "xaxis": {"title": {"text": escape(x)}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": escape(y)}, "rangemode": "tozero"},
-    }
+    return scatter(
+        name,
+        points,
+        number,
+        hover=f"{escape(name)}<br>%{{x:g}}: %{{y:.4~g}}",
+        line={"width": 2},
+        marker={"size": 7, "symbol": SYMBOLS[number % len(SYMBOLS)]},
+    )

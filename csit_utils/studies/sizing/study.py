@@ -7,11 +7,11 @@ from html import escape
 from pathlib import Path, PurePath
 
 from csit_utils.analysis.measures import OF_WORKLOAD, Measure, MeasuredRow, MeasuredValue, measured_row
-from csit_utils.dataset.items import Characterized, Status
+from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.explanations import Explanation
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import DASHES, SYMBOLS, Figure, Json, axes, scatter
 from csit_utils.report.published_figures import sections
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, RecordKind, Study, View
@@ -53,19 +53,14 @@ EXPLANATIONS = (
 )
 CAPACITY = Measure("capacity", OF_WORKLOAD)
 """Highest load that a deployment size carries."""
-_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
-_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _SIZE = "size"
 
 _Ways = dict[str, tuple[str, Callable[[Offered], float | None]]]
 _ENDS = {"failed": "a size could not be measured"}
 
 
-def headline(item: Characterized) -> str:
+def headline(sizing: Sizing) -> str:
     """Return the result in one sentence."""
-    sizing = item.record.sizing
-    if sizing is None:
-        return f"nothing was measured: {item.message}"
     end = _ENDS.get(sizing.stopped, sizing.stopped)
     best = best_of(sizing)
     if best is None:
@@ -219,10 +214,7 @@ def _figure(identity: str, own: Sequence[_Own]) -> Figure:
     variants = {
         way: {
             "data": list(_size_traces(own, sizes, value, axis)),
-            "layout": {
-                "xaxis": {"title": {"text": escape(f"offered load, {unit}")}, "rangemode": "tozero"},
-                "yaxis": {"title": {"text": escape(axis)}, "rangemode": "tozero"},
-            },
+            "layout": axes(f"offered load, {unit}", axis),
         }
         for way, (axis, value) in ways.items()
     }
@@ -244,32 +236,25 @@ def _size_traces(
         for size in each.sizing.sizes:
             rows = [(row.load, value) for row in size.offered if (value := value_of(row)) is not None]
             if rows:
-                name = escape(f"{size.name}, {each.name}")
-                yield {
-                    "type": "scatter",
-                    "mode": "lines+markers",
-                    "name": name,
-                    "x": [load for load, _ in rows],
-                    "y": [float(f"{value:.5g}") for _, value in rows],
-                    "hovertemplate": f"{name}<br>offered %{{x:g}}: %{{y:.4~g}} ({escape(axis)})<extra></extra>",
-                    "line": {"width": 2, "dash": _DASHES[number % len(_DASHES)]},
-                    "marker": {"size": 7, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
-                    "meta": {"colour": sizes.index(size.name), "facets": {"sizing": each.name, _SIZE: size.name}},
-                }
+                name = f"{size.name}, {each.name}"
+                yield scatter(
+                    name,
+                    rows,
+                    sizes.index(size.name),
+                    hover=f"{escape(name)}<br>offered %{{x:g}}: %{{y:.4~g}} ({escape(axis)})",
+                    facets={"sizing": each.name, _SIZE: size.name},
+                    line={"width": 2, "dash": DASHES[number % len(DASHES)]},
+                    marker={"size": 7, "symbol": SYMBOLS[number % len(SYMBOLS)]},
+                )
 
 
-def measured(item: Characterized) -> Iterator[MeasuredRow]:
-    """Return a row for each size; those of a failed test have no capacity."""
-    if item.record.sizing is not None:
-        yield from _of_sizes(item, item.record.sizing, passed=item.status is Status.PASS and item.record.passed)
-
-
-def _of_sizes(item: Characterized, sizing: Sizing, *, passed: bool) -> Iterator[MeasuredRow]:
+def measured(item: Characterized, sizing: Sizing) -> Iterator[MeasuredRow]:
+    """Yield a row for each size; those of a failed test have no capacity."""
     for size in sizing.sizes:
         step = sizing.workload.increase
         found = size.capacity
         highest = None if found is None or size.at_top else found + step
-        measures = () if found is None or not passed else (MeasuredValue(CAPACITY, found, found, highest),)
+        measures = () if found is None else (MeasuredValue(CAPACITY, found, found, highest),)
         yield measured_row(
             item,
             measures,
@@ -282,22 +267,8 @@ def _of_sizes(item: Characterized, sizing: Sizing, *, passed: bool) -> Iterator[
         )
 
 
-def _title(record: SizingRecord) -> str:
-    return record.test_name if record.sizing is None else record.sizing.deployment.vnf_name
-
-
-def _identity(record: SizingRecord) -> object:
-    sizing = record.sizing
-    return None if sizing is None else (sizing.deployment.model_dump_json(), sizing.workload.model_dump_json())
-
-
-def _lines(record: SizingRecord) -> Iterator[str]:
-    if record.sizing is not None:
-        yield from (*record.sizing.steps, *record.sizing.notes)
-
-
-def _name_first(record: SizingRecord) -> bool:
-    return record.sizing is not None and best_of(record.sizing) is not None
+def _identity(sizing: Sizing) -> object:
+    return sizing.deployment.model_dump_json(), sizing.workload.model_dump_json()
 
 
 def _preview(arguments: Sequence[str], world: World) -> SizingCost:
@@ -317,13 +288,14 @@ STUDY = Study(
         RecordKind(
             "sizing",
             "Sizing",
-            _title,
+            lambda record: record.sizing,
+            lambda sizing: str(sizing.deployment.vnf_name),
             headline,
             _identity,
-            _lines,
+            lambda sizing: (*sizing.steps, *sizing.notes),
             measured=measured,
             tables=lambda record: () if record.sizing is None else (("sizing", sizing_rows(record.sizing)),),
-            name_first=_name_first,
+            name_first=lambda sizing: best_of(sizing) is not None,
         ),
     ),
     measures=(CAPACITY,),

@@ -1,17 +1,15 @@
 """Studies of stateful density in reports: connection rates, tear-downs and table capacity of NATs and firewalls."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
-from csit_utils.dataset.items import Characterized, Status
+from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.rows import frame_text
-from csit_utils.report.characterizations import keys_of_page
+from csit_utils.report.characterizations import DrawnRecord, page_of_records
 from csit_utils.report.explanations import Explanation
-from csit_utils.report.figures import Figure, Json
-from csit_utils.report.report_context import ReportContents
-from csit_utils.report.study import Page, RecordKind, Study, View
+from csit_utils.report.figures import Figure, Json, axis, scatter
+from csit_utils.report.study import RecordKind, Study, View
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.studies.stateful.analysis import (
     DEVIATIONS,
@@ -23,7 +21,6 @@ from resources.libraries.python.studies.stateful.model.record import (
     CellConnections,
     Phase,
     StatefulDensity,
-    StatefulRecord,
 )
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.planning import cost
@@ -94,49 +91,29 @@ CAPACITY = Measure("table-capacity", "entries")
 """Entries of each table of a cell."""
 
 
-@dataclass(frozen=True)
-class StatefulView:
-    """A study on the page."""
-
-    view: View
-    figures: tuple[Figure, ...]
+def _title(found: StatefulDensity) -> str:
+    return f"{found.spec.name}: {found.spec.kind}, {found.spec.frame.name}"
 
 
-def _title(record: StatefulRecord) -> str:
-    if record.stateful is None:
-        return record.test_name
-    return f"{record.stateful.spec.name}: {record.stateful.spec.kind}, {record.stateful.spec.frame.name}"
-
-
-def headline(item: Characterized) -> str:
+def headline(found: StatefulDensity) -> str | None:
     """Return the result in one sentence."""
-    found: StatefulDensity | None = item.record.stateful
-    if found is None or not found.cells:
-        return f"nothing was measured: {item.message}"
+    if not found.cells:
+        return None
     best = max(found.cells, key=lambda cell: cell.rate.lower_cps)
     return f"most new connections with {best.name}: {in_words(best)}"
 
 
-def _identity(record: StatefulRecord) -> object:
-    return None if record.stateful is None else record.stateful.spec.model_dump_json()
+def _lines(found: StatefulDensity) -> Iterator[str]:
+    yield from (f"{cell.name}: {in_words(cell)}" for cell in found.cells)
+    yield from (f"{name} was skipped: {reason}" for name, reason in found.skipped.items())
 
 
-def _lines(record: StatefulRecord) -> Iterator[str]:
-    if record.stateful is not None:
-        yield from (f"{cell.name}: {in_words(cell)}" for cell in record.stateful.cells)
-        yield from (f"{name} was skipped: {reason}" for name, reason in record.stateful.skipped.items())
-
-
-def _measured(item: Characterized) -> Iterator[MeasuredRow]:
-    found: StatefulDensity | None = item.record.stateful
-    if found is None:
-        return
-    passed = item.status is Status.PASS and item.record.passed
+def _measured(item: Characterized, found: StatefulDensity) -> Iterator[MeasuredRow]:
     for cell in found.cells:
         for value in _values(cell):
             yield measured_row(
                 item,
-                (value,) if passed and cell.is_valid else (),
+                (value,) if cell.is_valid else (),
                 test_type=value.measure.value,
                 service_type=found.spec.name,
                 **Dimensions(cell.instances, cell.nodes).columns,
@@ -159,14 +136,6 @@ def _values(cell: CellConnections) -> Iterator[MeasuredValue]:
         yield MeasuredValue(CAPACITY, entries, entries, refused)
 
 
-def _build(shown: ReportContents) -> Mapping[str, object] | None:
-    found = [view for view in shown.characterizations if view.record.kind == "stateful"]
-    if not found:
-        return None
-    more = {"deviations": DEVIATIONS, "peer_limit": peer_limit}
-    return {**keys_of_page("densities", found, [_viewed(view) for view in found]), **more}
-
-
 _Value = Callable[[CellConnections], float | None]
 _QUANTITIES: dict[str, tuple[str, _Value]] = {
     "new connections": ("new connections/s", lambda cell: cell.rate.lower_cps),
@@ -184,10 +153,7 @@ def density(anchor: str, found: StatefulDensity, *, simulated: bool) -> Figure:
     variants: Json = {
         f"{name}|{share}": {
             "data": [_line(found, name, number, per_instance=share == _PER_INSTANCE[1]) for number in nodes],
-            "layout": {
-                "xaxis": {"title": {"text": "service instances"}, "rangemode": "tozero", "dtick": 1},
-                "yaxis": {"title": {"text": _QUANTITIES[name][0]}, "rangemode": "tozero"},
-            },
+            "layout": {"xaxis": axis("service instances", dtick=1), "yaxis": axis(_QUANTITIES[name][0])},
         }
         for name in shown
         for share in _PER_INSTANCE
@@ -201,21 +167,19 @@ def density(anchor: str, found: StatefulDensity, *, simulated: bool) -> Figure:
     )
 
 
-def _line(found: StatefulDensity, name: str, nodes: int, *, per_instance: bool) -> Json:
+def _line(found: StatefulDensity, quantity: str, nodes: int, *, per_instance: bool) -> Json:
     cells = sorted((cell for cell in found.cells if cell.nodes == nodes), key=lambda cell: cell.instances)
-    value = _QUANTITIES[name][1]
+    value = _QUANTITIES[quantity][1]
     values = [(cell.instances, value(cell)) for cell in cells]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": f"{nodes} NF{'s' if nodes > 1 else ''} per instance",
-        "x": [instances for instances, _ in values],
-        "y": [
-            None if number is None else float(f"{number / (instances if per_instance else 1):.6g}")
+    name = f"{nodes} NF{'s' if nodes > 1 else ''} per instance"
+    return scatter(
+        name,
+        [
+            (instances, None if number is None else number / (instances if per_instance else 1))
             for instances, number in values
         ],
-        "meta": {"colour": nodes - 1},
-    }
+        nodes - 1,
+    )
 
 
 def search(anchor: str, found: StatefulDensity, *, simulated: bool) -> Figure:
@@ -224,14 +188,13 @@ def search(anchor: str, found: StatefulDensity, *, simulated: bool) -> Figure:
         cell.name: {
             "data": [_trials(cell, complete=True), _trials(cell, complete=False)],
             "layout": {
-                "xaxis": {"title": {"text": "offered rate, new connections/s"}, "rangemode": "tozero"},
+                "xaxis": axis("offered rate, new connections/s"),
                 "yaxis": {"title": {"text": "established, %"}},
             },
         }
         for cell in found.cells
     }
-    names = tuple(cell.name for cell in found.cells)
-    return Figure(f"{anchor}-search", "Trials of the establishment rate", simulated, (names,), variants)
+    return Figure(f"{anchor}-search", "Trials of the establishment rate", simulated, (tuple(variants),), variants)
 
 
 def _trials(cell: CellConnections, *, complete: bool) -> Json:
@@ -240,40 +203,44 @@ def _trials(cell: CellConnections, *, complete: bool) -> Json:
         sum(row.established for row in each.instances) / max(1, sum(row.sent for row in each.instances))
         for each in trials
     ]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "all established" if complete else "some failed",
-        "x": [float(f"{each.load_cps:.6g}") for each in trials],
-        "y": [float(f"{100 * share:.6g}") for share in shares],
-        "meta": {"colour": 0 if complete else 1},
-    }
+    return scatter(
+        "all established" if complete else "some failed",
+        [(each.load_cps, 100 * share) for each, share in zip(trials, shares, strict=True)],
+        0 if complete else 1,
+        mode="markers",
+    )
 
 
-def _viewed(view: View) -> StatefulView:
+def _drawn(view: View) -> DrawnRecord:
     found: StatefulDensity | None = view.record.stateful
     if found is None or not found.cells:
-        return StatefulView(view, ())
-    return StatefulView(
-        view,
-        (
-            density(view.anchor, found, simulated=view.simulated),
-            search(view.anchor, found, simulated=view.simulated),
-        ),
+        return DrawnRecord(view)
+    return DrawnRecord(
+        view, plots=tuple(draw(view.anchor, found, simulated=view.simulated) for draw in (density, search))
     )
 
 
 STUDY = Study(
     order=57,
-    pages=(Page("stateful", "Stateful density", _build),),
+    pages=(
+        page_of_records(
+            "stateful",
+            "Stateful density",
+            "stateful",
+            "densities",
+            _drawn,
+            deviations=DEVIATIONS,
+            peer_limit=peer_limit,
+        ),
+    ),
     kinds=(
         RecordKind(
             "stateful",
             "Stateful density",
+            lambda record: record.stateful,
             _title,
             headline,
-            _identity,
-            _lines,
+            lines=_lines,
             measured=_measured,
             tables=stateful_tables,
         ),

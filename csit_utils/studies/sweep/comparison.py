@@ -1,14 +1,14 @@
 """Sweeps and profiles of one service side by side: flavors, packet sizes, fitted functions, delays below saturation."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
 import numpy as np
 
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import SYMBOLS, Figure, Json, axis, one_choice, scatter
 from csit_utils.report.study import View
-from csit_utils.studies.sweep.figures import FIRST_SCALE, LINEAR, NAMES, PlotPosition, axes, place, shown
+from csit_utils.studies.sweep.figures import FIRST_SCALE, LINEAR, NAMES, PlotPosition, metric_axes, place, shown
 from csit_utils.studies.sweep.words import chain_words
 from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, steps
 from resources.libraries.python.studies.sweep.analysis.profile import measured_rates, value_at
@@ -18,7 +18,6 @@ from resources.libraries.python.studies.sweep.model.record import Sweep
 
 IN_BITS, IN_PACKETS = "by Gbit/s", "by kpps"
 _WAYS = (IN_PACKETS, IN_BITS)
-_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
 _CPU = "CPU"
 
 
@@ -66,8 +65,8 @@ def _comparison(identity: str, own: Sequence[tuple[View, Sweep]]) -> SweepCompar
         for metric in ProfileMetric:
             lines = list(_lines(own, names, metric, across))
             variants[f"{metric.value}|{across}"] = {"data": lines, "layout": _layout(metric, across)}
-        base = {"xaxis": {"rangemode": "tozero"}, "yaxis": {"title": {"text": "CPU of all VNFs, % of one vCPU"}}}
-        variants[f"{_CPU}|{across}"] = {"data": list(_cpu(own, names, across)), "layout": _axes(base, across)}
+        cpu = {"xaxis": _across(across), "yaxis": {"title": {"text": "CPU of all VNFs, % of one vCPU"}}}
+        variants[f"{_CPU}|{across}"] = {"data": list(_cpu(own, names, across)), "layout": cpu}
     selectors = ((*(metric.value for metric in ProfileMetric), _CPU), _WAYS)
     figure = Figure(identity, f"Sizes and frames of {title}", view.record.simulated, selectors, variants)
     crowded = any(each.oversubscribed for each, _ in own)
@@ -78,15 +77,14 @@ def _comparison(identity: str, own: Sequence[tuple[View, Sweep]]) -> SweepCompar
 
 
 def _layout(metric: ProfileMetric, across: str) -> Json:
-    layout = _axes(axes(metric, LINEAR), across)
+    layout = {**metric_axes(metric, LINEAR), "xaxis": _across(across)}
     if metric is ProfileMetric.THROUGHPUT and across == IN_PACKETS:
-        layout["yaxis"] = {**layout["yaxis"], "title": {"text": "throughput, kpps"}}
+        layout["yaxis"] = axis("throughput, kpps")
     return layout
 
 
-def _axes(base: Json, across: str) -> Json:
-    words = "input rate, Gbit/s" if across == IN_BITS else "input rate, kpps"
-    return {**base, "xaxis": {**base["xaxis"], "title": {"text": words}}}
+def _across(across: str) -> Json:
+    return axis("input rate, Gbit/s" if across == IN_BITS else "input rate, kpps")
 
 
 def _lines(
@@ -94,11 +92,12 @@ def _lines(
 ) -> Iterator[Json]:
     for number, ((_, sweep), name) in enumerate(zip(own, names, strict=True)):
         places = [place(point, sweep.spec.frame) for point in sweep.points]
-        yield _line(number, name) | {
-            "x": [shown(each.rate if across == IN_BITS else each.input_pps / 1e3, "") for each in places],
-            "y": [shown(_height(each, metric, across), LINEAR) for each in places],
-            "text": [f"{escape(name)}<br>{each.text(metric)}" for each in places],
-        }
+        points = [(_place(each, across), _height(each, metric, across)) for each in places]
+        yield _line(number, name, points, [each.text(metric) for each in places])
+
+
+def _place(each: PlotPosition, across: str) -> float:
+    return each.rate if across == IN_BITS else each.input_pps / 1e3
 
 
 def _height(each: PlotPosition, metric: ProfileMetric, across: str) -> float | None:
@@ -113,26 +112,25 @@ def _cpu(own: Sequence[tuple[View, Sweep]], names: Sequence[str], across: str) -
         points = [point for point in sweep.points if point.cpu]
         places = [place(point, sweep.spec.frame) for point in points]
         used = [100 * sum(map(sum, point.cpu.values())) for point in points]
-        yield _line(number, name) | {
-            "x": [shown(each.rate if across == IN_BITS else each.input_pps / 1e3, "") for each in places],
-            "y": [float(f"{value:.4g}") for value in used],
-            "text": [
-                f"{escape(name)}<br>input {each.rate:.4g} Gbit/s ({each.input_pps:,.0f} pps)<br>CPU {value:.4g} %"
-                for each, value in zip(places, used, strict=True)
-            ],
-        }
+        texts = [
+            f"input {each.rate:.4g} Gbit/s ({each.input_pps:,.0f} pps)<br>CPU {value:.4g} %"
+            for each, value in zip(places, used, strict=True)
+        ]
+        yield _line(number, name, zip((_place(each, across) for each in places), used, strict=True), texts)
 
 
-def _line(number: int, name: str) -> Json:
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": escape(name),
-        "hovertemplate": "%{text}<extra></extra>",
-        "line": {"width": 2},
-        "marker": {"size": 7, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
-        "meta": {"colour": number},
-    }
+def _line(
+    number: int, name: str, points: Iterable[tuple[float, float | None]], texts: Sequence[str], frame: str | None = None
+) -> Json:
+    return scatter(
+        name,
+        points,
+        number,
+        texts=[f"{escape(name)}<br>{text}" for text in texts],
+        facets=None if frame is None else {_FRAME: frame},
+        line={"width": 2},
+        marker={"size": 7, "symbol": SYMBOLS[number % len(SYMBOLS)]},
+    )
 
 
 def _flavors(own: Sequence[tuple[View, Sweep]]) -> Iterator[str]:
@@ -175,9 +173,9 @@ def functions_figure(identity: str, title: str, own: Named) -> Figure | None:
             for trace in _of_profile(name, view.record.profile, sweep, metric, number)
         ]
         if data:
-            variants[metric.value] = {"data": data, "layout": axes(metric, scale)}
+            variants[metric.value] = {"data": data, "layout": metric_axes(metric, scale)}
     simulated = own[0][1].record.simulated
-    return Figure(identity, f"Fitted functions of {title}", simulated, (tuple(variants),), variants, (_FRAME,))
+    return one_choice(identity, f"Fitted functions of {title}", variants, simulated=simulated, facets=(_FRAME,))
 
 
 def _of_profile(name: str, profile: Profile, sweep: Sweep, metric: ProfileMetric, colour: int) -> Iterator[Json]:
@@ -186,44 +184,38 @@ def _of_profile(name: str, profile: Profile, sweep: Sweep, metric: ProfileMetric
     row = profile.of(metric)
     if rates is None or row is None or (row.nonsat is None and row.sat is None):
         return
-    text = escape(name)
     at = profile.break_point
     on_line = sorted({*np.linspace(*rates, _ON_A_LINE).tolist(), *([at.rate] if at else [])})
-    hover = f"{text}, function<br>%{{x:.4~g}} Gbit/s: %{{y:.4~g}} {UNITS[metric]}<extra></extra>"
-    common: Json = {"type": "scatter", "meta": _meta(sweep, colour), "legendgroup": text}
+    common: Json = {"facets": {_FRAME: sweep.spec.frame.name}, "legendgroup": escape(name)}
     scale = FIRST_SCALE[metric]
-    yield {
+    yield scatter(
+        name,
+        [(rate, shown(value_at(profile, metric, rate), scale)) for rate in on_line],
+        colour,
+        hover=f"{escape(name)}, function<br>%{{x:.4~g}} Gbit/s: %{{y:.4~g}} {UNITS[metric]}",
+        mode="lines",
+        line={"width": 2},
         **common,
-        "mode": "lines",
-        "name": text,
-        "x": [shown(rate, "") for rate in on_line],
-        "y": [shown(value_at(profile, metric, rate), scale) for rate in on_line],
-        "hovertemplate": hover,
-        "line": {"width": 2},
-    }
+    )
     places = [place(point, sweep.spec.frame) for point in sweep.points]
-    yield {
+    common |= {"mode": "markers", "showlegend": False}
+    yield scatter(
+        name,
+        [(each.rate, shown(each.values[metric], scale)) for each in places],
+        colour,
+        texts=[f"{escape(name)}<br>{each.text(metric)}" for each in places],
+        marker={"size": 6, "opacity": 0.6, "symbol": SYMBOLS[colour % len(SYMBOLS)]},
         **common,
-        "mode": "markers",
-        "name": text,
-        "showlegend": False,
-        "x": [shown(each.rate, "") for each in places],
-        "y": [shown(each.values[metric], scale) for each in places],
-        "text": [f"{text}<br>{each.text(metric)}" for each in places],
-        "hovertemplate": "%{text}<extra></extra>",
-        "marker": {"size": 6, "opacity": 0.6, "symbol": _SYMBOLS[colour % len(_SYMBOLS)]},
-    }
+    )
     if at is not None:
-        yield {
+        yield scatter(
+            name,
+            [(at.rate, shown(value_at(profile, metric, at.rate), scale))],
+            colour,
+            hover=f"{escape(name)} saturates at %{{x:.4~g}} Gbit/s<br>{escape(at.reason)}",
+            marker={"size": 14, "symbol": "line-ns-open", "line": {"width": 3}},
             **common,
-            "mode": "markers",
-            "name": text,
-            "showlegend": False,
-            "x": [shown(at.rate, "")],
-            "y": [shown(value_at(profile, metric, at.rate), scale)],
-            "hovertemplate": f"{text} saturates at %{{x:.4~g}} Gbit/s<br>{escape(at.reason)}<extra></extra>",
-            "marker": {"size": 14, "symbol": "line-ns-open", "line": {"width": 3}},
-        }
+        )
 
 
 def delays_figure(identity: str, title: str, own: Named) -> Figure | None:
@@ -231,17 +223,21 @@ def delays_figure(identity: str, title: str, own: Named) -> Figure | None:
     variants: Json = {}
     for reach, share in REACHES.items():
         lines = [
-            line
+            _line(
+                number,
+                name,
+                [(each.rate, each.values[ProfileMetric.DELAY]) for each in places],
+                [each.text(ProfileMetric.DELAY) for each in places],
+                sweep.spec.frame.name,
+            )
             for number, (name, view, sweep) in enumerate(own)
-            if (line := _delays(name, below(view.record.profile, sweep, share), _meta(sweep, number))) is not None
+            if (places := below(view.record.profile, sweep, share))
         ]
         if len(lines) > 1:
-            variants[reach] = {"data": lines, "layout": axes(ProfileMetric.DELAY, LINEAR)}
-    if not variants:
-        return None
+            variants[reach] = {"data": lines, "layout": metric_axes(ProfileMetric.DELAY, LINEAR)}
     simulated = own[0][1].record.simulated
     words = f"{NAMES[ProfileMetric.DELAY].capitalize()} below saturation, {title}"
-    return Figure(identity, words, simulated, (tuple(variants),), variants, (_FRAME,))
+    return one_choice(identity, words, variants, simulated=simulated, facets=(_FRAME,))
 
 
 def below(profile: Profile | None, sweep: Sweep, share: float) -> list[PlotPosition]:
@@ -250,24 +246,3 @@ def below(profile: Profile | None, sweep: Sweep, share: float) -> list[PlotPosit
     places = (place(point, sweep.spec.frame) for point in sweep.points)
     limit = share * at.rate if at else float("inf")
     return [each for each in places if each.rate < limit and each.values[ProfileMetric.DELAY] is not None]
-
-
-def _meta(sweep: Sweep, colour: int) -> Json:
-    return {"colour": colour, "facets": {_FRAME: sweep.spec.frame.name}}
-
-
-def _delays(name: str, places: Sequence[PlotPosition], meta: Json) -> Json | None:
-    if not places:
-        return None
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": escape(name),
-        "x": [shown(each.rate, "") for each in places],
-        "y": [shown(each.values[ProfileMetric.DELAY], LINEAR) for each in places],
-        "text": [f"{escape(name)}<br>{each.text(ProfileMetric.DELAY)}" for each in places],
-        "hovertemplate": "%{text}<extra></extra>",
-        "line": {"width": 2},
-        "marker": {"size": 7, "symbol": _SYMBOLS[meta["colour"] % len(_SYMBOLS)]},
-        "meta": meta,
-    }

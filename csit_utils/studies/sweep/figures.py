@@ -1,12 +1,13 @@
 """Plots of one sweep: throughput, delay, loss and CPU against the real input rate, in the units of a profile."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 
 import numpy as np
 
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import DASHES, Figure, Json, axes, axis, scatter
 from csit_utils.studies.sweep.words import vnf_words
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.result import l2_bps
@@ -14,7 +15,7 @@ from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.analysis.profile import value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, function_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
-from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Profile, ProfileMetric
+from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample, Vnf
 
 _ON_A_LINE = 60
@@ -68,18 +69,18 @@ def place(row: SweepPoint | SweepSample, frame: Frame) -> PlotPosition:
     )
 
 
-def axes(metric: ProfileMetric, scale: str) -> Json:
+def metric_axes(metric: ProfileMetric, scale: str) -> Json:
     """Axes of a metric against the input rate."""
     vertical: Json = {"type": "log", "dtick": 1} if scale == LOGARITHMIC else {"rangemode": "tozero"}
     return {
-        "xaxis": {"title": {"text": "input rate, Gbit/s"}, "rangemode": "tozero"},
+        "xaxis": axis("input rate, Gbit/s"),
         "yaxis": {"title": {"text": f"{NAMES[metric]}, {UNITS[metric]}"}, **vertical},
     }
 
 
 def shown(value: float | None, scale: str) -> float | None:
     """A value as a plot takes it: a logarithmic axis has no zero."""
-    return None if value is None or (scale == LOGARITHMIC and value <= 0) else float(f"{value:.6g}")
+    return None if value is None or (scale == LOGARITHMIC and value <= 0) else value
 
 
 def sweep_figures(anchor: str, record: SweepRecord) -> list[Figure]:
@@ -88,15 +89,16 @@ def sweep_figures(anchor: str, record: SweepRecord) -> list[Figure]:
     if sweep is None or not sweep.points:
         return []
     found = [
-        _metric_figure(f"{anchor}-{metric.value}", record, sweep, metric)
+        metric_figure(f"{anchor}-{metric.value}", record, sweep, metric, partial(_traces, record, sweep, metric))
         for metric in ProfileMetric
         if any(place(point, sweep.spec.frame).values[metric] is not None for point in sweep.points)
     ]
     return [*found, *_cpu_figure(f"{anchor}-cpu", record, sweep)]
 
 
-def saturation(found: BreakPoint | None) -> Json:
+def saturation(profile: Profile | None) -> Json:
     """The vertical line of a break-point, with its reason for hovering; nothing without one."""
+    found = profile.break_point if profile else None
     if found is None:
         return {}
     line = {"dash": "dot", "width": 1.5, "color": "ink"}
@@ -112,17 +114,28 @@ def saturation(found: BreakPoint | None) -> Json:
     }
 
 
-def _metric_figure(identity: str, record: SweepRecord, sweep: Sweep, metric: ProfileMetric) -> Figure:
+def metric_figure(
+    identity: str,
+    record: SweepRecord,
+    sweep: Sweep,
+    metric: ProfileMetric,
+    traces: Callable[[str], Iterable[Json]],
+) -> Figure:
+    """Return a plot of a metric, with both scales but for throughput.
+
+    Args:
+        identity: Of the figure.
+        record: With the profile.
+        sweep: Of the record.
+        metric: The metric.
+        traces: Returns the traces for a scale.
+    """
     first = FIRST_SCALE[metric]
     scales = (
         (first, *(scale for scale in SCALES if scale != first)) if metric is not ProfileMetric.THROUGHPUT else (first,)
     )
-    break_point = record.profile.break_point if record.profile else None
     variants: Json = {
-        scale: {
-            "data": list(_traces(record, sweep, metric, scale)),
-            "layout": axes(metric, scale) | saturation(break_point),
-        }
+        scale: {"data": list(traces(scale)), "layout": metric_axes(metric, scale) | saturation(record.profile)}
         for scale in scales
     }
     title = f"{NAMES[metric].capitalize()} of {sweep.name}"
@@ -130,34 +143,24 @@ def _metric_figure(identity: str, record: SweepRecord, sweep: Sweep, metric: Pro
 
 
 def _traces(record: SweepRecord, sweep: Sweep, metric: ProfileMetric, scale: str) -> Iterator[Json]:
-    yield _dots(sweep, sweep.samples, metric, scale) | {
-        "name": "each second",
-        "marker": {"size": 13, "opacity": 0.7, "symbol": "line-ew-open"},
+    yield _dots("each second", sweep, sweep.samples, metric, scale) | {
+        "marker": {"size": 13, "opacity": 0.7, "symbol": "line-ew-open"}
     }
     good, flagged = ([point for point in sweep.points if (point.flagged is None) is usable] for usable in (True, False))
-    yield _dots(sweep, good, metric, scale) | {"name": "mean of a load", "marker": {"size": 8}}
+    yield _dots("mean of a load", sweep, good, metric, scale) | {"marker": {"size": 8}}
     if flagged:
         reasons = [f"<br>flagged: {escape(point.flagged or '')}" for point in flagged]
-        dots = _dots(sweep, flagged, metric, scale, _FLAGGED)
+        dots = _dots("flagged", sweep, flagged, metric, scale)
         texts = [text + reason for text, reason in zip(dots["text"], reasons, strict=True)]
-        yield dots | {"text": texts, "name": "flagged", "marker": {"size": 11, "symbol": "x"}}
+        yield dots | {"text": texts, "marker": {"size": 11, "symbol": "x"}, "meta": {"colour": _FLAGGED}}
     if record.profile is not None:
         yield from _functions(record.profile, metric, scale)
 
 
-def _dots(
-    sweep: Sweep, rows: Sequence[SweepPoint | SweepSample], metric: ProfileMetric, scale: str, colour: int = _MEANS
-) -> Json:
+def _dots(name: str, sweep: Sweep, rows: Sequence[SweepPoint | SweepSample], metric: ProfileMetric, scale: str) -> Json:
     places = [place(row, sweep.spec.frame) for row in rows]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [shown(each.rate, "") for each in places],
-        "y": [shown(each.values[metric], scale) for each in places],
-        "text": [each.text(metric) for each in places],
-        "hovertemplate": "%{text}<extra></extra>",
-        "meta": {"colour": colour},
-    }
+    points = [(each.rate, shown(each.values[metric], scale)) for each in places]
+    return scatter(name, points, _MEANS, texts=[each.text(metric) for each in places], mode="markers")
 
 
 def _functions(profile: Profile, metric: ProfileMetric, scale: str) -> Iterator[Json]:
@@ -168,28 +171,21 @@ def _functions(profile: Profile, metric: ProfileMetric, scale: str) -> Iterator[
             continue
         rates = np.linspace(fit.first_rate, fit.last_rate, _ON_A_LINE).tolist()
         below = region == "nonsat"
-        yield {
-            "type": "scatter",
-            "mode": "lines",
-            "name": f"{fit.function}{'' if whole else ' below' if below else ' above'}",
-            "x": [shown(rate, "") for rate in rates],
-            "y": [shown(value_at(profile, metric, rate), scale) for rate in rates],
-            "hovertemplate": f"{escape(function_in_words(fit))}<br>%{{x:.4~g}} Gbit/s: %{{y:.4~g}}<extra></extra>",
-            "line": {"width": 2, "dash": "solid" if below else "dash"},
-            "meta": {"colour": _BELOW if below else _ABOVE},
-        }
+        yield scatter(
+            f"{fit.function}{'' if whole else ' below' if below else ' above'}",
+            [(rate, shown(value_at(profile, metric, rate), scale)) for rate in rates],
+            _BELOW if below else _ABOVE,
+            hover=f"{escape(function_in_words(fit))}<br>%{{x:.4~g}} Gbit/s: %{{y:.4~g}}",
+            mode="lines",
+            line={"width": 2, "dash": "solid" if below else "dash"},
+        )
 
 
 def _cpu_figure(identity: str, record: SweepRecord, sweep: Sweep) -> Iterator[Figure]:
     known = [vnf for vnf in sweep.vnfs if any(vnf.name in point.cpu for point in sweep.points)]
     if not known:
         return
-    break_point = record.profile.break_point if record.profile else None
-    layout = {
-        "xaxis": {"title": {"text": "input rate, Gbit/s"}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": "CPU, % of one vCPU"}, "rangemode": "tozero"},
-        **saturation(break_point),
-    }
+    layout = axes("input rate, Gbit/s", "CPU, % of one vCPU", **saturation(record.profile))
     threads = any(vnf.vcpus > 1 for vnf in known)
     variants: Json = {PER_VNF: {"data": list(_per_vnf(sweep, known)), "layout": layout}}
     if threads:
@@ -201,17 +197,16 @@ def _per_vnf(sweep: Sweep, vnfs: Sequence[Vnf]) -> Iterator[Json]:
     for number, vnf in enumerate(vnfs):
         used = [(point, 100 * sum(point.cpu[vnf.name])) for point in sweep.points if vnf.name in point.cpu]
         name = f"{vnf_words(vnf)}, {vnf.vcpus} vCPU{'s' * (vnf.vcpus > 1)}"
-        yield _cpu_line(sweep, used, name, number, "solid")
+        yield cpu_line(sweep, used, name, number, line={"width": 2})
         wanted = [(point, 100 * sum(point.busy[vnf.name])) for point in sweep.points if vnf.name in point.busy]
         waits = any(
             sum(point.busy[vnf.name]) - (point.used(vnf.name) or 0.0) > _WAITS * vnf.vcpus for point, _ in wanted
         )
         if waits:
-            yield _cpu_line(sweep, wanted, f"{vnf_words(vnf)} has work", number, "dot")
+            yield cpu_line(sweep, wanted, f"{vnf_words(vnf)} has work", number, line={"width": 2, "dash": "dot"})
 
 
 def _per_vcpu(sweep: Sweep, vnfs: Sequence[Vnf]) -> Iterator[Json]:
-    dashes = ("solid", "dash", "dot", "dashdot")
     for number, vnf in enumerate(vnfs):
         for thread in range(vnf.vcpus):
             found = [
@@ -219,19 +214,18 @@ def _per_vcpu(sweep: Sweep, vnfs: Sequence[Vnf]) -> Iterator[Json]:
                 for point in sweep.points
                 if len(point.cpu.get(vnf.name, ())) > thread
             ]
-            yield _cpu_line(sweep, found, f"{vnf_words(vnf)}, vCPU {thread + 1}", number, dashes[thread % len(dashes)])
+            dashed = {"width": 2, "dash": DASHES[thread % 4]}
+            yield cpu_line(sweep, found, f"{vnf_words(vnf)}, vCPU {thread + 1}", number, line=dashed)
 
 
-def _cpu_line(sweep: Sweep, found: Sequence[tuple[SweepPoint, float]], name: str, colour: int, dash: str) -> Json:
-    places = [place(point, sweep.spec.frame) for point, _ in found]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": escape(name),
-        "x": [shown(each.rate, "") for each in places],
-        "y": [float(f"{percent:.4g}") for _, percent in found],
-        "hovertemplate": f"{escape(name)}<br>%{{x:.4~g}} Gbit/s: %{{y:.4~g}} % of one vCPU<extra></extra>",
-        "line": {"width": 2, "dash": dash},
-        "marker": {"size": 6},
-        "meta": {"colour": colour},
-    }
+def cpu_line(
+    sweep: Sweep, found: Sequence[tuple[SweepPoint, float]], name: str, colour: int, share: float = 1.0, **style: Json
+) -> Json:
+    """Return percentages of a vCPU over the input rate, or a share of it; `style` are attributes of Plotly."""
+    return scatter(
+        name,
+        [(share * place(point, sweep.spec.frame).rate, percent) for point, percent in found],
+        colour,
+        hover=f"{escape(name)}<br>%{{x:.4~g}} Gbit/s: %{{y:.4~g}} % of one vCPU",
+        **{"marker": {"size": 6}, **style},
+    )

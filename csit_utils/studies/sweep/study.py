@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
-from csit_utils.dataset.items import Characterized, Status
+from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.rows import frame_text
 from csit_utils.report.explanations import Explanation
 from csit_utils.report.study import RecordKind, Study
@@ -114,19 +114,15 @@ def _warnings(record: SweepRecord) -> Iterator[str]:
         yield from record.profile.notes
 
 
-def measured(item: Characterized) -> Iterator[MeasuredRow]:
-    """Return a row for a sweep or a chain; a failed one has no numbers, and bursts have no row."""
-    record = item.record
-    if record.sweep is not None and record.sweep.spec.rates is not None:
-        passed = item.status is Status.PASS and record.passed
-        yield _of_sweep(item, record.sweep, tuple(_numbers(record, record.sweep)) if passed else ())
-
-
-def _of_sweep(item: Characterized, sweep: Sweep, measures: tuple[MeasuredValue, ...]) -> MeasuredRow:
+def measured(item: Characterized, record: SweepRecord) -> Iterator[MeasuredRow]:
+    """Yield a row for a sweep or a chain; a failed one has no numbers, and bursts have no row."""
+    sweep = record.sweep
+    if sweep is None or sweep.spec.rates is None:
+        return
     spec, cell = sweep.spec, sweep.cell
-    return measured_row(
+    yield measured_row(
         item,
-        measures,
+        tuple(_numbers(record, sweep)),
         test_type=" ".join((BREAK_POINT, WITHOUT_LOSS, SATURATED)),
         service_type=sweep.name,
         **cell.dimensions.columns,
@@ -168,7 +164,18 @@ def _without_loss(points: Sequence[SweepPoint]) -> Iterator[MeasuredValue]:
 
 
 def _kind(kind: str, name: str) -> RecordKind:
-    return RecordKind(kind, name, title, headline, _identity, _lines, _warnings, measured, tables_of)
+    return RecordKind(
+        kind,
+        name,
+        lambda record: record if record.sweep is not None else None,
+        title,
+        headline,
+        _identity,
+        _lines,
+        _warnings,
+        measured,
+        tables_of,
+    )
 
 
 STUDY = Study(

@@ -1,6 +1,5 @@
 """Names and sentences about sweeps, VNFs and chains."""
 
-from csit_utils.dataset.items import Characterized
 from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
@@ -16,11 +15,10 @@ def title(record: SweepRecord) -> str:
     return record.test_name if record.sweep is None else f"{record.sweep.name}, {sweep_words(record.sweep)}"
 
 
-def headline(item: Characterized) -> str:
-    """Return the result in one sentence, or why there is none."""
-    record = item.record
+def headline(record: SweepRecord) -> str | None:
+    """Return the result in one sentence."""
     if record.sweep is None or not record.sweep.samples:
-        return f"nothing was measured: {item.message or 'the test ended before its first load'}"
+        return None
     if record.kind == "bursts":
         return _bursts_headline(record.sweep)
     return "; ".join([_saturation(record, record.sweep), *_prediction_errors(record)])

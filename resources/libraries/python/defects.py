@@ -38,9 +38,13 @@ def expected(error: CsitError, folder: Path | None = None) -> str:
 
 
 def _has_note(error: BaseException | None) -> bool:
-    while error is not None and not hasattr(error, "__notes__"):
+    seen = []  # an error that is raised from one of its own effects has causes without an end
+    while error is not None and error not in seen:
+        if hasattr(error, "__notes__"):
+            return True
+        seen.append(error)
         error = error.__cause__
-    return error is not None
+    return False
 
 
 def log_traceback(error: BaseException, folder: Path | None = None) -> str:

@@ -5,6 +5,7 @@ most `LONGEST_MESSAGE` characters.
 """
 
 import re
+import signal
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -16,6 +17,7 @@ _MOST_LOOKED_AT = 20_000
 """Characters of a longer text that are looked at, half of them at its end."""
 _PART = re.compile(r"(?<!\w)'[^']*'(?!\w)|\S+")
 """Quoted input, or a word such as a path."""
+_SHELL_ADDS, _LAST_SIGNAL = 128, 31
 
 
 def message(text: str, command: str = "") -> str:
@@ -108,6 +110,33 @@ class HostRefused(ConnectionFailed):
     """
 
 
+def ending(status: int) -> str:
+    """How a process ended, in words: `ended with 3`, `was killed by SIGKILL`.
+
+    Args:
+        status: As `subprocess` gives it: negative for a signal.
+    """
+    return f"ended with {status}" if status >= 0 else f"was killed by {signal_name(-status)}"
+
+
+def ending_of_shell(status: int) -> str:
+    """How a program ended, in words: `ended with 3`, `ended with 137 (SIGKILL)`.
+
+    Args:
+        status: As a shell gives it, which adds 128 to the number of a signal.
+    """
+    number = status - _SHELL_ADDS
+    return f"ended with {status}{f' ({signal_name(number)})' if 0 < number <= _LAST_SIGNAL else ''}"
+
+
+def signal_name(number: int) -> str:
+    """Name of a signal; those of real time have numbers only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 class CommandFailed(CsitError):
     """A command ended with a status other than zero, or was answered by a refusal where there is no status."""
 
@@ -116,7 +145,7 @@ class CommandFailed(CsitError):
         self.status = status
         self.stderr = stderr
         output = stderr.strip() or "nothing on stderr"
-        how = "was refused" if status is None else f"ended with {status}"
+        how = "was refused" if status is None else ending(status)
         super().__init__(f"{' '.join(argv)} {how}: {output}")
 
 

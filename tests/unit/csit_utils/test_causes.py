@@ -84,6 +84,9 @@ def test_the_worst_comes_first() -> None:
         (failed("instance 1 forward: packets did not arrive at csv1p1"), "last hop that saw packets"),
         (failed("Execution terminated by signal"), "--resume"),
         (failed("needs VPP", status="SKIP"), "./csit doctor"),
+        (failed("Test skipped using 'robot:skip' tag.", status="SKIP"), "-v MORE:yes"),
+        (failed("a.json needs world real; testbed sim has world sim", status="SKIP"), "-v TOPOLOGY:"),
+        (failed("firewall has been measured by Chain.Firewall Alone", status="SKIP"), "Nothing"),
         (failed(""), "See evidence, trials"),
     ],
 )

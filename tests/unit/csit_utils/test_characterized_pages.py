@@ -94,7 +94,7 @@ def test_a_prediction_is_laid_beside_what_was_measured() -> None:
     points, line = drawn(page, "-chain-delay", "logarithmic")
     assert (points["name"], line["name"]) == ("measured", "predicted by the bottleneck VNF")
     assert line["y"][0] == pytest.approx(2 * points["y"][0], rel=0.2), "delays of two VNFs alone, added up"
-    assert [trace["name"] for trace in drawn(page, "-chain-cpu", "all")] == [
+    assert [trace["name"] for trace in drawn(page, "-chain-cpu", "")] == [
         "nf-1-1 (router)",
         "nf-1-2 (firewall)",
         "router alone",
@@ -144,22 +144,22 @@ def test_a_burst_is_shaded_from_its_first_second_to_its_last() -> None:
     assert made_burst.sweep is not None
     assert on_periods(made_burst.sweep.samples) == [(0, 2), (3, 5)]
     page = made(bursts.PAGE, made_burst)
-    (loss,) = drawn(page, "-loss", "all")
+    (loss,) = drawn(page, "-loss", "")
     assert loss["x"][:6] == [0, 1, 1, 2, 2, 3]
     assert loss["y"][:6] == [pytest.approx(20)] * 2 + [0.0] * 2 + [None] * 2
-    shapes = page.figures[0].variants["all"]["layout"]["shapes"]
+    shapes = page.figures[0].variants[""]["layout"]["shapes"]
     assert [(shape["x0"], shape["x1"]) for shape in shapes] == [(0, 2), (3, 5)]
 
 
 def test_every_size_has_a_line_and_the_search_steps_are_shown() -> None:
     page = made(sizings.PAGE, sized())
-    lines = drawn(page, "-indicator", "all")
+    lines = drawn(page, "-indicator", "")
     assert [line["name"] for line in lines] == ["indicator = offered load", "threshold, 90 %", "fr1s-ba1s", "fr1m-ba1s"]
     assert lines[1]["y"] == [0, 450]
     (bars,) = drawn(page, "-capacity", "capacity per vCPU")
     assert bars["text"] == ["150", "≥ 166.7"]
     assert [line["name"] for line in drawn(page, "-use", "CPU|fr1m-ba1s")] == ["front, m", "back, s"]
-    assert max(drawn(page, "-oscillation", "all")[0]["y"]) == 20
+    assert max(drawn(page, "-oscillation", "")[0]["y"]) == 20
     text = words(page)
     for said in (
         "fr1s-ba1s first: the smallest size.",

@@ -55,6 +55,16 @@ def test_a_defect_is_one_sentence_with_a_log_for_its_owner(
     log.unlink()
 
 
+def test_an_error_that_is_among_its_own_causes_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = CsitError("the rows cannot be made")
+    refused.__cause__ = CsitError("the run is refused")
+    refused.__cause__.__cause__ = refused
+    assert ended(monkeypatch, refused) == 1
+    assert capsys.readouterr().err == "the rows cannot be made\n"
+
+
 def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(monkeypatch, CsitError("no space"), "--debug", "show") == 1
     said = capsys.readouterr().err

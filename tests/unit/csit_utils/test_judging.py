@@ -103,6 +103,14 @@ def test_bounds_of_single_runs_give_the_least_and_the_greatest_ratio() -> None:
     assert (from_nothing.change, from_nothing.low, from_nothing.high) == (inf, inf, inf)
 
 
+@pytest.mark.parametrize("runs", [1, 3])
+def test_nothing_on_both_sides_is_no_change(runs: int) -> None:
+    nothing = made(runs, 0, None if runs == 1 else 0.0, 0, 0)
+    found = judge_sides(nothing, nothing)
+    assert (found.change, found.low, found.high) == (0, 0, 0)
+    assert found.probability in (None, 1.0)
+
+
 @pytest.mark.parametrize("runs", [2, 3, 8])
 @pytest.mark.parametrize("single_first", [True, False])
 def test_one_run_is_held_against_the_prediction_interval_of_several(*, runs: int, single_first: bool) -> None:

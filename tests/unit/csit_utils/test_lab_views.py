@@ -1,5 +1,6 @@
 """Labs in the plan command, its page and the report: machine by machine, and no node is reached."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,21 @@ def test_a_cell_of_a_lab_has_a_highest_rate(capsys: pytest.CaptureFixture[str]) 
     )
     assert "1518B: at most 3.25 Mpps" in said
     assert "at most" not in plan(capsys, str(TOPOLOGIES / "sim.yaml"), "--cell", "CSC 2x1")
+
+
+def test_a_core_of_the_generator_that_counts_all_packets_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """In the table, for a cell, in the summary and on the page; NICs that count themselves are no trouble."""
+    path, page = str(TOPOLOGIES / "available" / "lab-2n-vpp.yaml"), tmp_path / "plan.html"
+    bound = "by its one receiving core, by its documentation about 5 Mpps in all directions together"
+    few = ("--types", "CSC", "--cells", "1x1")
+    for options in ((*few, "--html", str(page)), ("--cell", "CSC 1x1")):
+        assert bound in " ".join(plan(capsys, path, *options).split())
+    assert bound in page.read_text(encoding="utf-8")
+    assert bound in json.loads(plan(capsys, path, *few, "--json").splitlines()[-1])["generator_warning"]
+    counted = tmp_path / "lab.yaml"
+    nics = Path(path).read_text(encoding="utf-8").replace("Intel-E810CQ", "Intel-XL710").replace("ice,", "i40e,")
+    counted.write_text(nics, encoding="utf-8")
+    assert "receiving core" not in plan(capsys, str(counted), *few)
+    assert json.loads(plan(capsys, str(counted), *few, "--json").splitlines()[-1])["generator_warning"] is None

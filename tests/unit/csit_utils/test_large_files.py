@@ -76,18 +76,18 @@ def test_code_of_pages_is_loaded_while_another_process_reads(tmp_path: Path, mon
     assert _report(*outputs, "-o", tmp_path / "small")[0] == 0
     loaded: list[bool] = []
     compiled = multiprocessing.get_context("fork").Event()
-    stage = batch._stage_path
+    stage = batch._stage
 
     def compile_templates() -> None:
         loaded.append(bool(multiprocessing.active_children()))
         compiled.set()
 
     def stage_slowly(*argv: Any) -> Any:  # the files are small: the other process would have read them by then
-        assert compiled.wait(10)
+        assert compiled.wait(60)
         return stage(*argv)
 
     monkeypatch.setattr(html, "compile_templates", compile_templates)
-    monkeypatch.setattr(batch, "_stage_path", stage_slowly)
+    monkeypatch.setattr(batch, "_stage", stage_slowly)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
     monkeypatch.setattr(batch, "PARALLEL_BYTES", 0)

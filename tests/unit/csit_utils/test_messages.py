@@ -77,3 +77,14 @@ def test_an_invalid_address_is_refused() -> None:
         ConfigError, match=r"--url javascript:alert\(1\): expected an address that begins with https://"
     ):
         make_app(words)(words, standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("density.PDF", "a browser prints it as PDF"), ("all.csv", "for other formats see ./csit export")],
+)
+def test_a_report_in_another_format_is_refused(tmp_path: Path, name: str, instead: str) -> None:
+    words = ("report", "output.xml", "-o", str(tmp_path / name))
+    with pytest.raises(ConfigError, match=rf"{name}: a report is a folder of pages, or one .html file; {instead}$"):
+        make_app(words)(words, standalone_mode=False)
+    assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ import pytest
 from robot import api
 
 from csit_utils.night.page import render_night
-from csit_utils.night.runs import PlannedOrder, WithinBudget
+from csit_utils.night.runs import PlannedOrder, WithinBudget, arguments_of, run_night
 from csit_utils.night.state import (
     NOT_BEGUN,
     NightChoices,
@@ -101,6 +101,39 @@ def test_time_in_which_nothing_ran_is_not_spent(journal_of: Callable[[], NightJo
     now.now = 3.0
     with journal_of() as journal:
         assert NightClock(100.0, journal, now).left_s == 60.0
+
+
+def test_a_run_of_studies_gets_no_choice_of_cells(tmp_path: Path) -> None:
+    variables = {"CELLS": "1x1", "FRAMES": "IMIX", "SEARCH": "quick", "STACKS": "10", "FLOWS": "4"}
+    choices = NightChoices(
+        topology="topologies/sim.yaml", hours=8.0, types="CSC", tests="MRR", variables=variables, data=(),
+        within=0.02, unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
+    )  # fmt: skip
+    test = PlannedTest(name="Characterization.Outage.1", title="outage", why="unseen", seconds=1.0)
+    given = {
+        study: " ".join(arguments_of(PlannedRun(folder="01-unseen", study=study, tests=(test,)), choices, tmp_path))
+        for study in (False, True)
+    }
+    assert "--variable CELLS:1x1 --variable FRAMES:IMIX --variable SEARCH:quick --variable STACKS:10" in given[False]
+    assert "--variable TOPOLOGY:topologies/sim.yaml --variable SEARCH:quick --variable STACKS:10" in given[True]
+
+
+def test_a_run_that_is_refused_before_its_first_test_leaves_the_night_incomplete(
+    journal_of: Callable[[], NightJournal], tmp_path: Path
+) -> None:
+    topology = tmp_path / "lab.yaml"  # was there when the night was planned
+    choices = NightChoices(
+        topology=str(topology), hours=8.0, types="CSC", tests="MRR", variables={"SEARCH": "quick"}, data=(),
+        within=0.02, unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
+    )  # fmt: skip
+    test = PlannedTest(name="Density.Csc-Mrr.1", title="CSC 1R1C", why="unseen", seconds=1.0)
+    runs = (PlannedRun(folder="01-unseen", study=False, tests=(test,)),)
+    state = NightState(choices=choices, summary="1 measurement", opening_s=2.0, runs=runs, left_out=())
+    with journal_of() as journal:
+        reason = run_night(state, tmp_path, NightClock(100.0, journal))
+    assert reason is not None
+    assert reason.startswith(f"{tmp_path / '01-unseen'}: ")
+    assert str(topology) in reason
 
 
 def test_the_page_lists_outcomes_reasons_and_what_is_open(journal_of: Callable[[], NightJournal]) -> None:

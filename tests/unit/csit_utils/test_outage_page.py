@@ -9,7 +9,7 @@ import pytest
 from csit_utils.cli import make_app
 from csit_utils.dataset.items import Characterized, Status
 from csit_utils.report.site import render
-from csit_utils.studies.outage.study import STUDY, SURVIVED, amounts, headline
+from csit_utils.studies.outage.study import STUDY, SURVIVED, amounts
 from csit_utils.studies.registry import explanations, measures, record_kinds
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.paths import PROJECT
@@ -87,7 +87,7 @@ def test_every_figure_is_explained() -> None:
 
 
 def test_what_is_followed_over_time_is_the_share_that_arrives() -> None:
-    rows = list(record_kinds()["outage"].measured(item(outage_record(50))))
+    rows = list(record_kinds()["outage"].rows_of(item(outage_record(50))))
     assert len(rows) == 4, "two events of two instances"
     (hit,) = [row for row in rows if row.service_type == "routers: instance 1, restart nf-1-1"]
     # 1001 of 80,000 packets were lost: 20 kpps both ways, for two seconds from the event on.
@@ -97,10 +97,9 @@ def test_what_is_followed_over_time_is_the_share_that_arrives() -> None:
 
 
 def test_a_headline_names_the_worst_of_the_others_or_none() -> None:
-    assert (
-        headline(item(outage_record(0))) == "no event at one instance costs another one more packets than chance does"
-    )
-    assert headline(item(outage_record(50))).startswith("restart nf-1-1 costs instance 2 50 packets")
+    titles = [record_kinds()["outage"].view(item(outage_record(lost)), 0).headline for lost in (0, 50)]
+    assert titles[0] == "no event at one instance costs another one more packets than chance does"
+    assert titles[1].startswith("restart nf-1-1 costs instance 2 50 packets")
 
 
 def test_the_preview_counts_trials_and_lists_them(capsys: pytest.CaptureFixture[str]) -> None:

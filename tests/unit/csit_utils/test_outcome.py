@@ -47,4 +47,4 @@ def test_a_torn_output_is_unfinished(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_run_is_reported(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli.make_app(["outcome"]), ["outcome", str(tmp_path)])
-    assert "no run to resume" in str(done.exception)
+    assert "not the folder of a run" in str(done.exception)

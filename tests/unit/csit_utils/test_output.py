@@ -24,11 +24,14 @@ from csit_utils.dataset.frames import frame_of_tests, write_csv
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report import units
 from csit_utils.studies.registry import explanations
-from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+from resources.libraries.python.errors import ConfigError, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.request.cell import ServiceType
 from tests.unit.csit_utils.builders import mrr_result, result
+from tests.unit.csit_utils.characterization_records import one_of_each
 from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.robot_output import write_output_xml
+from tests.unit.csit_utils.stateful_cells import stateful_record
+from tests.unit.csit_utils.study_records import interfered
 
 CSC = ServiceType.CSC
 
@@ -121,6 +124,19 @@ def test_report_writes_page_and_csv(source: Path, tmp_path: Path) -> None:
     assert len(list((tmp_path / "csv").iterdir())) == 7
 
 
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [(["26.10", "--single-file"], "26.10.html"), (["page.html", "--single-file"], "page.html"), (["a.htm"], "a.htm")],
+)
+def test_a_single_file_has_the_name_that_was_asked_for(
+    source: Path, tmp_path: Path, words: list[str], page: str
+) -> None:
+    name, *options = words
+    done = invoked("report", str(source), "-o", str(tmp_path / name), *options)
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, str(tmp_path / page))
+    assert [path.name for path in tmp_path.iterdir()] == [page]
+
+
 def test_show_in_a_pipe_is_plain(source: Path) -> None:
     done = run("show", source, "--page", "x.html")
     head, first, second, third, last = done.stdout.splitlines()
@@ -130,6 +146,37 @@ def test_show_in_a_pipe_is_plain(source: Path) -> None:
     assert third.split("\t")[-1] == "FAIL: line 1 line 2"
     assert last == "Report: x.html"
     assert "\x1b" not in done.stdout
+
+
+def test_show_as_json_has_an_object_of_raw_values_per_test(source: Path, tmp_path: Path) -> None:
+    earlier = interfered().model_copy(update={"started_at": "2025-01-01T00:00:00+00:00"})
+    records = [studied := interfered(), earlier, stateful_record(), *one_of_each()]
+    for number, record in enumerate(records):
+        (tmp_path / f"{number}.json").write_text(record.model_dump_json(), encoding="utf-8")
+    done = invoked("show", str(source), str(tmp_path), "--json")
+    objects = [json.loads(line) for line in done.stdout.splitlines()]
+    first, second, failed, *others = objects
+    assert list(first) == ["study", *(field.name for field in fields(TestRow)), "p99_ns"]
+    assert (first["study"], first["nf_chains"], first["simulated"]) == ("density", 1, False)
+    assert (ndr := result(CSC, 1, 1).ndr) is not None and first["ndr_lower_pps"] == ndr.lower_pps > 0
+    assert isinstance(first["p99_ns"], int) and second["simulated"]
+    assert (failed["study"], failed["message"]) == (None, "line 1\nline 2"), "it has no record to know it by"
+    assert {each["kind"] for each in others} == {record.kind for record in records}
+    assert all(each["headline"] for each in others)
+    assert (began := [each["started_at"] for each in others]) == sorted(began), (
+        "all records of a test, the oldest first"
+    )
+    for each in others:
+        values = [{**row, "value": 0, "lowest": 0, "highest": 0} for row in each["measures"]]
+        assert all(values.count(row) == 1 for row in values), "each says what it is of"
+        assert not any("workload" in str(row["unit"]) for row in values)
+    (_, found) = (each for each in others if each["test_id"] == studied.test_id and each["study"] == "interference")
+    assert found["measures"][0]["value"] > 0 and found["measures"][0]["unit"] is not None
+
+
+def test_show_as_json_prints_nothing_else(source: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^--json prints objects only; leave out --page$"):
+        cli.make_app(["show"])(["show", str(source), "--json", "--page", "x.html"], standalone_mode=False)
 
 
 def test_bad_input_is_one_sentence_and_status_2(tmp_path: Path) -> None:

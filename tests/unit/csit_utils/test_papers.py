@@ -138,7 +138,7 @@ def test_capacities_are_laid_beside_those_of_the_same_size_and_calls() -> None:
     assert own(section)["bn1s-sp1s-hs1s", "reg-dereg"] == [280]
     assert own(section)["bn1m-sp1m-hs1m", "reg-dereg"] == [] and own(section)["bn1s-sp1m-hs1m", "reg-invite"] == []
     assert section.rows[0].change(section.rows[0].own[0]) == "\N{MINUS SIGN}20 %"
-    published, here = section.figures[0].variants["all"]["data"]
+    published, here = section.figures[0].variants[""]["data"]
     assert published["y"] == [350, 600, 1000, 600, 150] and here["y"] == [280]
     assert here["x"] == ["bn1s-sp1s-hs1s<br>reg-dereg"]
     other = beside("nfv-vital", "sizing", clearwater("requests.py"))

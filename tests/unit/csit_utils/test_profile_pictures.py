@@ -80,7 +80,7 @@ def test_profiles_of_one_service_only_are_not_laid_beside_anything() -> None:
 
 def test_a_chain_lies_beside_its_vnfs_alone_in_three_panels() -> None:
     found = figures(made(predictions.PAGE, *one_of_each()))
-    (traces,) = (each["all"] for name, each in found.items() if name.endswith("-parts"))
+    (traces,) = (each[""] for name, each in found.items() if name.endswith("-parts"))
     assert [(trace["name"], trace.get("yaxis", "y")) for trace in traces] == [
         (name, axis) for axis in ("y", "y2", "y3") for name in ("the chain", "router alone", "firewall alone")
     ]
@@ -94,7 +94,7 @@ def test_what_was_not_measured_alone_is_left_out_and_nothing_alone_is_no_picture
     record = chained()
     only = parts_figure("a", record, PartMeasurements({"firewall": ONE}))
     assert only is not None
-    assert [trace["name"] for trace in only.variants["all"]["data"][:2]] == ["the chain", "firewall alone"]
+    assert [trace["name"] for trace in only.variants[""]["data"][:2]] == ["the chain", "firewall alone"]
     assert parts_figure("a", record, PartMeasurements()) is None
     assert delays_figure("a", record, PartMeasurements({"firewall": ONE})) is None, "delays add up of all parts only"
 

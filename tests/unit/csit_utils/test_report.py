@@ -15,6 +15,7 @@ from markupsafe import escape
 
 from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
 from csit_utils.report.html import CompiledTemplates, html_templates, script, style
+from csit_utils.report.runs_shown import _listed
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
 from resources.libraries.python.redaction import outgoing
@@ -237,6 +238,25 @@ def test_nothing_but_failures_makes_a_page_too() -> None:
     assert "all is lost" in page.text
     assert "b.xml: broken off" in page.text
     assert "No test has a result record." in page.text
+
+
+def test_skipped_tests_are_no_failures() -> None:
+    skipped = Unrecorded("S.u", "u", (), "output.xml", Status.SKIP, "needs VPP")
+    failed = Unrecorded("S.t", "t", (), "output.xml", Status.FAIL, "all is lost")
+    both, only = (
+        " ".join(Page(html_of(dataset_of(result(CSC, 1, 1), unrecorded=others))).text.split())
+        for others in ((failed, skipped), (skipped,))
+    )
+    assert "1 of 3 tests failed: see why ." in both
+    assert "1 test skipped: see why ." in both
+    assert "1 test skipped: see why ." in only
+    assert "tests failed" not in only
+
+
+def test_many_runs_are_named_by_the_first_and_the_last() -> None:
+    assert _listed(["monday", "tuesday"]) == "monday, tuesday"
+    assert _listed(["sim 08:30"] * 36) == "sim 08:30"
+    assert _listed([str(number) for number in range(9)]) == "0, 1, 2, 3, …, 8"
 
 
 @pytest.mark.parametrize("text", [script(), style()], ids=["script", "style"])

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from csit_utils.cli import make_app
 from csit_utils.dataset.items import Characterized, Status
 from csit_utils.studies.registry import explanations, measures, record_kinds
-from csit_utils.studies.stateful.study import STUDY, headline
+from csit_utils.studies.stateful.study import STUDY
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.stateful.analysis import CAPACITY, DEVIATIONS, RATE, TEAR_DOWN
 from resources.libraries.python.studies.stateful.model.record import (
@@ -57,7 +57,7 @@ def test_tcp_is_a_column_beside_udp_with_the_counts_of_peer_and_tables() -> None
     assert "5,000 20,000" in text
     assert "1x1 5,000 1,000 1,000 998 998 2" in text, "offered, begun, answered, entries, established, failed"
     assert "a peer 1.0" in text and "the peer may be the limit" not in text
-    measured = [row.test_type for row in record_kinds()["stateful"].measured(item(with_tcp(20_000.0)))]
+    measured = [row.test_type for row in record_kinds()["stateful"].rows_of(item(with_tcp(20_000.0)))]
     assert measured.count("new-tcp-connections") == 1
     assert "TCP" not in words(made(PAGE, stateful_record())).replace("TCP beside it", "")
 
@@ -65,7 +65,7 @@ def test_tcp_is_a_column_beside_udp_with_the_counts_of_peer_and_tables() -> None
 def test_a_rate_that_the_peer_does_not_exceed_by_itself_is_no_measure() -> None:
     limited = with_tcp(5_200.0)
     assert "5,200 without network functions: the peer may be the limit" in words(made(PAGE, limited))
-    measured = [row.test_type for row in record_kinds()["stateful"].measured(item(limited))]
+    measured = [row.test_type for row in record_kinds()["stateful"].rows_of(item(limited))]
     assert "new-tcp-connections" not in measured
 
 
@@ -86,15 +86,15 @@ def test_the_page_names_where_the_method_differs_from_the_rfc() -> None:
 
 def test_a_rate_at_which_trials_failed_is_not_valid_and_is_no_measure() -> None:
     kind = record_kinds()["stateful"]
-    valid = list(kind.measured(item(stateful_record())))
+    valid = list(kind.rows_of(item(stateful_record())))
     assert [(row.test_type, row.nf_chains, [value.value for value in row.measures]) for row in valid] == [
         ("new-connections", 1, [100_000.0]), ("tear-downs", 1, [500_000.0]), ("table-capacity", 1, [262_144.0]),
         ("new-connections", 2, [200_000.0]), ("tear-downs", 2, [1_000_000.0]), ("table-capacity", 2, [262_144.0]),
     ]  # fmt: skip
-    failed = list(kind.measured(item(stateful_record(998))))
+    failed = list(kind.rows_of(item(stateful_record(998))))
     assert [bool(row.measures) for row in failed] == [True] * 3 + [False] * 3
     assert "1 of 2 trials at the rate" in words(made(PAGE, stateful_record(998)))
-    assert "not valid" in headline(item(stateful_record(998)))
+    assert "not valid" in record_kinds()["stateful"].view(item(stateful_record(998)), 0).headline
 
 
 def test_metrics_are_explained_and_compared() -> None:

@@ -1,5 +1,6 @@
 """A dataset says what its files say, takes each of them once, and is whole after whatever happens."""
 
+import gc
 import gzip
 import hashlib
 import json
@@ -18,12 +19,12 @@ from typer.testing import CliRunner
 
 from csit_utils.cli import make_app
 from csit_utils.dataset.contents import InMemory
-from csit_utils.dataset.items import Status, Unrecorded
+from csit_utils.dataset.items import ReadError, Status, Unrecorded
 from csit_utils.dataset.load import load
 from csit_utils.dataset.rows import HopRow, ThreadRow
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.columns import WaitingRows
-from csit_utils.dataset.store.layout import TESTS, Import, Layout
+from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, Part
 from csit_utils.dataset.store.stored_contents import Stored
 from csit_utils.dataset.testrows import head_row, packed_head, unrecorded_row
 from resources.libraries.python import unpacking
@@ -232,6 +233,23 @@ def test_many_nights_in_one_folder_do_not_open_many_files_at_once(tmp_path: Path
     assert len(Stored(Layout(tmp_path / "d")).tests) == 40
 
 
+@pytest.mark.parametrize("text", ["", "x" * 200_000], ids=["buffered", "written at once"])
+def test_a_full_disk_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], text: str
+) -> None:
+    """And Arrow prints no further one when it frees the files."""
+    (tmp_path / "run").mkdir()
+    made = result(ServiceType.CSC, 2, 1, histograms=False)
+    for night in "123":
+        later = made.model_copy(update={"started_at": f"2026-01-0{night}T22:00:00+00:00", "message": text})
+        (tmp_path / "run" / f"{night}.json").write_text(later.model_dump_json())
+    monkeypatch.setattr(Layout, "staged", lambda *_: Path("/dev/full"))
+    with pytest.raises(OSError, match="No space left on device"):
+        _import(tmp_path / "d", tmp_path / "run")
+    gc.collect()
+    assert capfd.readouterr().err == ""
+
+
 def test_a_record_with_half_a_character_is_named_and_costs_nothing_else(output: Path, tmp_path: Path) -> None:
     half = tmp_path / "output-half.xml"
     half.write_bytes(output.read_bytes().replace(b'"message":""', b'"message":"&#xD800;"'))
@@ -246,9 +264,93 @@ def test_a_record_with_half_a_character_is_named_and_costs_nothing_else(output: 
 def test_a_dataset_of_newer_software_is_refused_in_one_sentence(tmp_path: Path) -> None:
     Layout.make(tmp_path / "d")
     head = tmp_path / "d" / "dataset.json"
-    head.write_text(head.read_text().replace('"version":1', '"version":2'))
-    with pytest.raises(ConfigError, match="has version 2, this software reads up to 1"):
+    head.write_text(head.read_text().replace('"version":2', '"version":3'))
+    with pytest.raises(ConfigError, match="has version 3, this software reads up to 2"):
         Layout(tmp_path / "d")
+
+
+def _as_version_1(folder: Path) -> None:
+    head = folder / "dataset.json"
+    head.write_text(head.read_text().replace('"version":2', '"version":1'))
+    for path in list((folder / "details").rglob("*.arrow")):
+        with pa.OSFile(str(path)) as file:
+            table = pa.ipc.open_file(file).read_all()
+        pq.write_table(table, path.with_suffix(".parquet"), compression="none")
+        path.unlink()
+
+
+def test_a_dataset_of_version_1_is_read_and_continued(output: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    _import(folder, output)
+    expected = list(Stored(Layout(folder)).items())
+    _as_version_1(folder)
+    stored = Stored(Layout(folder))
+    assert list(stored.items()) == expected
+    recorded = [row.anchor for row in stored.tests if row.recorded]
+    assert {stored.record(anchor).result.test_name for anchor in recorded} == {
+        row.test_name for row in stored.tests if row.recorded
+    }
+    (again,) = _import(folder, output)
+    assert again.known
+    other = write_output_xml(tmp_path / "other.xml", [result(ServiceType.CSC, 3, 1)], [])
+    _import(folder, other)
+    assert '"version":2' in (folder / "dataset.json").read_text(), "earlier software refuses it now"
+    assert len(list(Stored(Layout(folder)).items())) == len(expected) + 1
+
+
+def test_a_damaged_part_of_version_1_is_imported_again(output: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    _import(folder, output)
+    expected = list(Stored(Layout(folder)).items())
+    _as_version_1(folder)
+    path = max((folder / "details").rglob("*.parquet"), key=lambda each: each.stat().st_size)
+    path.write_bytes(path.read_bytes()[:-100])
+    (problem,) = Stored(Layout(folder)).problems
+    assert problem.text.startswith(f"{path}: damaged, ")
+    (again,) = _import(folder, output)
+    assert not again.known
+    stored = Stored(Layout(folder))
+    assert (list(stored.items()), stored.problems) == (expected, [])
+
+
+def test_a_part_in_a_folder_that_may_not_be_read_is_left_out(
+    output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may read everything: a name that is too long fails in the same way."""
+    _import(tmp_path / "d", output)
+    expected = len(Stored(Layout(tmp_path / "d")).tests)
+    there = Layout.path
+
+    def path(layout: Layout, table: str, part: Part) -> Path:
+        found = there(layout, table, part)
+        return found.with_name("x" * 300 + ".arrow") if table == DETAILS and part.testbed == "local" else found
+
+    monkeypatch.setattr(Layout, "path", path)
+    stored = Stored(Layout(tmp_path / "d"))
+    assert 0 < len(stored.tests) < expected
+    assert all("damaged" in problem.text for problem in stored.problems)
+
+
+def test_a_damaged_digest_is_named_where_records_are_imported(output: Path, tmp_path: Path) -> None:
+    _import(tmp_path / "d", output)
+    path = max((tmp_path / "d" / "details").rglob("*.arrow"), key=lambda each: each.stat().st_size)
+    with pa.OSFile(str(path)) as file:
+        digest = pa.ipc.open_file(file).get_batch(0).column("digest")[0].as_py().encode()
+    path.write_bytes(path.read_bytes().replace(digest, b"\xff" * len(digest)))
+    record = tmp_path / "record.json"
+    record.write_text(result(ServiceType.CSC, 3, 1).model_dump_json(), encoding="utf-8")
+    with pytest.raises(ReadError, match=f"{re.escape(str(path))}: damaged; import its file again: .*UTF"):
+        _import(tmp_path / "d", record)
+
+
+def test_texts_of_details_that_are_damaged_are_found(output: Path, tmp_path: Path) -> None:
+    _import(tmp_path / "d", output)
+    path = max((tmp_path / "d" / "details").rglob("*.arrow"), key=lambda each: each.stat().st_size)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b'"packed":"', b'"packed":\xff'))
+    stored = Stored(Layout(tmp_path / "d"))
+    with pytest.raises(ReadError, match=f"{re.escape(str(path))}: damaged; import its file again: .*UTF"):
+        list(stored.items())
 
 
 def test_a_column_that_older_software_did_not_write_has_its_default(output: Path, tmp_path: Path) -> None:
@@ -302,6 +404,41 @@ def test_archives_inside_of_archives_are_read(output: Path, tmp_path: Path) -> N
     assert dataset.recorded[0].source.endswith("nightly.zip!night/inner.zip!a/output.xml.gz")
 
 
+def test_every_file_beside_and_in_an_archive_is_counted_and_has_its_outcome(output: Path, tmp_path: Path) -> None:
+    text, empty = output.read_bytes(), tmp_path / "empty.zip"
+    zipfile.ZipFile(empty, "w").close()
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as file:
+        file.writestr("output-1.xml", text.replace(b"2026-11-20", b"2026-11-21"))
+        file.writestr("output-2.xml", text.replace(b"2026-11-20", b"2026-11-22"))
+        file.writestr("a.json", pack(result(ServiceType.VSC, 1, 1)))
+        file.write(empty, "z.zip")
+    layout = Layout.make(tmp_path / "d")
+    with layout.writing(lambda: None):
+        number, *done = import_all(layout, [tmp_path / "all.zip", output, tmp_path / "absent.xml"], None)
+    outcomes = [each for each in done if isinstance(each, FileImport)]
+    assert number == sum(each.files for each in outcomes) == 6
+    assert sorted(each.tests for each in outcomes) == [0, 0, 1, 5, 5, 5]
+    problems = [text for each in outcomes for text in each.problems]
+    assert [("z.zip" in text, "absent.xml" in text) for text in sorted(problems)] == [(False, True), (True, False)]
+
+
+def test_a_file_that_vanishes_is_named_and_its_neighbours_are_imported(output: Path, tmp_path: Path) -> None:
+    every = [tmp_path / f"output-{number}.xml" for number in range(1, 5)]
+    for number, path in enumerate(every):
+        path.write_bytes(output.read_bytes().replace(b"2026-11-20", b"2026-11-2%d" % number))
+    layout = Layout.make(tmp_path / "d")
+    with layout.writing(lambda: None):
+        outcomes = import_all(layout, every, None)
+        assert next(outcomes) == 4
+        every[2].unlink()
+        done = {each.source: each for each in outcomes if isinstance(each, FileImport)}
+    assert [done[str(path)].tests for path in every] == [5, 5, 0, 5]
+    assert [problem for path in every for problem in done[str(path)].problems] == [
+        f"{every[2]}: cannot be read: No such file or directory"
+    ]
+    assert {made.source for made in layout.imports()} == {str(path) for path in every if path.exists()}
+
+
 def test_the_command_reports_problems_and_commands_read_the_dataset(output: Path, tmp_path: Path) -> None:
     cut = tmp_path / "output-cut.xml"
     cut.write_bytes(output.read_bytes()[:-3000])
@@ -333,7 +470,7 @@ def test_a_damaged_part_is_left_out_named_and_imported_again(
     other = write_output_xml(tmp_path / "other.xml", [result(ServiceType.CSC, 3, 1)], [])
     _import(tmp_path / "d", output, other)
     before = {row.test_id for row in Stored(Layout(tmp_path / "d")).tests}
-    path = next(path for path in sorted((tmp_path / "d" / table).rglob("*.parquet")) if path.stat().st_size)
+    path = next(path for path in sorted((tmp_path / "d" / table).rglob("*.*")) if path.is_file())
     content = path.read_bytes()
     path.unlink()
     if damage == "truncated":

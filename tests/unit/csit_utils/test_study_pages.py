@@ -14,7 +14,7 @@ from csit_utils.studies.chains.behaviour_figures import chains_figure, classes_f
 from csit_utils.studies.chains.event_figures import graphs_figure
 from csit_utils.studies.interference import study as interference
 from csit_utils.studies.interference.maps import interference_maps
-from csit_utils.studies.interference.study import headline, interference_headline
+from csit_utils.studies.interference.study import headline
 from csit_utils.studies.registry import explanations
 from resources.libraries.python.model.measurements.features import Edge
 from resources.libraries.python.model.result import Rerun
@@ -198,10 +198,8 @@ def test_a_headline_names_no_harm_where_there_is_none() -> None:
     free = found.model_copy(
         update={"sensitivity": dict.fromkeys(TARGETS, 1.01), "aggressiveness": dict.fromkeys(TARGETS, 1.02)}
     )
-    (item,) = shown(interfered(free)).contents.characterizations
-    assert headline(item) == "no network function loses anything beside another, on average"
-    (item,) = shown(interfered(found)).contents.characterizations
-    assert headline(item).startswith("most sensitive is monitor") and "most aggressive is balancer" in headline(item)
+    assert headline(free) == "no network function loses anything beside another, on average"
+    assert headline(found).startswith("most sensitive is monitor") and "most aggressive is balancer" in headline(found)
 
 
 def test_the_overview_and_the_environment_stand_with_such_records_only(study: ChainStudy) -> None:
@@ -232,9 +230,9 @@ def test_every_question_mark_has_its_explanation(study: ChainStudy) -> None:
 def test_a_study_of_interference_that_is_not_whole_says_how_much_was_measured() -> None:
     found = interfered().interference
     assert found is not None
-    whole = interference_headline(found)
+    whole = headline(found)
     count = len(found.measurements)
-    part = interference_headline(found.model_copy(update={"asked": count + 6}))
+    part = headline(found.model_copy(update={"asked": count + 6}))
     assert part == f"{count} of {count + 6} measurements were made; {whole}"
 
 

@@ -25,7 +25,7 @@ def study() -> ChainStudy:
 def test_throughput_of_each_chain_is_drawn_against_its_volume_suspects_first(study: ChainStudy) -> None:
     figure = throughput_figure("a", study, simulated=False)
     assert figure is not None
-    lines = figure.variants["all"]["data"]
+    lines = figure.variants[""]["data"]
     assert lines[0]["name"] == "nat &gt; firewall" and lines[0]["meta"]["facets"] == {"VNFs": "firewall, nat"}
     lossy = next(line for line in lines if line["name"] == "ids &gt; nat")
     assert lossy["x"] == [50, 100, 200]

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from typer.testing import CliRunner
@@ -13,6 +14,8 @@ from csit_utils.cli import make_app
 from csit_utils.report.pages import pages
 from csit_utils.studies import folders, study_commands, template_folders
 from csit_utils.studies.registry import explanations, measures, record_kinds, studies
+from resources.libraries.python.recording.records import RECORDS
+from resources.libraries.python.studies.sweep.model.record import SweepRecord
 
 _STUDY = """
 from csit_utils.report.explanations import Explanation
@@ -73,7 +76,8 @@ def test_a_command_of_a_study_needs_no_entry_elsewhere(monkeypatch: pytest.Monke
 
 
 def test_every_kind_of_record_has_a_study() -> None:
-    assert set(record_kinds()) == {"sweep", "chain", "bursts", "sizing", "chains", "interference", "outage", "stateful"}
+    patterns = get_args(SweepRecord.model_fields["pattern"].annotation)
+    assert {*record_kinds()} == {*RECORDS, *patterns} - {"density"}, "its tests have tables and pages of their own"
 
 
 def test_studies_do_not_share_names() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.dataset.store.staging import GROUP_BYTES, GROUP_ROWS, WaitingDetails
+from csit_utils.dataset.store.details import GROUP_BYTES, GROUP_ROWS, WaitingDetails
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -14,10 +14,10 @@ def test_every_group_has_what_was_added_since_the_last(groups: list[list[tuple[s
     for group in groups:
         for each in group:
             waiting.add(*each)
-        table = waiting.table()
+        batch = waiting.batch()
         texts = [text.decode() if isinstance(text, bytes) else text for *_, text in group]
         expected = [(*names, text) for (*names, _), text in zip(group, texts, strict=True)]
-        found = [] if table is None else list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        found = [] if batch is None else list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
         assert found == expected
         assert waiting.size_bytes == sum(len(text.encode()) for text in texts)
         waiting.clear()
@@ -27,13 +27,13 @@ def test_a_text_larger_than_the_buffer_is_kept_whole_and_so_is_what_came_before(
     waiting = WaitingDetails()
     large = "x" * (3 * GROUP_BYTES)
     waiting.add("a", "1", "record", "small")
-    before = waiting.table()
+    before = waiting.batch()
     waiting.add("b", "2", "record", large)
-    table = waiting.table()
+    batch = waiting.batch()
     assert before is not None
-    assert table is not None
+    assert batch is not None
     assert before.column("record").to_pylist() == ["small"]
-    assert table.column("record").to_pylist() == ["small", large]
+    assert batch.column("record").to_pylist() == ["small", large]
 
 
 def test_a_group_is_full_by_its_rows_or_by_its_bytes() -> None:

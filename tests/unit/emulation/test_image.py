@@ -71,3 +71,26 @@ def test_an_image_appears_complete_or_not_at_all(tmp_path: Path) -> None:
     os.utime(older, (0, 0))
     assert newest(tmp_path, "image-*") == [place, older]
     assert newest(tmp_path / "none", "*") == []
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o000])
+def test_all_users_can_read_a_cache_and_only_its_owner_can_write_it(tmp_path: Path, umask: int) -> None:
+    """Root starts machines from root's cache; others read it."""
+    cache = tmp_path / "csit-density" / "emulated"
+    before = os.umask(umask)
+    try:
+        with alone(cache):
+            place = make(cache, lambda _, made: (made / "disk").write_text("one") and "image-1")
+    finally:
+        os.umask(before)
+    paths = (cache.parent, cache, place, place / "disk", cache / "lock")
+    assert [oct(stat.S_IMODE(path.stat().st_mode)) for path in paths] == ["0o755"] * 3 + ["0o644", "0o600"]
+
+
+def test_a_cache_that_others_could_write_is_theirs_to_read_only(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    for mode, expected in ((0o777, 0o755), (0o700, 0o700)):
+        cache.chmod(mode)
+        with alone(cache):
+            assert stat.S_IMODE(cache.stat().st_mode) == expected

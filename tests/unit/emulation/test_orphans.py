@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.emulation import testbed as module
 from resources.libraries.python.emulation.layout import EmulatedLayout
@@ -83,8 +84,8 @@ def test_machines_of_a_killed_test_end_with_it(tmp_path: Path) -> None:
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     ) as owner:  # fmt: skip
         assert owner.stdout is not None
-        pid = int(owner.stdout.readline())
-        assert Path(f"/proc/{pid}/comm").read_text(encoding="ascii") == "sleep\n"
+        child = process(int(owner.stdout.readline()))
+        now = child.command_now
+        wait_until("its exec", lambda: "" if now() == "sleep 600" else f"it is {now()}", NEVER_S)
         owner.kill()
-    file = Path(f"/proc/{pid}/stat")
-    wait_until("its end", lambda: "" if not file.exists() or ") Z " in file.read_text() else "it runs", NEVER_S)
+    wait_until("its end", lambda: "it runs" if child.alive else "", NEVER_S)

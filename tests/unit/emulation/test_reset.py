@@ -33,7 +33,7 @@ def reset(folder: Path, answers: dict[str, dict[str, object]]) -> list[str]:
         try:
             EmulatedTestbed(folder).reset("DUT1")
         finally:
-            thread.join(10)
+            thread.join(60)
     return commands
 
 

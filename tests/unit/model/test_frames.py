@@ -1,9 +1,10 @@
 """Frame sizes: by name, or any number of bytes that Ethernet has."""
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.frames import FrameByName, frame
 
 
 def test_a_name_of_the_file_is_that_mix_however_it_is_written() -> None:
@@ -18,7 +19,30 @@ def test_any_size_has_a_frame(name: str) -> None:
     assert made.name == f"{made.largest_bytes}B"
 
 
-@pytest.mark.parametrize("name", ["63B", "9019B", "B", "768", "-64B", "64.5B", "", "JUMBO", "1e3B"])
+@pytest.mark.parametrize("name", ["63B", "9019B", "B", "63", "9019", "-64B", "64.5B", "", "JUMBO", "1e3B"])
 def test_what_is_no_frame_is_refused_with_what_there_is(name: str) -> None:
     with pytest.raises(ConfigError, match=rf"no frame size '{name}'; frames.yaml has 64B, .* any from 64B to 9018B"):
         frame(name)
+
+
+def test_a_number_of_bytes_without_its_unit_is_refused_with_what_is_meant() -> None:
+    with pytest.raises(ConfigError, match=r"^no frame size '768'; did you mean 768B\? frames.yaml has 64B, "):
+        frame("768")
+
+
+@pytest.mark.parametrize(
+    ("written", "sentence"),
+    [
+        (512, "no frame size '512'; did you mean 512B? "),
+        (512.0, "expected a frame size, such as 512B or IMIX"),
+        (True, "expected a frame size, such as 512B or IMIX"),
+        ({"name": "512B"}, "expected a frame size, such as 512B or IMIX"),
+        (["512B"], "expected a frame size, such as 512B or IMIX"),
+    ],
+)
+def test_what_names_no_frame_in_a_file_is_refused_with_an_example(written: object, sentence: str) -> None:
+    sizes: TypeAdapter[object] = TypeAdapter(FrameByName)
+    with pytest.raises(ValidationError) as refused:
+        sizes.validate_python(written)
+    assert refused.value.errors()[0]["msg"].startswith(f"Value error, {sentence}")
+    assert sizes.validate_python("512B") == sizes.validate_python(frame("512B")) == frame("512B")

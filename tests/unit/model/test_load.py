@@ -20,6 +20,7 @@ def test_every_shipped_topology_loads(path: Path) -> None:
     ("before", "after", "expected"),
     [
         ("vswitch: sim", "vswich: sim", r":25: nodes\.DUT1\.vswich: unknown key; did you mean 'vswitch'\?"),
+        ("nodes:", "nodez:", r":11: nodez: unknown key; did you mean 'nodes'\?"),
         ("link: link2, rate", "link: link3, rate", r"TG\.interfaces\.port2\.link: 'link3' has 1 end \(TG\.port2\)"),
         ("cores: 0-27", "cores: 0-26", r":21: nodes\.DUT1\.cpus\.0: 28 CPUs \(0-27\) but 27 cores \(0-26\)"),
         ("cpus: 28-55", "cpus: 27-54", r":20: nodes\.DUT1\.cpus: CPU 27 is listed more than once"),

@@ -213,6 +213,23 @@ def test_shared_cpus_are_in_the_json_and_no_others() -> None:
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
 
 
+@pytest.mark.parametrize(
+    ("mac", "function"), [("b4:96:91:00:00:01", "b6:96:91:00:00:01"), ("52:54:00:00:00:01", "56:54:00:00:00:01")]
+)
+def test_frames_are_sent_to_the_mac_of_a_virtual_function_not_to_that_of_its_port(mac: str, function: str) -> None:
+    """The NIC gives frames for the port's MAC to the port."""
+    topology = lab(1)
+    ports = {
+        name: port.model_copy(update={"nic_vfs": 1, "mac_address": mac, "driver": "i40e"})
+        for name, port in topology.tg.interfaces.items()
+    }
+    generator = topology.tg.generator.model_copy(update={"driver": "trex"})
+    tg = topology.tg.model_copy(update={"interfaces": ports, "generator": generator})
+    topology = topology.model_copy(update={"nodes": {**topology.nodes, topology.tg_name: tg}})
+    plan = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1), {})
+    assert {port.mac for port in plan.ports("generator")} == {function}
+
+
 @pytest.mark.parametrize("word", ["link", "mac"])
 def test_a_cable_end_has_the_facts_of_its_nic(word: Word) -> None:
     facts = {"numa_node": 0, "model": "Intel-XL710", "rate_bps": 4 * 10**10, "nic_vfs": 4, "uio_driver": "igb_uio"}
@@ -222,6 +239,8 @@ def test_a_cable_end_has_the_facts_of_its_nic(word: Word) -> None:
     assert ends.keys() == {"port1", "port2"}
     for name, nic in ends.items():
         there = topology.dut.interfaces[name]
-        assert (nic.device, nic.pci_address, nic.mac_address) == (there.device, there.pci_address, there.mac_address)
+        assert there.mac_address is not None
+        function_mac = f"06{there.mac_address[2:]}"
+        assert (nic.device, nic.pci_address, nic.mac_address) == (there.device, there.pci_address, function_mac)
         assert (nic.numa_node, nic.model, nic.rate_bps, nic.driver) == (0, "Intel-XL710", 4 * 10**10, "i40e")
         assert (nic.vfs, nic.uio_driver, nic.rx_queues) == (4, "igb_uio", 3)

@@ -54,6 +54,23 @@ def test_the_topology_and_the_driver_bound_the_number_of_queues() -> None:
 
 
 @pytest.mark.parametrize(
+    ("facts", "queues"),
+    [
+        ({"driver": "ice"}, 8),
+        ({"driver": "ice", "nic_vfs": 1}, 8),
+        ({"driver": "i40e", "nic_vfs": 1}, 4),
+        ({"driver": "vfio-pci", "model": "Intel-XXV710", "nic_vfs": 1}, 4),
+        ({"driver": "i40e", "nic_vfs": 1, "rx_queues": 6}, 6),
+        ({"driver": "ixgbe", "nic_vfs": 1}, 1),
+    ],
+)
+def test_a_virtual_function_has_fewer_queues_than_its_port(facts: dict[str, object], queues: int) -> None:
+    """VPP gives a port that has fewer than it is asked for one queue (`dpdk_lib_init`), whatever the plan says."""
+    plan = planned(polled(lab(smt=True, discriminator="mac"), **facts), vs_dtc=4)
+    assert [len(port.queues) for port in cables(plan)] == [queues] * 2
+
+
+@pytest.mark.parametrize(
     ("model", "driver", "most"),
     [
         ("Intel-E810CQ", "vfio-pci", 64),

@@ -5,7 +5,12 @@ import pytest
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.planning.placement.sender_threads import senders_per_pair, too_few_senders
+from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.planning.placement.sender_threads import (
+    counting_limit,
+    senders_per_pair,
+    too_few_senders,
+)
 from resources.libraries.python.planning.plan import make_plan
 from tests.unit.planning.labs import lab
 
@@ -53,3 +58,51 @@ def test_a_port_with_one_queue_has_one_sender() -> None:
 
 def test_there_is_no_remark_about_generators_that_do_not_poll() -> None:
     assert too_few_senders(planned(1, generator="ring"), frame("64B")) is None
+
+
+def with_nics(cores: int = 4, pairs: int = 1, generator: str = "trex", ports: str = "auto", **nic: object) -> Topology:
+    topology = lab(pairs=pairs, tg_cores=32, generator=generator, trex={"ports": ports})
+    interfaces = {name: port.model_copy(update=nic) for name, port in topology.tg.interfaces.items()}
+    of_cores = topology.tg.generator.model_copy(update={"cores": cores})
+    tg = topology.tg.model_copy(update={"interfaces": interfaces, "generator": of_cores})
+    return topology.model_copy(update={"nodes": {**topology.nodes, "TG": tg}})
+
+
+COUNTS = (
+    "TRex counts all packets of these NICs by its one receiving core, by its documentation about 5 Mpps in all "
+    "directions together: a result near or above that is the generator's"
+)
+
+
+@pytest.mark.parametrize("driver", ["ice", "ixgbe", "mlx5_core"])
+def test_the_core_that_counts_all_packets_is_named(driver: str) -> None:
+    for cores in (1, 16):
+        assert counting_limit(with_nics(cores, driver=driver).tg) == COUNTS
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+    assert make_plan(with_nics(driver=driver), cell, {}).warnings == (COUNTS,)
+    assert make_plan(with_nics(), cell, {}).warnings == (), "i40e NICs count"
+
+
+@pytest.mark.parametrize(
+    "nic",
+    [
+        {"driver": "i40e"},
+        {"driver": "virtio-pci"},
+        {"driver": "igb", "rate_bps": 10**9},
+        {"driver": "ice", "rate_bps": 10**9},
+        {"driver": "ice", "ports": "af_packet"},
+        {"driver": "ice", "generator": "ring"},
+    ],
+)
+def test_no_core_counts_all_where_nics_do_or_packets_are_few(nic: dict[str, object]) -> None:
+    assert counting_limit(with_nics(**nic).tg) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("cores", "pairs", "limited"), [(1, 1, True), (2, 1, False), (2, 2, True), (4, 2, False), (16, 1, False)]
+)
+def test_virtual_functions_are_counted_by_one_core_where_a_pair_has_one_sender(
+    cores: int, pairs: int, limited: bool
+) -> None:
+    for nic in ({"driver": "i40e", "nic_vfs": 1}, {"driver": "iavf"}):
+        assert (counting_limit(with_nics(cores, pairs, **nic).tg) == COUNTS) is limited

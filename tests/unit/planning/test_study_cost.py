@@ -7,19 +7,14 @@ import pytest
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.planning.cost import StudyCost
 
-
-class Cost(StudyCost):
-    def counts(self) -> dict[str, float]:
-        return {}
-
-
-STUDY = Cost("pairs", steps=4, runs=20, unit="measurements", seconds=100.0)
+STUDY = StudyCost("pairs", steps=4, runs=20, unit="measurements", seconds=100.0, counted={"pairs": 4})
 
 
 def test_a_step_takes_its_share_of_the_time() -> None:
     assert STUDY.step_s == 25.0
     assert replace(STUDY, steps=1).step_s == 100.0
     assert replace(STUDY, steps=0, seconds=3.0).step_s == 3.0
+    assert list(STUDY.counts().items()) == [("pairs", 4), ("seconds", 100.0)]
 
 
 def test_too_many_measurements_and_too_much_time_are_refused_with_their_numbers() -> None:

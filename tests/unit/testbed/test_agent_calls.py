@@ -36,7 +36,7 @@ for call in (*CALLS.values(), *(each.call for each in BY_NAME.values())):
 
 def test_validators_of_each_call_can_be_built_first() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", USE], cwd=PROJECT, capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", USE], cwd=PROJECT, capture_output=True, text=True, check=True, timeout=600
     )
     outcomes = {(name, side): outcome for name, side, outcome in map(json.loads, done.stdout.splitlines())}
     assert {key: outcome for key, outcome in outcomes.items() if outcome is not True} == {}

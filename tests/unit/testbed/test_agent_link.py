@@ -16,6 +16,8 @@ from resources.libraries.python.testbed.deployment.health import within
 from tests.unit.testbed.agent_runs import linked, running
 
 START = b'{"id": 1, "call": "switch.start", "value": []}\n'
+_RINGS_S = 2.0
+"""An alarm that does not ring before the wait which it is to interrupt has begun, on a busy machine either."""
 
 
 def of(remote: RemoteRole[Any], method: str) -> calls.Call[Any, Any]:
@@ -28,7 +30,7 @@ def test_what_drivers_and_their_programs_print_does_not_disturb(tmp_path: Path) 
         assert link.call(of(SWITCH, "facts"), ()) == {"role": "switch", "stdin": ""}
         # What is written comes by another pipe than the answer, and may be read after it.
         said = ("a driver prints", "a program writes", "so does a child")
-        wait_until("what was written", lambda: "".join(x for x in said if x not in agent.channel.stderr_tail()), 10)
+        wait_until("what was written", lambda: "".join(x for x in said if x not in agent.channel.stderr_tail()), 60)
         link.close()
         assert agent.end() == "the connection to the controller has ended"
 
@@ -44,10 +46,11 @@ def test_errors_come_back_with_the_node_in_front_and_the_agent_goes_on(tmp_path:
 
 
 def test_an_abandoned_call_is_interrupted(tmp_path: Path) -> None:
-    with linked(tmp_path) as (_, link):
-        link.call(of(SWITCH, "problems"), ())
-        with pytest.raises(NotReady, match="the trial not ready"), within("the trial", 0.2):
-            link.call(of(SWITCH, "start"), ())
+    with linked(tmp_path) as (agent, link):
+        pending = link.begin(of(SWITCH, "start"), ())
+        agent.wait_for("work")
+        with pytest.raises(NotReady, match="the trial not ready"), within("the trial", _RINGS_S):
+            pending.result()
         begin = time.monotonic()
         assert link.call(of(SWITCH, "problems"), ()) == ("switch.start was interrupted",)
         assert time.monotonic() - begin < 30  # and not the 60 s that it wanted to sleep
@@ -59,7 +62,7 @@ def test_a_call_that_was_cancelled_before_it_began_is_left_out(tmp_path: Path) -
         second = link.begin(of(SWITCH, "start"), ())
         agent.wait_for("work")
         for pending in (second, first):
-            with pytest.raises(NotReady), within("it", 0.1):
+            with pytest.raises(NotReady), within("it", _RINGS_S):
                 pending.result()
         assert link.call(of(SWITCH, "problems"), ()) == ("switch.start was interrupted",)
 
@@ -69,9 +72,9 @@ def test_an_agent_that_is_killed_is_a_sentence_for_all_who_wait(tmp_path: Path) 
         pending = [link.begin(of(SWITCH, "start"), ()) for _ in range(3)]
         os.kill(agent.pid, signal.SIGKILL)
         for each in pending:
-            with pytest.raises(ConnectionFailed, match=r"DUT1: .* ended with 137"):
+            with pytest.raises(ConnectionFailed, match=r"DUT1: .* ended with 137 \(SIGKILL\)"):
                 each.result()
-        with pytest.raises(ConnectionFailed, match=r"DUT1: .* ended with 137"):
+        with pytest.raises(ConnectionFailed, match=r"DUT1: .* ended with 137 \(SIGKILL\)"):
             link.call(of(SWITCH, "problems"), ())
 
 
@@ -84,22 +87,22 @@ def test_an_agent_whose_controller_is_gone_stops_in_the_middle_of_a_call(tmp_pat
 
 
 def test_an_agent_that_hears_nothing_is_alone(tmp_path: Path) -> None:
-    with running(tmp_path, silence_s=0.5) as agent:
+    with running(tmp_path, silence_s=5.0) as agent:
         agent.channel.send(START)
-        assert agent.end() == "switch.start was interrupted | nothing heard from the controller for 0 s"
+        assert agent.end() == "switch.start was interrupted | nothing heard from the controller for 5 s"
 
 
 def test_an_agent_that_says_nothing_counts_as_gone(tmp_path: Path) -> None:
-    with linked(tmp_path, silence_s=2.0) as (agent, link):
+    with linked(tmp_path, silence_s=5.0) as (agent, link):
         link.call(of(SWITCH, "problems"), ())
         os.kill(agent.pid, signal.SIGSTOP)
-        with pytest.raises(ConnectionFailed, match="DUT1: nothing heard from the agent for 2 s"):
+        with pytest.raises(ConnectionFailed, match="DUT1: nothing heard from the agent for 5 s"):
             link.call(of(SWITCH, "problems"), ())
 
 
 def test_both_live_on_without_requests(tmp_path: Path) -> None:
-    with linked(tmp_path, agent_silence_s=2.0, silence_s=2.0) as (_, link):
-        time.sleep(2.5)
+    with linked(tmp_path, agent_silence_s=5.0, silence_s=5.0) as (_, link):
+        time.sleep(6.0)
         assert link.call(of(SWITCH, "problems"), ()) == ()
 
 

@@ -29,10 +29,19 @@ def deployed(machine: NotingMachine) -> AgentService:
     return service
 
 
+def test_a_vswitch_that_knows_of_no_cables_has_none_without_a_link() -> None:
+    assert ask_role(deployed(NotingMachine()), SWITCH, "without_link") == ()
+
+
 def test_a_plan_and_counters_pass_the_wire_unchanged() -> None:
-    service = deployed(NotingMachine())
+    machine = NotingMachine()
+    service = deployed(machine)
     assert ask_role(service, SWITCH, "counters") == {"csv1p1": InterfaceCounters(1, 2, 3, 4)}
-    assert ask(service, calls.FINGERPRINT, None) == fingerprint()
+    here = fingerprint()
+    assert ask(service, calls.FINGERPRINT, None) == here
+    machine.ports = {"pause frames of port1": "rx on, tx on"}
+    with_ports = here.model_copy(update={"settings": {**here.settings, **machine.ports}})
+    assert ask(service, calls.FINGERPRINT, None) == with_ports
 
 
 def test_what_was_started_is_stopped_in_reverse_order_when_the_controller_is_gone() -> None:

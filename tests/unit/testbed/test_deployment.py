@@ -2,21 +2,27 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady, RunStopped, SystemBroken
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.trial import HighestLoads, Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.result import MeasurementRequest
+from resources.libraries.python.model.result import Affinity, MeasurementRequest
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.profiles import QUICK
+from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.testbed.deployment import deployment, health
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from tests.unit.planning.labs import lab
 
 TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "sim.yaml")
 
@@ -37,6 +43,20 @@ class Switch:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._switch, name)
+
+
+class Crashed:
+    """A generator that has crashed after its start."""
+
+    def __init__(self, parts: Parts, problem: str) -> None:
+        self._generator = parts.generator
+        self._problem = problem
+
+    def problems(self) -> tuple[str, ...]:
+        return (self._problem,)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._generator, name)
 
 
 class Waiting:
@@ -71,7 +91,7 @@ class Lost:
 
 def failing(*problems: str) -> tuple[Plan, Parts, Switch]:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=QUICK)
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
     world = SimulatedTestbed(TOPOLOGY)
     plan = make_plan(TOPOLOGY, cell, world.layout)
     parts = world.parts(plan, asked)
@@ -93,6 +113,115 @@ def test_a_wait_without_a_known_reason_is_reported_as_a_timeout() -> None:
     assert switch.stopped
 
 
+class Negotiating:
+    """The vSwitches of two DUTs, between which a cable with two VLANs gets its link later than all others, or never."""
+
+    def __init__(self, parts: Parts, looks: float) -> None:
+        self._switch = parts.switch
+        self._looks = looks
+        self.notes: list[str] = []
+
+    def without_link(self) -> tuple[str, ...]:
+        self.notes.append("asked")
+        self._looks -= 1
+        return ("csv1p2", "csv2p2", "csv1p3", "csv2p3") if self._looks >= 0 else ()
+
+    def problems(self) -> tuple[str, ...]:
+        return tuple(f"{name} has no carrier" for name in self.without_link())
+
+    def stop(self) -> None:
+        self.notes.append("stopped")
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._switch, name)
+
+
+def negotiating(topology: Topology, looks: float) -> tuple[Deployment, Negotiating]:
+    """A cell of a testbed, with parts that are simulated."""
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
+    world = SimulatedTestbed(TOPOLOGY)
+    parts = world.parts(make_plan(TOPOLOGY, cell, world.layout), asked)
+    switch = Negotiating(parts, looks)
+    plan = make_plan(topology, cell, topology.dut.layout)
+    return Deployment(plan, replace(parts, switch=switch)), switch  # type: ignore[arg-type]
+
+
+def test_a_deployment_waits_for_the_cable_between_two_duts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deployment, "_LINKS_PAUSE_S", 0.0)
+    deployed, switch = negotiating(lab(2, discriminator="vlan"), looks=3)
+    with deployed:
+        assert switch.notes == ["asked"] * 4
+    assert switch.notes[-1] == "stopped"
+
+
+def test_a_cable_that_gets_no_link_is_named_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deployment, "CABLES_WITHIN_S", 0.01)
+    monkeypatch.setattr(deployment, "_LINKS_PAUSE_S", 0.0)
+    deployed, switch = negotiating(lab(2, discriminator="vlan"), looks=float("inf"))
+    with pytest.raises(NotReady) as found:
+        deployed.__enter__()
+    assert found.value.what == "links of cables"
+    assert found.value.last_seen == "no link at DUT1.port2 (csv1p2), DUT2.port1 (csv1p3)"
+    assert switch.notes[-1] == "stopped"
+
+
+def test_a_cable_without_a_link_because_of_a_crash_reports_the_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deployment, "CABLES_WITHIN_S", 0.01)
+    deployed, switch = negotiating(lab(2, discriminator="vlan"), looks=float("inf"))
+    deployed.parts = replace(deployed.parts, generator=Crashed(deployed.parts, "TRex was killed by SIGSEGV"))  # type: ignore[arg-type]
+    with pytest.raises(SystemBroken, match=r"^TRex was killed by SIGSEGV; links of cables not ready after 0"):
+        deployed.__enter__()
+    assert switch.notes[-1] == "stopped"
+
+
+def test_links_are_not_asked_for_where_there_are_no_cables() -> None:
+    deployed, switch = negotiating(TOPOLOGY, looks=float("inf"))
+    with deployed:
+        assert switch.notes == []
+
+
+def under_test(test_type: TestType = TestType.MRR, search: str = "quick") -> CellUnderTest:
+    """The smallest simulated cell."""
+    asked = MeasurementRequest(
+        test_type=test_type,
+        cell=Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1),
+        frame=frame("64B"),
+        profile=profile(search),
+    )
+    return CellUnderTest(TOPOLOGY, SimulatedTestbed(TOPOLOGY), asked)
+
+
+@pytest.mark.parametrize(
+    ("test_type", "search", "duration_s"),
+    [
+        (TestType.MRR, "quick,mrr_trial=0.1", 0.1),
+        (TestType.MRR, "quick,mrr_trial=5", 0.3),
+        (TestType.NDRPDR, "quick,mrr_trial=0.1", 0.3),
+    ],
+)
+def test_the_highest_load_is_found_by_trials_that_are_no_longer_than_those_of_mrr(
+    test_type: TestType, search: str, duration_s: float
+) -> None:
+    asked: list[Trial] = []
+
+    class Generator:
+        def highest_loads(self, trial: Trial) -> HighestLoads:
+            asked.append(trial)
+            return HighestLoads(offered_pps=2e6, search_pps=1e6)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(parts.generator, name)
+
+    cell = under_test(test_type, search)
+    cell.deploy(cell.plan())
+    parts = cell.deployment.parts
+    cell.deployment.parts = replace(parts, generator=Generator())  # type: ignore[arg-type]
+    assert cell.highest_loads().search_pps == 1e6
+    assert [trial.duration_s for trial in asked] == [duration_s]
+    assert cell.remove() is None
+
+
 @pytest.mark.parametrize("signal", [True, False])
 def test_a_signal_in_a_removal_ends_the_run_and_another_failure_is_a_sentence(
     monkeypatch: pytest.MonkeyPatch, signal: bool
@@ -105,20 +234,14 @@ def test_a_signal_in_a_removal_ends_the_run_and_another_failure_is_a_sentence(
     def fails(*_: object) -> None:
         raise Failure("Execution terminated by signal")
 
-    asked = MeasurementRequest(
-        test_type=TestType.MRR,
-        cell=Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1),
-        frame=frame("64B"),
-        profile=QUICK,
-    )
-    cell = CellUnderTest(TOPOLOGY, SimulatedTestbed(TOPOLOGY), asked)
-    cell.deploy(plan := cell.plan())
+    cell = under_test()
+    cell.deploy(cell.plan())
     monkeypatch.setattr(Deployment, "__exit__", fails)
     if signal:
         with pytest.raises(RunStopped, match=r"^Execution terminated by signal$"):
-            cell.remove(plan)
+            cell.remove()
     else:
-        assert cell.remove(plan) == "the cell could not be removed: Execution terminated by signal"
+        assert cell.remove() == "the cell could not be removed: Execution terminated by signal"
     assert not cell.is_deployed
 
 
@@ -182,3 +305,45 @@ def test_a_part_is_prepared_before_the_others_start_and_ended_if_these_cannot() 
         Deployment(plan, monitored).__enter__()
     assert seen == ["prepare"], "before the cables"
     assert generator.done == ["prepare", "stop"]
+
+
+def test_a_part_that_ends_while_others_are_looked_at_is_named_before_what_they_have_lost() -> None:
+    looks = iter([(), ("the vSwitch was killed by SIGKILL",)])
+    plan, parts, _ = failing()
+    generator = SimpleNamespace(problems=lambda: ("port csg1p1 has no carrier",))
+    broken = replace(
+        parts,
+        switch=SimpleNamespace(problems=looks.__next__),
+        functions=SimpleNamespace(problems=tuple),
+        generator=generator,
+    )
+    found = Deployment(plan, broken).problems()
+    assert found == ("the vSwitch was killed by SIGKILL", "port csg1p1 has no carrier")
+
+
+def test_what_is_seen_at_one_look_only_is_a_problem_all_the_same() -> None:
+    looks = iter([("port csv1p1 has no carrier",), ()])
+    plan, parts, _ = failing()
+    well = SimpleNamespace(problems=tuple)
+    broken = replace(parts, switch=SimpleNamespace(problems=looks.__next__), functions=well, generator=well)
+    assert Deployment(plan, broken).problems() == ("port csv1p1 has no carrier",)
+
+
+@pytest.mark.parametrize("cpus", [(), None], ids=["its threads are gone", "it cannot be asked"])
+def test_a_part_that_has_ended_is_named_and_not_the_threads_that_it_had(cpus: tuple[int, ...] | None) -> None:
+    placed = Affinity(owner="DUT1", interface="csv1p1", planned_cpu=1, actual_cpus=(1,))
+
+    def affinity() -> tuple[Affinity, ...]:
+        if cpus is None:
+            raise CsitError("VPP closed the connection")
+        return (placed.model_copy(update={"actual_cpus": cpus}),)
+
+    ended = cast("Deployment", SimpleNamespace(affinity=affinity, problems=lambda: ("VPP was killed by SIGKILL",)))
+    assert health.moved([placed], ended) == ("VPP was killed by SIGKILL",)
+    runs = cast("Deployment", SimpleNamespace(affinity=affinity, problems=tuple))
+    (found,) = health.moved([placed], runs)
+    assert found == (
+        "data threads cannot be looked at: VPP closed the connection"
+        if cpus is None
+        else "the data thread of DUT1 csv1p1 has moved from CPUs 1 to none"
+    )

@@ -2,6 +2,7 @@
 
 import json
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from resources.libraries.python.errors import ConnectionFailed, CsitError
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import BY_NAME, Call
+from resources.libraries.python.testbed.remote import link as link_module
 from resources.libraries.python.testbed.remote.link import AgentLink
 from tests.unit.testbed.scripted_channel import ScriptedChannel
 
@@ -114,3 +116,17 @@ def test_an_agent_that_ends_with_a_traceback_is_one_sentence(monkeypatch: pytest
         answered(b"")
     assert str(found.value) == "DUT1: the agent ended with 1; it said last: KeyError: 1"
     assert 'File "agent.py", line 1' in found.value.__notes__[0]
+
+
+def test_the_status_of_an_agent_that_takes_its_time_to_end_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It closes its output first, and ends some seconds later on a busy node."""
+    now_s = [0.0]
+
+    def status(_: ScriptedChannel) -> int | None:
+        now_s[0] += 0.5
+        return 137 if now_s[0] > 5 else None
+
+    monkeypatch.setattr(ScriptedChannel, "status", status)
+    monkeypatch.setattr(link_module, "time", SimpleNamespace(monotonic=lambda: now_s[0], sleep=lambda _: None))
+    with pytest.raises(ConnectionFailed, match=r"^DUT1: the agent ended with 137 \(SIGKILL\)$"):
+        answered(b"")

@@ -73,7 +73,7 @@ def switches(*nodes: Any) -> Any:
 def test_every_method_of_a_role_can_be_called_and_nothing_else() -> None:
     assert set(ROLE_CALLS[Role.SWITCH]) == {
         "start", "affinity", "counters", "facts", "problems", "stop", "disturb", "disturbed",
-        "begin_accounts", "accounts"
+        "begin_accounts", "accounts", "without_link"
     }  # fmt: skip
     assert {"processed", "delete_connections", "accounts"} <= set(ROLE_CALLS[Role.FUNCTIONS])
     assert "counters" in ROLE_CALLS[Role.GENERATOR]

@@ -8,6 +8,7 @@ import typer
 
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
+from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import AROUND_S, Chains, cost, generate
 
@@ -18,7 +19,9 @@ _LISTED = ("chain", "sizes", "memory")
 
 
 def chains(
-    specification: Annotated[Path, typer.Argument(help="Specification of a chain study, YAML.", metavar="SPEC")],
+    specification: Annotated[
+        Path, typer.Argument(help="Specification of a chain study, YAML, as suites name it.", metavar="SPEC")
+    ],
     list_them: Annotated[bool, typer.Option("--list", help="List every chain with its resources.")] = False,
     deploy: Annotated[
         float, typer.Option(min=0, help="Seconds to deploy, verify and remove a chain, for the estimate.")
@@ -34,14 +37,14 @@ def chains(
 
     \b
     Chains by length, and chains that each policy drops:
-      ./csit chains four-vnfs.yaml
+      ./csit chains chains/four-vnfs.yaml
     All chains:
-      ./csit chains four-vnfs.yaml --list
+      ./csit chains chains/four-vnfs.yaml --list
     As JSON, one object per line:
-      ./csit chains four-vnfs.yaml --json
+      ./csit chains chains/four-vnfs.yaml --json
     """  # noqa: D301 - \b keeps the lines of the examples apart
     form = TableForm.JSON if as_json else TableForm.TERMINAL
-    found = generate(load_chains(specification))
+    found = generate(load_chains(specification_file(specification)))
     price = cost(found, deploy)
     if list_them:
         print_table(_LISTED, list(_chains(found)), form, _LISTED)

@@ -89,7 +89,7 @@ def _effective(trials: list[TrialResult]) -> str:
 
 
 def _extremes(trials: list[TrialResult]) -> str:
-    ratios = [each.loss_ratio for each in trials if each.loss_ratio is not None]
+    ratios = [ratio for each in trials if (ratio := each.loss_ratio) is not None]
     return f"{percent(min(ratios))} to {percent(max(ratios))}" if ratios else "no trial"
 
 

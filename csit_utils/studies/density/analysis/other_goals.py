@@ -141,10 +141,10 @@ class _TrialSeen:
 
 def _answer(asked: OtherGoal, rows: Sequence[tuple[float, list[_TrialSeen]]]) -> GoalAnswer:
     goal, most_pps = asked.goal, rows[-1][0]
-    seen = [_LoadSeen.of(load_pps, results, goal) for load_pps, results in rows]
     lower = upper = None
     between: list[_LoadSeen] = []
-    for load in seen:
+    for load_pps, results in rows:
+        load = _LoadSeen.of(load_pps, results, goal)
         reading, by_shorter = load.reading(goal)
         if reading is GoalReading.BAD:
             upper = Bound(load.load_pps, by_shorter)

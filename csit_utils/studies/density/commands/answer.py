@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from csit_utils.analysis.grouping import Metric
-from csit_utils.commands.results.inputs import INPUTS, contents_of, report_problems
+from csit_utils.commands.results.inputs import INPUTS, contents_of, print_problems, report_problems
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.studies.density.analysis.answers import DensityAnswer, Question, answers, evidence
@@ -78,12 +78,13 @@ def answer(
     ./csit answer results/output.xml --rate 500kpps --p99 100us
     """  # noqa: D301 - \b keeps the lines of the examples apart
     asked_rate, bound = parse_rate(rate), parse_time_ns(p99) if p99 else None
-    if (
-        goal.upper() not in ("NDR", "PDR")
-        or layer.upper() not in ("L1", "L2")
-        or output not in ("table", "json", "csv")
+    for option, given, choices in (
+        ("--goal", goal.upper(), ("NDR", "PDR")),
+        ("--layer", layer.upper(), ("L1", "L2")),
+        ("--format", output, tuple(_FORMATS)),
     ):
-        raise ConfigError("--goal is NDR or PDR, --layer L1 or L2, --format table, json or csv")
+        if given not in choices:
+            raise ConfigError(f"{option} {given}: choose from {', '.join(choices)}")
     known = contents_of(inputs)
     found = [
         each
@@ -92,6 +93,9 @@ def answer(
             known, Question(asked_rate.pps(mean_bytes, layer.upper()), bound, Metric(goal.upper())), frame
         )
     ]
+    if not found:
+        print_problems([problem.text for problem in known.problems])
+        raise ConfigError(f"{', '.join(map(str, inputs))}: contains no density test with a rate to answer from")
     _FORMATS[output](found)
     report_problems(known)
 

@@ -24,9 +24,9 @@ from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, write_whole
 from resources.libraries.python.planning.memory import in_pages, need, node_of
 from resources.libraries.python.planning.physical_ports import assumptions, attached
-from resources.libraries.python.planning.placement.machines import Layouts
+from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
 from resources.libraries.python.planning.placement.queue_balance import Spread
-from resources.libraries.python.planning.placement.rss_spread import spread_warnings
+from resources.libraries.python.planning.placement.sender_threads import counting_limit
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.selection import (
@@ -37,7 +37,7 @@ from resources.libraries.python.studies.density.model.selection import (
 )
 from resources.libraries.python.studies.density.planning.extras import EXTRAS, chosen_extras
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates, core_usage
-from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of
+from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of, refuse_wrong_simulation
 
 VARIABLES = ("TOPOLOGY", "CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "FLOWS", "IP_VERSION", "SEARCH")
 """Variables of the suites, each of which is an option of this command; those of `EXTRAS` are given by `-v` only."""
@@ -88,6 +88,7 @@ def plan(
     words = {"CELLS": cells, "NF_SIZES": nf_sizes, "NF_KINDS": nf_kinds, "VSWITCH": vswitch, "FRAMES": frames}
     words |= {"FLOWS": flows, "IP_VERSION": ip_version, "SEARCH": search} | variables_of(variable or [])
     testbed = load_topology(topology or Path(words.get("TOPOLOGY", str(LOCAL_TOPOLOGY))), Secrets.IGNORE)
+    refuse_wrong_simulation(testbed)
     layout, memory = _known(testbed, cpus or [])
     if cell:
         chosen = parse_cell(cell, words["NF_KINDS"]).model_copy(
@@ -120,7 +121,7 @@ def plan(
         typer.echo(json.dumps(summary_object(testbed, rows, took)))
         return
     print_plan(_console(), rows, took)
-    for line in (*attached(testbed), *assumptions(testbed)):
+    for line in (*attached(testbed), *assumptions(testbed), *filter(None, (counting_limit(testbed.tg),))):
         print_sentence(line)
     if html is not None:
         typer.echo(f"page: {html}")
@@ -216,9 +217,10 @@ def _one_cell(testbed: Topology, selection: Selection, layout: Layouts, memory: 
     (row,) = candidates(testbed, layout, selection, memory)
     made = make_plan(testbed, row.cell, layout) if row.runs else None
     print_cell(_console(), row, made, selection.frames)
-    if pages := in_pages(need(testbed, row.cell), node_of(testbed, memory)):
+    of_dut = next(iter(layouts_of(testbed, layout).values()))
+    if pages := in_pages(need(testbed, row.cell, of_dut), node_of(testbed, memory)):
         print_sentence(f"  huge pages: {pages}")
-    for line in assumptions(testbed):
+    for line in (*assumptions(testbed), *filter(None, (counting_limit(testbed.tg),))):
         print_sentence(f"  {line}")
 
 
@@ -246,7 +248,7 @@ def cell_object(row: Candidate) -> dict[str, Any]:
             {"port": port.name, "owner": port.owner, "data_threads": list(port.queues), "cpus": list(port.cpus)}
             for port in row.ports
         ],
-        "queue_warnings": list(spread_warnings(row.ports)),
+        "queue_warnings": list(row.port_warnings),
         "balance": None
         if even is None
         else {
@@ -271,6 +273,7 @@ def summary_object(topology: Topology, rows: Sequence[Candidate], times: Times) 
         "object": "summary",
         "testbed": topology.metadata.name,
         "world": topology.world.value,
+        "generator_warning": counting_limit(topology.tg),
         "cells": len(rows),
         "cells_fit": sum(row.fits for row in rows),
         "cells_oversubscribed": sum(row.oversubscribed for row in rows),

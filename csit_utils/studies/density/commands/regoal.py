@@ -22,7 +22,7 @@ def regoal(
     goal: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Goal to look at, repeatable: {', '.join(asked.goal.name for asked in GOALS)}, or settings such as "
+            help=f"Goal to look at: {', '.join(asked.goal.name for asked in GOALS)}, or settings such as "
             "loss=1e-4,trial=10,sum=60,exceed=0.5,width=0.01. Default: all that have a name.",
             show_default=False,
         ),

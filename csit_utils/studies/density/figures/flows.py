@@ -7,7 +7,7 @@ from html import escape
 
 from csit_utils.analysis.grouping import Metric
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import Figure, Json, axis, scatter
 from csit_utils.report.units import common_unit, rate
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
 
@@ -89,7 +89,7 @@ def _variant(metric: Metric, services: dict[_Service, _Points]) -> Json:
                 "tickvals": counts,
                 "ticktext": [f"{count:,}" for count in counts],
             },
-            "yaxis": {"title": {"text": f"{metric}, {unit}"}, "rangemode": "tozero"},
+            "yaxis": axis(f"{metric}, {unit}"),
         },
     }
 
@@ -97,21 +97,18 @@ def _variant(metric: Metric, services: dict[_Service, _Points]) -> Json:
 def _lines(name: _Service, points: _Points, number: int, factor: float) -> Iterator[Json]:
     for version in sorted({version for version, _ in points}):
         own = sorted((flows, cell) for (of, flows), cell in points.items() if of == version)
-        label = escape(f"{name.name}, IPv{version}")
-        over = [cell.oversubscribed for _, cell in own]
-        yield {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "name": label,
-            "x": [flows for flows, _ in own],
-            "y": [(cell.value_pps or 0.0) / factor for _, cell in own],
-            "text": [
-                f"{label}<br>{flows:,} flows: {'at least ' * (cell.state is CellState.AT_LEAST)}{rate(cell.value_pps)}"
-                + "<br>OVERSUBSCRIBED" * cell.oversubscribed
+        label = f"{name.name}, IPv{version}"
+        yield scatter(
+            label,
+            [(flows, (cell.value_pps or 0.0) / factor) for flows, cell in own],
+            number,
+            texts=[
+                f"{escape(label)}<br>{flows:,} flows: "
+                f"{'at least ' * (cell.state is CellState.AT_LEAST)}{rate(cell.value_pps)}"
+                f"{'<br>OVERSUBSCRIBED' * cell.oversubscribed}"
                 for flows, cell in own
             ],
-            "hovertemplate": "%{text}<extra></extra>",
-            "marker": {"size": 9, "symbol": ["circle-open" if each else "circle" for each in over]},
-            "line": {"width": 2, "dash": "solid" if version == 4 else "dash"},
-            "meta": {"colour": number, "facets": {"service type": name.service_type, "cell": name.cell}},
-        }
+            facets={"service type": name.service_type, "cell": name.cell},
+            marker={"size": 9, "symbol": ["circle-open" if cell.oversubscribed else "circle" for _, cell in own]},
+            line={"width": 2, "dash": "solid" if version == 4 else "dash"},
+        )

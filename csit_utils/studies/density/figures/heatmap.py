@@ -1,6 +1,6 @@
 """The density matrix as an HTML table with a colour per cell, which needs no script and can be printed."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -8,11 +8,10 @@ from itertools import pairwise
 
 from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series, trials_of
 from csit_utils.analysis.verdicts import short, verdict_of_runs
-from csit_utils.dataset.rows import TestRow
-from csit_utils.report.figures import facets
 from csit_utils.report.links import cell_anchor
 from csit_utils.report.units import digits3, percent, rate
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
+from csit_utils.studies.density.figures.throughput import facets
 
 _TIP_EVIDENCE = 2
 """Lines of evidence on hovering; the test's own entry has all of them."""
@@ -131,13 +130,8 @@ def loss_definition(matrix: Matrix) -> str:
     """Definition of the metric of a matrix, from the goals of its tests."""
     if matrix.metric in RECEIVE_RATES:
         return "at any loss"
-    allowed: dict[Metric, Callable[[TestRow], float | None]] = {
-        Metric.NDR: lambda row: row.ndr_loss_ratio,
-        Metric.PDR: lambda row: row.pdr_loss_ratio,
-        Metric.SOAK: lambda row: row.soak_loss_ratio,
-    }
     runs = [row for cell in matrix.cells.values() for row in cell.runs]
-    ratios = {ratio for row in runs if (ratio := allowed[matrix.metric](row)) is not None}
+    ratios = {getattr(row, f"{matrix.metric.lower()}_loss_ratio") for row in runs} - {None}
     if not ratios:
         return "loss within the goal's ratio"
     return f"loss ≤ {percent(max(ratios))}" if max(ratios) else "no packet lost"

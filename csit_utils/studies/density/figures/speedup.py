@@ -6,7 +6,7 @@ from html import escape
 
 from csit_utils.analysis.grouping import Metric
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import Figure, Json, axis, scatter
 from csit_utils.report.units import common_unit, rate
 from csit_utils.studies.density.analysis.density import Matrix
 from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, Speedup, speedups
@@ -50,19 +50,19 @@ def speedup_figure(identity: str, title: str, found: Sequence[Matrix], limits: S
         limits: Of the testbed with these frames.
     """
     every = speedups(found)
-    axes = [axis for axis in (VSWITCH, NF) if any(one.axis == axis for one in every)]
+    axes = [each for each in (VSWITCH, NF) if any(one.axis == each for one in every)]
     metrics = [metric for metric in Metric if any(one.metric is metric for one in every)]
     variants = {}
     for metric in metrics:
-        for axis in axes:
-            chosen = [one for one in every if (one.metric, one.axis) == (metric, axis)]
+        for each in axes:
+            chosen = [one for one in every if (one.metric, one.axis) == (metric, each)]
             if chosen:
-                variants[f"{metric}|{axis}|{_RATE}"] = _rates(chosen, limits)
-                variants[f"{metric}|{axis}|{_FACTOR}"] = _factors(chosen)
+                variants[f"{metric}|{each}|{_RATE}"] = _rates(chosen, limits)
+                variants[f"{metric}|{each}|{_FACTOR}"] = _factors(chosen)
     if not variants:
         return None
     # Every metric has every axis: all metrics of a block come from the same sizes, or nearly so.
-    kept = [metric for metric in metrics if all(f"{metric}|{axis}|{_RATE}" in variants for axis in axes)]
+    kept = [metric for metric in metrics if all(f"{metric}|{each}|{_RATE}" in variants for each in axes)]
     selectors = (tuple(kept), tuple(axes), (_RATE, _FACTOR))
     facets = ("service type", "other size", "cell")
     return Figure(identity, title, found[0].series.system.simulated, selectors, variants, facets) if kept else None
@@ -84,7 +84,7 @@ def _rates(chosen: Sequence[Speedup], limits: SpeedupLimits) -> Json:
 
 def _factors(chosen: Sequence[Speedup]) -> Json:
     data = [line for number, one in enumerate(chosen) for line in _lines(one, number, None)]
-    yaxis = {"title": {"text": f"{chosen[0].metric} relative to the fewest cores"}, "rangemode": "tozero"}
+    yaxis = axis(f"{chosen[0].metric} relative to the fewest cores")
     return {"data": data, "layout": {**_cores_axis(chosen), "yaxis": yaxis}}
 
 
@@ -106,10 +106,10 @@ def _note(text: str, at: float) -> Json:
 def _lines(one: Speedup, number: int, factor: float | None) -> Iterator[Json]:
     """The figures, and what perfect scaling from the first of them would be; by multiples with `factor` None."""
     cell = f"{one.place[0]}x{one.place[1]}"
-    name = escape(f"{one.service_type} {cell}, {one.other}")
-    meta = {
-        "colour": number,
+    name = f"{one.service_type} {cell}, {one.other}"
+    common: Json = {
         "facets": {"service type": one.service_type, "other size": one.other, "cell": cell},
+        "legendgroup": escape(name),
     }
     cores = [point.cores for point in one.points]
     hover = [
@@ -118,28 +118,22 @@ def _lines(one: Speedup, number: int, factor: float | None) -> Iterator[Json]:
         + ("<br>OVERSUBSCRIBED" if point.cell.oversubscribed else "")
         for point in one.points
     ]
-    yield {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": name,
-        "legendgroup": name,
-        "x": cores,
-        "y": [one.factor(point) if factor is None else point.rate_pps / factor for point in one.points],
-        "text": hover,
-        "hovertemplate": "%{text}<extra></extra>",
-        "marker": {"size": 9, "symbol": ["circle-open" if p.cell.oversubscribed else "circle" for p in one.points]},
-        "line": {"width": 2},
-        "meta": meta,
-    }
-    yield {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "perfect scaling",
-        "legendgroup": name,
-        "showlegend": False,
-        "x": cores,
-        "y": [at / cores[0] if factor is None else one.perfect_pps(at) / factor for at in cores],
-        "hoverinfo": "skip",
-        "line": {"width": 1.5, "dash": "dot"},
-        "meta": meta,
-    }
+    yield scatter(
+        name,
+        [(point.cores, one.factor(point) if factor is None else point.rate_pps / factor) for point in one.points],
+        number,
+        texts=hover,
+        marker={"size": 9, "symbol": ["circle-open" if p.cell.oversubscribed else "circle" for p in one.points]},
+        line={"width": 2},
+        **common,
+    )
+    yield scatter(
+        "perfect scaling",
+        [(at, at / cores[0] if factor is None else one.perfect_pps(at) / factor) for at in cores],
+        number,
+        mode="lines",
+        showlegend=False,
+        hoverinfo="skip",
+        line={"width": 1.5, "dash": "dot"},
+        **common,
+    )

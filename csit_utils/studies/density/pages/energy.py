@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import Figure, axes, no_choice, scatter
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 
@@ -69,7 +68,8 @@ def energy_blocks(rows: Sequence[TestRow]) -> list[EnergyBlock]:
 
 
 def _column(row: TestRow) -> str:
-    return f"{row.testbed}: {row.waiting}" if row.waiting else str(row.testbed)
+    # Records of earlier versions have `us`, in what is the same column.
+    return f"{row.testbed}: {row.waiting.replace(' us', ' µs')}" if row.waiting else str(row.testbed)
 
 
 def _block(number: int, by_column: Mapping[str, TestRow]) -> EnergyBlock:
@@ -106,25 +106,15 @@ def _cell(row: TestRow, label: str) -> EnergyCell:
 
 
 def _figure(identity: str, title: str, shown: Mapping[str, TestRow], *, metered: bool) -> Figure:
-    data: list[Json] = []
-    for number, (column, row) in enumerate(shown.items()):
-        cells = [_cell(row, label) for label in LOADS]
-        values = [cell.watts if metered else cell.busy_cpus for cell in cells]
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": escape(column),
-                "x": [int(label.removeprefix("PDR")) for label in LOADS],
-                "y": [None if value is None else float(f"{value:.5g}") for value in values],
-                "meta": {"colour": number},
-            }
-        )
-    quantity = "power of the system under test, W" if metered else "data CPUs busy"
-    layout: Json = {
-        "xaxis": {"title": {"text": "load, % of PDR"}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": quantity}, "rangemode": "tozero"},
+    points = {
+        column: [(int(label.removeprefix("PDR")), _cell(row, label)) for label in LOADS]
+        for column, row in shown.items()
     }
+    data = [
+        scatter(column, [(load, cell.watts if metered else cell.busy_cpus) for load, cell in cells], number)
+        for number, (column, cells) in enumerate(points.items())
+    ]
+    quantity = "power of the system under test, W" if metered else "data CPUs busy"
     simulated = any(row.simulated for row in shown.values())
     heading = f"{title}: {quantity.partition(',')[0]}"
-    return Figure(identity, heading, simulated, (), {"": {"data": data, "layout": layout}})
+    return no_choice(identity, heading, data, axes("load, % of PDR", quantity), simulated=simulated)

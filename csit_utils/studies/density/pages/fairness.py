@@ -6,7 +6,7 @@ from html import escape
 
 from csit_utils.analysis.grouping import System
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import OUTLINED, Figure, Json, bars, matrix_shares, one_choice
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
 from csit_utils.report.study import Page
@@ -154,43 +154,32 @@ def shares_figure(identity: str, title: str, layouts: Sequence[SeriesLayout], fo
     called = names([layout.series for layout in layouts])
     variants: Json = {}
     for layout in layouts:
-        bars = [
+        own = [
             (f"{place[0]}x{place[1]}", each)
             for place, test in layout.found()
             for number in OVERLOAD
             if (each := found[test.anchor].get(number)) is not None and each.index is not None
         ]
-        if bars:
-            variants[called[layout.series]] = {"data": _bars(bars), "layout": _layout([cell for cell, _ in bars])}
+        if own:
+            axes = matrix_shares([cell for cell, _ in own], "share of the forwarded rate, %")
+            variants[called[layout.series]] = {"data": _bars(own), "layout": axes}
     simulated = layouts[0].series.system.simulated
-    return Figure(identity, title, simulated, (tuple(variants),), variants) if variants else None
+    return one_choice(identity, title, variants, simulated=simulated)
 
 
-def _bars(bars: Sequence[tuple[str, Fairness]]) -> list[Json]:
+def _bars(found: Sequence[tuple[str, Fairness]]) -> list[Json]:
     """A trace for each instance: the first ones of all cells, the second ones, and so on."""
-    most = max(len(each.rates_pps) for _, each in bars)
+    most = max(len(each.rates_pps) for _, each in found)
     traces = []
     for index in range(most):
-        own = [(cell, each) for cell, each in bars if index < len(each.rates_pps)]
+        own = [(cell, each) for cell, each in found if index < len(each.rates_pps)]
         totals = [sum(value for _, value in each.rates_pps) for _, each in own]
         shares = [
             each.rates_pps[index][1] / total if total else 0.0 for (_, each), total in zip(own, totals, strict=True)
         ]
-        traces.append(
-            {
-                "type": "bar",
-                "name": f"instance {index + 1}",
-                "x": [cell for cell, _ in own],
-                "y": [float(f"{100 * share:.5g}") for share in shares],
-                "text": [
-                    _share_text(cell, each, index, share) for (cell, each), share in zip(own, shares, strict=True)
-                ],
-                "textposition": "none",
-                "hovertemplate": "%{text}<extra></extra>",
-                "marker": {"line": {"width": 1, "color": "rgba(127,127,127,.5)"}},
-                "meta": {"colour": index},
-            }
-        )
+        texts = [_share_text(cell, each, index, share) for (cell, each), share in zip(own, shares, strict=True)]
+        points = [(cell, 100 * share) for (cell, _), share in zip(own, shares, strict=True)]
+        traces.append(bars(f"instance {index + 1}", points, index, texts=texts, marker=OUTLINED))
     return traces
 
 
@@ -200,18 +189,3 @@ def _share_text(cell: str, each: Fairness, index: int, share: float) -> str:
     return escape(
         f"{cell} {each.number}: instance {instance} gets {rate(got_pps)} = {percent(share)}; an equal share is {equal}"
     )
-
-
-def _layout(cells: Sequence[str]) -> Json:
-    return {
-        "barmode": "stack",
-        "bargap": 0.25,
-        "xaxis": {
-            "title": {"text": "cell: service instances x NFs per instance"},
-            "type": "category",
-            "tickangle": "auto",
-            "categoryorder": "array",
-            "categoryarray": list(dict.fromkeys(cells)),
-        },
-        "yaxis": {"title": {"text": "share of the forwarded rate, %"}, "range": [0, 100]},
-    }

@@ -6,7 +6,7 @@ from html import escape
 
 from csit_utils.analysis.grouping import System
 from csit_utils.dataset.rows import HopRow, TestRow, ThreadRow
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import OUTLINED, Figure, Json, bars, matrix_shares, one_choice
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
 from csit_utils.report.study import Page
@@ -165,36 +165,18 @@ def bars_figure(identity: str, title: str, layouts: Sequence[SeriesLayout], foun
         cells = [(f"{place[0]}x{place[1]}", found[test.anchor]) for place, test in layout.found() if found[test.anchor]]
         if cells:
             data = [_trace(owner, cells) for owner in owners]
-            variants[called[layout.series]] = {"data": [each for each in data if each["x"]], "layout": _layout(cells)}
+            axes = matrix_shares([cell for cell, _ in cells], "share of the located losses, %")
+            variants[called[layout.series]] = {"data": [each for each in data if each["x"]], "layout": axes}
     simulated = layouts[0].series.system.simulated
-    return Figure(identity, title, simulated, (tuple(variants),), variants) if variants else None
+    return one_choice(identity, title, variants, simulated=simulated)
 
 
 def _trace(owner: str, cells: Sequence[tuple[str, Sequence[OwnerShare]]]) -> Json:
     own = [(cell, each) for cell, every in cells for each in every if each.owner == owner]
-    return {
-        "type": "bar",
-        "name": escape(owner),
-        "x": [cell for cell, _ in own],
-        "y": [float(f"{100 * each.share:.4g}") for _, each in own],
-        "text": [escape(f"{cell} · {owner_line(each)}") for cell, each in own],
-        "textposition": "none",
-        "hovertemplate": "%{text}<extra></extra>",
-        "marker": {"line": {"width": 1, "color": "rgba(127,127,127,.5)"}},
-        "meta": {"colour": _colour(owner)},
-    }
-
-
-def _layout(cells: Sequence[tuple[str, object]]) -> Json:
-    return {
-        "barmode": "stack",
-        "bargap": 0.25,
-        "xaxis": {
-            "title": {"text": "cell: service instances x NFs per instance"},
-            "type": "category",
-            "tickangle": "auto",
-            "categoryorder": "array",
-            "categoryarray": [cell for cell, _ in cells],
-        },
-        "yaxis": {"title": {"text": "share of the located losses, %"}, "range": [0, 100]},
-    }
+    return bars(
+        owner,
+        [(cell, 100 * each.share) for cell, each in own],
+        _colour(owner),
+        texts=[escape(f"{cell} · {owner_line(each)}") for cell, each in own],
+        marker=OUTLINED,
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from csit_utils.analysis.grouping import Metric
+from csit_utils.analysis.grouping import Metric, is_measured
 from csit_utils.analysis.latency import HALF_LOADS
 from csit_utils.analysis.runs import called
 from csit_utils.dataset.reference import WORLD as PUBLISHED
@@ -27,7 +27,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         "runs": names if len(set(names.values())) > 1 else {},
         "p99": _p99(_latency(shown, every)),
         "types": {row.test_type for row in rows},
-        "metrics": [metric for metric in Metric if any(_has(row, metric) for row in rows)],
+        "metrics": [metric for metric in Metric if any(is_measured(row, metric) for row in rows)],
         "best_metric": _best_metric,
         "simulated": shown.simulated,
         "measured": shown.measured,
@@ -56,21 +56,10 @@ def _p99(found: Iterable[LatencyRow]) -> Mapping[str, int]:
     return worst
 
 
-def _has(row: TestRow, metric: Metric) -> bool:
-    found = {
-        Metric.NDR: row.ndr_loss_ratio,
-        Metric.PDR: row.pdr_loss_ratio,
-        Metric.SOAK: row.soak_loss_ratio,
-        Metric.MRR: row.mrr_pps,
-        Metric.ORR: row.orr_pps,
-    }
-    return found[metric] is not None
-
-
 def _best_metric(row: TestRow) -> Metric:
     """The metric whose bandwidth and share per core a table shows, where it has room for one."""
     return next(
-        (metric for metric in (Metric.PDR, Metric.NDR, Metric.SOAK, Metric.MRR) if _has(row, metric)), Metric.ORR
+        (metric for metric in (Metric.PDR, Metric.NDR, Metric.SOAK, Metric.MRR) if is_measured(row, metric)), Metric.ORR
     )
 
 

@@ -27,7 +27,7 @@ from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.memory import node_of, spare_mb
-from resources.libraries.python.planning.placement.rss_spread import spread_warnings
+from resources.libraries.python.planning.placement.sender_threads import counting_limit
 from resources.libraries.python.studies.density.planning.matrix import Candidate, core_usage
 
 _ROLES = {ThreadRole.SYSTEM: "s", ThreadRole.MAIN: "m", ThreadRole.DATA: "d"}
@@ -86,6 +86,7 @@ def render_plan(topology: Topology, memory: MemoryLayout | None, rows: Sequence[
             ("Uneven queues and threads", uneven(rows)),
             ("Receive queues without traffic", unspread(rows)),
             ("Shared physical cores", shared(rows)),
+            ("Generator", [(limit, 1)] if (limit := counting_limit(topology.tg)) else []),
         ],
         times=times,
         data=page_data(rows),
@@ -156,7 +157,7 @@ def page_data(rows: Sequence[Candidate]) -> dict[str, Any]:
             name_of(row),
             core_usage(row.cell),
             [texts(reason.text) for reason in row.reasons],
-            [texts(text) for text in (*even.uneven(), *spread_warnings(row.ports))] if even else [],
+            [texts(text) for text in (*even.uneven(), *row.port_warnings)] if even else [],
             [texts(text) for text in even.siblings()] if even else [],
             maps(_encoded(row.cores)) if row.cores else -1,
             [texts(str(port)) for port in row.ports],

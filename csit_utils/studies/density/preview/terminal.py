@@ -16,7 +16,6 @@ from resources.libraries.python.model.request.cell import Dimensions, Frame
 from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.physical_ports import how
-from resources.libraries.python.planning.placement.rss_spread import spread_warnings
 from resources.libraries.python.planning.placement.sender_threads import too_few_senders
 from resources.libraries.python.planning.reasons import Limit
 from resources.libraries.python.studies.density.planning.matrix import Candidate
@@ -136,7 +135,7 @@ def shared(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
 
 def unspread(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
     """The same for flows that do not reach every data thread of a vSwitch."""
-    return _grouped((row, text) for row in rows for text in spread_warnings(row.ports))
+    return _grouped((row, text) for row in rows for text in row.port_warnings)
 
 
 def _grouped(labelled: Iterable[tuple[Candidate, str]]) -> list[tuple[str, int]]:
@@ -161,7 +160,7 @@ def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequ
         print_sentence(f"  {reason.text}")
     if plan is None or row.balance is None:
         return
-    for text in (*row.balance.uneven(), *spread_warnings(row.ports), *row.balance.siblings()):
+    for text in (*row.balance.uneven(), *row.port_warnings, *row.balance.siblings()):
         print_sentence(f"  {text}")
     cores = plan.cores
     print_sentence(

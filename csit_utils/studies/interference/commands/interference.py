@@ -8,6 +8,7 @@ import typer
 
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
+from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec, load_interference
 from resources.libraries.python.studies.interference.planning import AROUND_S, cost, gatherings
 
@@ -17,7 +18,7 @@ _LISTED = ("target", "beside")
 
 def interference(
     specification: Annotated[
-        Path, typer.Argument(help="Specification of an interference study, YAML.", metavar="SPEC")
+        Path, typer.Argument(help="Specification of an interference study, YAML, as suites name it.", metavar="SPEC")
     ],
     list_them: Annotated[bool, typer.Option("--list", help="List every target with its co-located NFs.")] = False,
     deploy: Annotated[
@@ -31,14 +32,14 @@ def interference(
 
     \b
     Network functions and time:
-      ./csit interference pairs.yaml
+      ./csit interference interference/pairs.yaml
     Every set of co-located NFs:
-      ./csit interference pairs.yaml --list
+      ./csit interference interference/pairs.yaml --list
     As JSON, one object per line:
-      ./csit interference pairs.yaml --json
+      ./csit interference interference/pairs.yaml --json
     """  # noqa: D301 - \b keeps the lines of the examples apart
     form = TableForm.JSON if as_json else TableForm.TERMINAL
-    spec = load_interference(specification)
+    spec = load_interference(specification_file(specification))
     price = cost(spec, deploy)
     if list_them:
         print_table(_LISTED, list(_gatherings(spec)), form, _LISTED)
@@ -51,11 +52,11 @@ def interference(
     twice = ", with and without a guarantee" if spec.guarantee else ""
     print_sentence(
         f"{spec.name}: {price.runs} measurements of {spec.duration_s:g} s each: baselines and up to "
-        f"{spec.together} co-located NFs ({price.sets} sets), {rounds}{twice}"
+        f"{spec.together} co-located NFs ({price.counted['combinations']} sets), {rounds}{twice}"
         f"{_points(spec)}."
     )
     print_sentence(
-        f"{price.deployments} deployments, including one per network function to find the load: about "
+        f"{price.counted['deployments']} deployments, including one per network function to find the load: about "
         f"{seconds(price.seconds)}."
     )
 

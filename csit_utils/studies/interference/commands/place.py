@@ -41,13 +41,11 @@ def place(
     server: Annotated[
         list[str] | None,
         typer.Option(
-            help="NFs already on a server, joined by plus signs; `-` for an empty server.  [repeatable]",
+            help="NFs already on a server, joined by plus signs; `-` for an empty server.",
             metavar="NF+NF",
         ),
     ] = None,
-    add: Annotated[
-        list[str] | None, typer.Option(help="NF to place; default: all that are on no server.  [repeatable]")
-    ] = None,
+    add: Annotated[list[str] | None, typer.Option(help="NF to place; default: all that are on no server.")] = None,
     study: Annotated[str, typer.Option(help="Name of the study, if there are several.")] = "",
     frame: Annotated[str, typer.Option(help="Frame size, if the study has several.")] = "",
     sweep: Annotated[bool, typer.Option("--sweep", help="Show degradation by frame size and load instead.")] = False,

@@ -11,6 +11,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.csit_topology import Secrets
 from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.paths import specification_file
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
 from resources.libraries.python.studies.outage.planning import cost, refusals, schedule
@@ -21,7 +22,9 @@ _ORDER = ("trial", "repetition", "event")
 
 
 def outage(
-    specification: Annotated[Path, typer.Argument(help="Specification of a study of outages, YAML.", metavar="SPEC")],
+    specification: Annotated[
+        Path, typer.Argument(help="Specification of a study of outages, YAML, as suites name it.", metavar="SPEC")
+    ],
     list_them: Annotated[bool, typer.Option("--list", help="List every trial in its order.")] = False,
     topology: Annotated[
         Path | None,
@@ -36,14 +39,14 @@ def outage(
 
     \b
     Events and time:
-      ./csit outage tests/characterization/specs/outage/routers.yaml
+      ./csit outage outage/routers.yaml
     Every trial in its order:
-      ./csit outage routers.yaml --list
+      ./csit outage outage/routers.yaml --list
     As JSON, one object per line:
-      ./csit outage routers.yaml --json
+      ./csit outage outage/routers.yaml --json
     """  # noqa: D301 - \b keeps the lines of the examples apart
     form = TableForm.JSON if as_json else TableForm.TERMINAL
-    spec = load_outage(specification)
+    spec = load_outage(specification_file(specification))
     testbed = None if topology is None else load_topology(topology, Secrets.IGNORE)
     plan, unchecked = None, ""
     if testbed is not None:

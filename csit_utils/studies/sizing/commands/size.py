@@ -13,6 +13,7 @@ from resources.libraries.python.model.bounds import MOST_SIZES
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Size, SizingMode
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
@@ -26,8 +27,8 @@ _HEADS = ("size", "vCPUs", "memory", "instances", "here")
 
 
 def size(
-    deployment: Annotated[Path, typer.Argument(help="Deployment specification, JSON.")],
-    workload: Annotated[Path, typer.Argument(help="Workload specification, JSON.")],
+    deployment: Annotated[Path, typer.Argument(help="Deployment specification, JSON, as suites name it.")],
+    workload: Annotated[Path, typer.Argument(help="Workload specification, JSON, as suites name it.")],
     topology: Annotated[
         Path | None, typer.Option("-t", "--topology", help="Topology file, to show which sizes fit.")
     ] = None,
@@ -46,9 +47,9 @@ def size(
 
     \b
     Examples:
-    ./csit size deployment.json workload.json --heat templates
+    ./csit size clearwater/deployment.json clearwater/workload.json --heat heat
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    asked = load_specifications(deployment, workload, _chosen(option or []))
+    asked = load_specifications(specification_file(deployment), specification_file(workload), _chosen(option or []))
     spec, load = asked.deployment, asked.workload
     price = cost(spec, load, deploy)
     known = planned(spec) or possible(spec)
@@ -135,6 +136,7 @@ def _summary(price: SizingCost, spec: DeploymentSpec, load: WorkloadSpec, testbe
         "vnf_name": spec.vnf_name,
         "mode": spec.mode.value,
         **price.counts(),
+        "instance_deploy_s": price.instance_deploy_s,
         "at_most": price.at_most,
         "unit": load.unit,
         "seconds_are_virtual": testbed is not None and testbed.world is World.SIM,

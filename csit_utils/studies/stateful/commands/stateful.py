@@ -7,6 +7,7 @@ import typer
 
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
+from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.planning import cost
 
@@ -15,7 +16,8 @@ _CELLS = ("cell", "instances", "NFs per instance")
 
 def stateful(
     specification: Annotated[
-        Path, typer.Argument(help="Specification of a study of stateful density, YAML.", metavar="SPEC")
+        Path,
+        typer.Argument(help="Specification of a study of stateful density, YAML, as suites name it.", metavar="SPEC"),
     ],
     as_json: AS_JSON = False,
 ) -> None:
@@ -25,12 +27,12 @@ def stateful(
 
     \b
     Cells and time:
-      ./csit stateful tests/characterization/specs/stateful/nat.yaml
+      ./csit stateful stateful/nat.yaml
     As JSON, one object per line:
-      ./csit stateful nat.yaml --json
+      ./csit stateful stateful/nat.yaml --json
     """  # noqa: D301 - \b keeps the lines of the examples apart
     form = TableForm.JSON if as_json else TableForm.TERMINAL
-    spec = load_stateful(specification)
+    spec = load_stateful(specification_file(specification))
     price = cost(spec)
     rows = [
         TableLine(

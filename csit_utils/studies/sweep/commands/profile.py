@@ -17,9 +17,7 @@ def profile(
     files: FILES = None,
     vcpus: Annotated[
         list[str] | None,
-        typer.Option(
-            help="vCPUs, if the file has no column for each: N, VNF=N, SERVICE=N or SERVICE/VNF=N.  [repeatable]"
-        ),
+        typer.Option(help="vCPUs, if the file has no column for each: N, VNF=N, SERVICE=N or SERVICE/VNF=N."),
     ] = None,
     loss: Annotated[float | None, typer.Option(help="Upper bound of the loss in percent.")] = None,
     delay: Annotated[float | None, typer.Option(help="Upper bound of the one-way delay in ms.")] = None,

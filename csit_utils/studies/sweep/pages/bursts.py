@@ -1,14 +1,13 @@
 """Bursts: what happens second by second when a load comes and goes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from csit_utils.report.characterizations import keys_of_page, warnings
-from csit_utils.report.figures import Figure, Json
-from csit_utils.report.report_context import ReportContents
-from csit_utils.report.study import Page, View
+from csit_utils.report.characterizations import page_of_records
+from csit_utils.report.figures import Figure, Json, axes, no_choice, scatter
+from csit_utils.report.study import View
 from csit_utils.report.units import common_unit
 from csit_utils.studies.sweep.words import vnf_words
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, SweepSample
@@ -22,12 +21,6 @@ class Burst:
     figures: tuple[Figure, ...]
     samples: tuple[SweepSample, ...]
     vnfs: tuple[str, ...]
-    warnings: Sequence[str]
-
-
-def _build(shown: ReportContents) -> Mapping[str, object] | None:
-    found = [view for view in shown.characterizations if view.record.kind == "bursts"]
-    return keys_of_page("bursts", found, [_burst(view) for view in found]) if found else None
 
 
 def _burst(view: View) -> Burst:
@@ -37,11 +30,10 @@ def _burst(view: View) -> Burst:
         tuple(burst_figures(view.anchor, view.record)),
         sweep.samples if sweep else (),
         tuple(vnf.name for vnf in sweep.vnfs) if sweep else (),
-        warnings(view.record),
     )
 
 
-PAGE = Page("bursts", "Bursts", _build)
+PAGE = page_of_records("bursts", "Bursts", "bursts", "bursts", _burst)
 """Shown where there are bursts."""
 
 
@@ -71,12 +63,12 @@ def burst_figures(anchor: str, record: SweepRecord) -> list[Figure]:
         ("cpu", "CPU", "CPU, % of one vCPU", list(_cpu(sweep))),
     )
     return [
-        Figure(
+        no_choice(
             f"{anchor}-{name}",
             f"{sweep.name}: {title} each second",
-            record.simulated,
-            (("all",),),
-            {"all": {"data": lines, "layout": _layout(sweep, axis)}},
+            lines,
+            _layout(sweep, axis),
+            simulated=record.simulated,
         )
         for name, title, axis, lines in plots
         if any(value is not None for line in lines for value in line["y"])
@@ -89,11 +81,7 @@ def _layout(sweep: Sweep, axis: str) -> Json:
         | {"fillcolor": "grid", "opacity": 0.7, "line": {"width": 0}}
         for start, end in on_periods(sweep.samples)
     ]
-    return {
-        "xaxis": {"title": {"text": "time, s"}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": axis}, "rangemode": "tozero"},
-        "shapes": shades,
-    }
+    return axes("time, s", axis, shapes=shades)
 
 
 def _cpu(sweep: Sweep) -> Iterator[Json]:
@@ -104,22 +92,18 @@ def _cpu(sweep: Sweep) -> Iterator[Json]:
 
 def _steps(name: str, values: Sequence[float | None], unit: str, colour: int, dash: str = "solid") -> Json:
     """A value for each second, drawn over that second."""
-    rounded = [None if value is None else float(f"{value:.5g}") for value in values]
     seconds = range(len(values))
     texts = [
         f"second {second} to {second + 1}: {escape(name)} "
         + ("nothing sent" if value is None else f"{value:.4g} {unit}")
         for second, value in zip(seconds, values, strict=True)
     ]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": escape(name),
+    return scatter(
+        name,
         # From the beginning of each second to its end.
-        "x": [edge for second in seconds for edge in (second, second + 1)],
-        "y": [value for value in rounded for _ in range(2)],
-        "text": [text for text in texts for _ in range(2)],
-        "hovertemplate": "%{text}<extra></extra>",
-        "line": {"width": 2, "dash": dash},
-        "meta": {"colour": colour},
-    }
+        [(edge, value) for second, value in zip(seconds, values, strict=True) for edge in (second, second + 1)],
+        colour,
+        texts=[text for text in texts for _ in range(2)],
+        mode="lines",
+        line={"width": 2, "dash": dash},
+    )

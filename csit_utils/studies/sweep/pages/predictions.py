@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from csit_utils.report.characterizations import keys_of_page, warnings
-from csit_utils.report.figures import Figure, Json, Panel, stacked
+from csit_utils.report.characterizations import keys_of_page
+from csit_utils.report.figures import SYMBOLS, Figure, Json, Panel, no_choice, one_choice, scatter, stacked
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.studies.sweep.comparison import REACHES, below
-from csit_utils.studies.sweep.figures import FIRST_SCALE, NAMES, PlotPosition, axes, place, saturation, shown
+from csit_utils.studies.sweep.figures import FIRST_SCALE, NAMES, PlotPosition, metric_axes, place, saturation, shown
 from csit_utils.studies.sweep.pages.profiles import profile_anchor
 from csit_utils.studies.sweep.prediction_figures import chain_figures, cpu_figure, share_of
 from csit_utils.studies.sweep.words import MODELS, chain_words, error_text, kind_words, vnf_words
@@ -46,31 +46,27 @@ def parts_figure(anchor: str, record: SweepRecord, alone: PartMeasurements) -> F
     ]
     panels = [
         Panel(
-            axes(metric, FIRST_SCALE[metric])["yaxis"],
+            metric_axes(metric, FIRST_SCALE[metric])["yaxis"],
             [_line(name, each, metric, colour) for name, each, colour in lines],
         )
         for metric in ProfileMetric
     ]
-    variant = stacked(panels, axes(ProfileMetric.THROUGHPUT, "")["xaxis"])
-    variant["layout"] |= saturation(record.profile.break_point if record.profile else None)
+    variant = stacked(panels, metric_axes(ProfileMetric.THROUGHPUT, "")["xaxis"])
+    variant["layout"] |= saturation(record.profile)
     title = f"Throughput, one-way delay and loss of {sweep.name} and of its VNFs alone"
-    return Figure(f"{anchor}-parts", title, record.simulated, (("all",),), {"all": variant})
+    return no_choice(f"{anchor}-parts", title, **variant, simulated=record.simulated)
 
 
 def _line(name: str, sweep: Sweep, metric: ProfileMetric, colour: int) -> Json:
     places = [place(point, sweep.spec.frame) for point in sweep.points]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": escape(name),
-        "x": [shown(each.rate, "") for each in places],
-        "y": [shown(each.values[metric], FIRST_SCALE[metric]) for each in places],
-        "text": [f"{escape(name)}<br>{each.text(metric)}" for each in places],
-        "hovertemplate": "%{text}<extra></extra>",
-        "line": {"width": 2, "dash": "dot" if colour else "solid"},
-        "marker": {"size": 6, "symbol": ("circle", "diamond", "square", "triangle-up")[colour % 4]},
-        "meta": {"colour": colour},
-    }
+    return scatter(
+        name,
+        [(each.rate, shown(each.values[metric], FIRST_SCALE[metric])) for each in places],
+        colour,
+        texts=[f"{escape(name)}<br>{each.text(metric)}" for each in places],
+        line={"width": 2, "dash": "dot" if colour else "solid"},
+        marker={"size": 6, "symbol": SYMBOLS[colour % 4]},
+    )
 
 
 def delays_figure(anchor: str, record: SweepRecord, alone: PartMeasurements) -> Figure | None:
@@ -87,26 +83,21 @@ def delays_figure(anchor: str, record: SweepRecord, alone: PartMeasurements) -> 
         places = below(record.profile, sweep, share)
         areas = list(_areas(sweep, alone, [each.rate for each in places]))
         if places and len(areas) >= len(sweep.vnfs):
-            variants[reach] = {"data": [*areas, _measured(places)], "layout": axes(ProfileMetric.DELAY, "")}
-    if not variants:
-        return None
+            variants[reach] = {"data": [*areas, _measured(places)], "layout": metric_axes(ProfileMetric.DELAY, "")}
     title = f"{NAMES[ProfileMetric.DELAY].capitalize()} of {sweep.name} below saturation, by contribution of its parts"
-    return Figure(f"{anchor}-delays", title, record.simulated, (tuple(variants),), variants)
+    return one_choice(f"{anchor}-delays", title, variants, simulated=record.simulated)
 
 
 def _measured(places: Sequence[PlotPosition]) -> Json:
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": "the chain, measured",
-        "x": [shown(each.rate, "") for each in places],
-        "y": [shown(each.values[ProfileMetric.DELAY], "") for each in places],
-        "text": [each.text(ProfileMetric.DELAY) for each in places],
-        "hovertemplate": "the chain<br>%{text}<extra></extra>",
-        "line": {"width": 2.5},
-        "marker": {"size": 7},
-        "meta": {"colour": _CHAIN},
-    }
+    return scatter(
+        "the chain, measured",
+        [(each.rate, each.values[ProfileMetric.DELAY]) for each in places],
+        _CHAIN,
+        texts=[each.text(ProfileMetric.DELAY) for each in places],
+        hover="the chain<br>%{text}",
+        line={"width": 2.5},
+        marker={"size": 7},
+    )
 
 
 def _areas(sweep: Sweep, alone: PartMeasurements, rates: list[float]) -> Iterator[Json]:
@@ -126,17 +117,15 @@ def _areas(sweep: Sweep, alone: PartMeasurements, rates: list[float]) -> Iterato
 
 
 def _area(name: str, rates: list[float], added: list[float], colour: int) -> Json:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "stackgroup": "parts",
-        "name": escape(name),
-        "x": [shown(rate, "") for rate in rates],
-        "y": [shown(value, "") for value in added],
-        "hovertemplate": f"{escape(name)}<br>%{{x:.4~g}} Gbit/s: adds %{{y:.4~g}} ms<extra></extra>",
-        "line": {"width": 1},
-        "meta": {"colour": colour},
-    }
+    return scatter(
+        name,
+        zip(rates, added, strict=True),
+        colour,
+        hover=f"{escape(name)}<br>%{{x:.4~g}} Gbit/s: adds %{{y:.4~g}} ms",
+        mode="lines",
+        stackgroup="parts",
+        line={"width": 1},
+    )
 
 
 @dataclass(frozen=True)
@@ -178,7 +167,8 @@ class Chained:
     """Link to its own profile."""
     figures: tuple[Figure, ...]
     predicted: tuple[Predicted, ...]
-    warnings: Sequence[str]
+    notes: Sequence[str]
+    """Of its predictions."""
 
 
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
@@ -197,14 +187,14 @@ def _chained(view: View, every: Sequence[View]) -> Chained:
         parts_figure(view.anchor, record, alone),
         delays_figure(view.anchor, record, alone),
     )
-    notes = [note for prediction in record.predictions for note in prediction.notes]
+    notes = (note for prediction in record.predictions for note in prediction.notes)
     return Chained(
         view,
         chain_words(record.sweep.cell) if record.sweep else "",
         f"#{profile_anchor(view)}",
         (*chain_figures(view.anchor, record), *(figure for figure in more if figure is not None)),
         tuple(Predicted(prediction, MODELS[prediction.model]) for prediction in record.predictions),
-        list(dict.fromkeys((*warnings(record), *notes))),
+        [note for note in dict.fromkeys(notes) if note not in view.warnings],
     )
 
 

@@ -8,14 +8,13 @@ from html import escape
 import numpy as np
 
 from csit_utils.dataset.papers import Paper, PublishedFigure
-from csit_utils.report.characterizations import warnings
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import Figure, Json, scatter
 from csit_utils.report.published_figures import called, sections
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.report.units import DASH, digits3, percent
 from csit_utils.studies.sweep.comparison import comparisons
-from csit_utils.studies.sweep.figures import FIRST_SCALE, NAMES, axes, shown, sweep_figures
+from csit_utils.studies.sweep.figures import FIRST_SCALE, NAMES, metric_axes, shown, sweep_figures
 from csit_utils.studies.sweep.words import kind_words
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.analysis.profile import (
@@ -74,7 +73,6 @@ class Profiled:
     anchor: str
     figures: tuple[Figure, ...]
     functions: tuple[Function, ...]
-    warnings: Sequence[str]
 
 
 _REGIONS = {"nonsat": "below", "sat": "saturated"}
@@ -117,7 +115,6 @@ def _profiled(view: View) -> Profiled:
         profile_anchor(view),
         tuple(sweep_figures(profile_anchor(view), view.record)),
         tuple(Function(metric, "all rates" if whole else _REGIONS[region], fit) for metric, region, fit in functions),
-        warnings(view.record),
     )
 
 
@@ -145,7 +142,7 @@ def functions_of_routers(found: Sequence[View], paper: Paper) -> tuple[Figure, .
         lines = [
             _function(name, profile, metric, 6 + number, "dash") for number, (name, profile) in enumerate(published)
         ] + [_function(name, profile, metric, number, "solid") for number, (name, profile) in enumerate(own)]
-        variants[metric.value] = {"data": lines, "layout": axes(metric, FIRST_SCALE[metric])}
+        variants[metric.value] = {"data": lines, "layout": metric_axes(metric, FIRST_SCALE[metric])}
     simulated = any(view.simulated for view in drawn)
     title = f"Functions of a router: published by {paper.title} and fitted here"
     return (Figure(f"published-{paper.name}-functions", title, simulated, (tuple(variants),), variants),)
@@ -159,18 +156,15 @@ def _is_router(record: SweepRecord) -> bool:
 
 def _function(name: str, profile: Profile, metric: ProfileMetric, colour: int, dash: str) -> Json:
     rates = measured_rates(profile)
-    hover = f"{escape(name)}<br>%{{x:.4~g}} Gbit/s: {NAMES[metric]} %{{y:.4~g}} {UNITS[metric]}<extra></extra>"
     on_line = np.linspace(*rates, _ON_A_LINE).tolist() if rates else []
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": escape(name),
-        "x": [shown(rate, "") for rate in on_line],
-        "y": [shown(value_at(profile, metric, rate), FIRST_SCALE[metric]) for rate in on_line],
-        "hovertemplate": hover,
-        "line": {"width": 2, "dash": dash},
-        "meta": {"colour": colour},
-    }
+    return scatter(
+        name,
+        [(rate, shown(value_at(profile, metric, rate), FIRST_SCALE[metric])) for rate in on_line],
+        colour,
+        hover=f"{escape(name)}<br>%{{x:.4~g}} Gbit/s: {NAMES[metric]} %{{y:.4~g}} {UNITS[metric]}",
+        mode="lines",
+        line={"width": 2, "dash": dash},
+    )
 
 
 @dataclass(frozen=True)

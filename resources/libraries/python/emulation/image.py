@@ -17,6 +17,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder, secret
 from resources.libraries.python.drivers.functions.vm.image import load_order, module_name, read_module
 from resources.libraries.python.drivers.host.programs.image_cache import SHARED, alone, cache_folder, make, newest
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.emulation.machine import CONTROL_MAC, Boot
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.rendering import render
@@ -229,12 +230,4 @@ def _path() -> str:
 
 
 def _run(argv: tuple[str, ...]) -> None:
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, check=False, timeout=_WITHIN_S,
-            env={**os.environ, "LC_ALL": "C", "PATH": _path()},
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        raise CommandFailed(argv, 124, f"not done after {_WITHIN_S:g} s") from error
-    if done.returncode:
-        raise CommandFailed(argv, done.returncode, done.stderr)
+    completed(argv, _WITHIN_S, environment={**os.environ, "LC_ALL": "C", "PATH": _path()})

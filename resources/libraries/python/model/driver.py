@@ -25,6 +25,10 @@ def _no_problem(_: object) -> str | None:
     return None
 
 
+def _no_ports_problem(_: object, __: object) -> str | None:
+    return None
+
+
 def _nothing(_: object) -> int:
     return 0
 
@@ -118,6 +122,16 @@ class NodeCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class PolledPorts:
+    """Physical ports that a vSwitch polls in a cell, each with a queue to send from for every thread of the vSwitch."""
+
+    rx_queues: tuple[int, ...] = ()
+    """Receive queues of each port."""
+    threads: int = 0
+    """Data threads of the vSwitch."""
+
+
+@dataclass(frozen=True, slots=True)
 class PortOption:
     """The setting by which a topology says how a program takes physical ports."""
 
@@ -167,7 +181,7 @@ class Driver:
     label: str
     """Name of the product in messages."""
     factory: str | None = None
-    """Function that makes the driver; None where only the simulated testbed has it."""
+    """Class of the driver, or a function that makes it; None where only the simulated testbed has it."""
     missing: str | None = None
     """Function that yields what the present machine lacks, a `Problem` each; None where it needs nothing."""
     options: Mapping[str, type[Frozen]] = field(default_factory=dict)
@@ -187,16 +201,19 @@ class Driver:
 
     @property
     def product_words(self) -> frozenset[str]:
-        """Words that name the product."""
-        return frozenset({self.label, *(program.name for program in self.programs), *self.words})
+        """Words that name the product, and products whose programs it runs."""
+        programs = (word for program in self.programs for word in (program.name, program.label) if word)
+        return frozenset({self.label, *programs, *self.words})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VSwitchDriver(Driver):
     """A virtual switch. Its factory is called with a node and its context, `missing` with a node."""
 
-    memory: Callable[[DutNode], MemoryNeed]
-    """Memory that it takes, an upper estimate."""
+    memory: Callable[[DutNode, PolledPorts], MemoryNeed]
+    """Memory that it takes with the ports of a cell, an upper estimate."""
+    ports_problem: Callable[[DutNode, PolledPorts], str | None] = _no_ports_problem
+    """What a node's settings for it lack for the ports of a cell, beginning with the key; None where they suffice."""
     events: frozenset[PartEvent] = frozenset()
     """Events under load that it can be hit by."""
     reload_problem: Callable[[DutNode], str | None] = _no_problem
@@ -216,7 +233,7 @@ class VSwitchDriver(Driver):
     """Adds and removes VLAN tags itself; the VLANs of others are devices of the kernel."""
     vlan_problem: Callable[[DutNode], str | None] = _no_problem
     """Reason why it cannot distinguish instances by VLANs; None where it can."""
-    copies: bool = True
+    copies: bool = False
     """Copies frames to passive NFs."""
     patches_segments: bool = True
     """Joins two segments of a pipeline without NFs by a virtual cable."""
@@ -269,6 +286,9 @@ class GeneratorDriver(Driver):
     """Word for it in suite names, if several drivers belong to one product; None for its name."""
     huge_pages_mb: Callable[[TgNode], int] | None = None
     """Huge pages that it takes where DPDK drives its ports."""
+    counted_pps: Callable[[TgNode], float | None] | None = None
+    """About how many packets per second it can count on a node's ports, all directions together, where one core counts
+    them all; None where others do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,19 +223,23 @@ def _sentence(path: Path, root: yaml.Node | None, error: ValidationError, model:
     # An unknown key explains more than the missing one it was meant to be; of the members of a union, the one that got
     # furthest is the one that was meant.
     first = max(errors, key=lambda row: (row["type"] == "extra_forbidden", len(row["loc"])))
+    missing = [
+        str(row["loc"][-1]) for row in errors if row["type"] == "missing" and row["loc"][:-1] == first["loc"][:-1]
+    ]
     cause = first.get("ctx", {}).get("error")
     inside = cause.location if isinstance(cause, Inconsistency) else ()
     location, line = _locate(root, (*first["loc"], *inside), missing=first["type"] == "missing")
     others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     where = f"{'.'.join(map(str, location))}: " if location else ""
-    return f"{path}:{line}: {quoted(where)}{reason_of(first, model)}{others}"
+    return f"{path}:{line}: {quoted(where)}{reason_of(first, model, missing)}{others}"
 
 
-def reason_of(error: ErrorDetails, model: type[BaseModel]) -> str:
-    """Return what is wrong with a value, without its place."""
+def reason_of(error: ErrorDetails, model: type[BaseModel], missing: Sequence[str] = ()) -> str:
+    """Return what is wrong with a value, without its place; an unknown key may be meant to be one that is `missing`."""
     match error["type"]:
         case "extra_forbidden":
-            return f"unknown key{_hint(error['loc'][-1], sorted(_field_names(model, set())))}"
+            word = error["loc"][-1]
+            return f"unknown key{_hint(word, missing) or _hint(word, sorted(_field_names(model, set())))}"
         case "enum" | "literal_error" if isinstance(error["input"], str):
             word, known = error["input"], _QUOTED.findall(error["ctx"]["expected"])
             return f"unknown word '{quoted(word)}'{_hint(word, known)} (known: {', '.join(known)})"

@@ -169,7 +169,7 @@ class Environment(Frozen):
     versions: dict[str, str]
     """Packages and programs that took part."""
     settings: dict[str, str] = Field(default_factory=dict)
-    """Kernel settings of scheduling during the run, by path."""
+    """Kernel settings of scheduling during the run, by path; PCIe links and pause frames of a lab's ports, by port."""
     git_revision: str | None
     git_dirty: bool | None
     nodes: dict[str, "Environment"] = Field(default_factory=dict)

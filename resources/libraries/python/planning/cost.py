@@ -1,14 +1,14 @@
 """Work and time of a study, known before it begins."""
 
-from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from resources.libraries.python.model.bounds import refuse_endless
 
 
 @dataclass(frozen=True, slots=True)
-class StudyCost(ABC):
-    """Cost of a whole study. Studies add counts of their own.
+class StudyCost:
+    """Cost of a whole study.
 
     Raises:
         ConfigError: More measurements, or more time, than `model.bounds` allows.
@@ -23,6 +23,8 @@ class StudyCost(ABC):
     unit: str
     """Unit of `runs`, in the plural."""
     seconds: float
+    counted: Mapping[str, float]
+    """Steps, runs and what else is counted, by the names that previews give them in JSON."""
 
     def __post_init__(self) -> None:
         refuse_endless(self.name, self.runs, self.unit, self.seconds)
@@ -32,6 +34,6 @@ class StudyCost(ABC):
         """Seconds of one step on average."""
         return self.seconds / max(1, self.steps)
 
-    @abstractmethod
     def counts(self) -> dict[str, float]:
         """Counts and seconds by the names that previews give them in JSON."""
+        return {**self.counted, "seconds": self.seconds}

@@ -108,7 +108,7 @@ def has_vlan_devices(topology: Topology, node: TgNode | DutNode) -> bool:
 
 
 def nic_of(topology: Topology, socket: Socket) -> Nic:
-    """Return the NIC of a port."""
+    """Return the NIC of a port; with a virtual function that has the place of it, the function's MAC."""
     node = topology.nodes[socket.node]
     interface = node.interfaces[socket.port]
     attachment = attachment_of(interface, node, ("nodes", socket.node, "interfaces", socket.port))
@@ -116,7 +116,7 @@ def nic_of(topology: Topology, socket: Socket) -> Nic:
         port=socket.port,
         device=interface.device,
         pci_address=interface.pci_address,
-        mac_address=interface.mac_address,
+        mac_address=_function_mac(interface.mac_address) if interface.nic_vfs else interface.mac_address,
         driver=interface.driver,
         model=interface.model,
         numa_node=interface.numa_node,
@@ -126,6 +126,17 @@ def nic_of(topology: Topology, socket: Socket) -> Nic:
         uio_driver=uio_driver(interface, node) if attachment.unbinds else None,
         rx_queues=polled_queues(node, interface),
     )
+
+
+def _function_mac(mac: str | None) -> str | None:
+    """A locally administered MAC for the function of a port with that MAC; None where that is not known.
+
+    It differs from the port's: the NIC gives frames for that to the port, not to the function.
+    """
+    if mac is None:
+        return None
+    first = int(mac[:2], 16)
+    return f"{first ^ 0x04 if first & 0x02 else first | 0x02:02x}{mac[2:]}"
 
 
 def too_few_cables(topology: Topology, instances: int) -> tuple[str, int] | None:

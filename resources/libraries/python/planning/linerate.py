@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Link, Medium, Nic, Plan, Port
 from resources.libraries.python.model.request.cell import Frame
-from resources.libraries.python.model.testbed.attachment import NICS
+from resources.libraries.python.model.testbed.attachment import NICS, nominal_rate_bps
+from resources.libraries.python.model.testbed.nodes import Interface
 from resources.libraries.python.quantities import rate
 
 L1_OVERHEAD_BYTES = 20
@@ -46,13 +47,13 @@ def line_rate_pps(rate_bps: float, frame: Frame, extra_bytes: int = 0) -> float:
     return rate_bps / (8 * (frame.mean_bytes + extra_bytes + L1_OVERHEAD_BYTES))
 
 
-def port_rate_pps(nic: Nic, frame: Frame, extra_bytes: int = 0) -> tuple[float, str] | None:
-    """Frames per second of a port, one direction, and why; None where the plan does not know its speed.
+def port_rate_pps(nic: Nic | Interface, frame: Frame, extra_bytes: int = 0) -> tuple[float, str] | None:
+    """Frames per second of a port, one direction, and why; None where its speed is not known.
 
     The speed is that of the topology, otherwise that of the model, whose packet rate may be below line rate.
     """
     known = NICS.get(nic.model or "")
-    rate_bps = nic.rate_bps or (known.rate_bps if known else None)
+    rate_bps = nominal_rate_bps(nic.rate_bps, nic.model)
     if rate_bps is None:
         return None
     line_pps = line_rate_pps(rate_bps, frame, extra_bytes)

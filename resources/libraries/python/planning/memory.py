@@ -11,9 +11,11 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryLayout, MemoryNeed, MemoryNode
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.planning.polled_ports import expected
 from resources.libraries.python.planning.reasons import Limit, Reason
 
 HOST_MB = 1024
@@ -38,10 +40,16 @@ def in_pages(needs: MemoryNeed, there: MemoryNode | None) -> str:
     return f"{small}{node}" if 2 * there.hugepages_2mb >= taken_mb else f"{needs.pages_1gb} of 1 GB{node}"
 
 
-def need(topology: Topology, cell: Cell) -> MemoryNeed:
-    """Memory that a cell takes, the host's own share not counted."""
+def need(topology: Topology, cell: Cell, layout: CpuLayout | None = None) -> MemoryNeed:
+    """Memory that a cell takes, the host's own share not counted.
+
+    Args:
+        topology: The testbed.
+        cell: What takes it.
+        layout: CPUs of the (first) DUT; by default those that the topology lists.
+    """
     dut = topology.dut
-    total = driver_registry.vswitches()[dut.vswitch].memory(dut)
+    total = driver_registry.vswitches()[dut.vswitch].memory(dut, expected(topology, cell, layout))
     for tap in cell.taps:
         total += _of_nf(topology, ServiceType.CSC, tap.kind, tap.limits).times(len(cell.instances))
     if len(cell.nf_kinds) <= 1 and not cell.limits and not cell.instance_kinds:
@@ -84,11 +92,20 @@ def spare_mb(there: MemoryNode) -> int:
     return without_host if there.available_mb is None else min(without_host, there.available_mb)
 
 
-def shortages(topology: Topology, cell: Cell, there: MemoryNode | None) -> Iterable[Reason]:
-    """Return which memory a cell lacks; nothing if the testbed's memory is unknown."""
+def shortages(
+    topology: Topology, cell: Cell, there: MemoryNode | None, layout: CpuLayout | None = None
+) -> Iterable[Reason]:
+    """Return which memory a cell lacks; nothing if the testbed's memory is unknown.
+
+    Args:
+        topology: The testbed.
+        cell: What takes it.
+        there: Memory of the node of the interfaces; None where it is unknown.
+        layout: CPUs of the (first) DUT; by default those that the topology lists.
+    """
     if there is None:
         return
-    needs = need(topology, cell)
+    needs = need(topology, cell, layout)
     usable_mb = needs.usable_mb(there)
     needs = needs.where(usable_mb)
     rows = (

@@ -19,7 +19,9 @@ from resources.libraries.python.planning.memory import least_guest_mb
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of, place, shortages
 from resources.libraries.python.planning.placement.queue_balance import unequal
 from resources.libraries.python.planning.placement.queues import RxQueues
-from resources.libraries.python.planning.placement.rss_spread import edge_ports, spread_warnings
+from resources.libraries.python.planning.placement.rss_spread import edge_ports
+from resources.libraries.python.planning.placement.sender_threads import counting_limit
+from resources.libraries.python.planning.polled_ports import port_warnings
 from resources.libraries.python.planning.reasons import sentence
 from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.wiring import IpVersion, Wiring, wire
@@ -212,7 +214,8 @@ def make_plan(
         warnings=(
             *((f"oversubscribed: {sentence(short)}",) if core_map.oversubscribed else ()),
             *unequal(cell, core_map),
-            *spread_warnings(ports),
+            *port_warnings(topology, ports),
+            *filter(None, (counting_limit(topology.tg),)),
         ),
         machines=_machines(topology, cell, wiring),
     )

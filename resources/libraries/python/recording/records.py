@@ -16,7 +16,7 @@ from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.bounds import MOST_KEYS, quoted
 from resources.libraries.python.model.record import SCHEMA_VERSION, Record
 from resources.libraries.python.paths import PROJECT, RESOURCES
-from resources.libraries.python.recording.earlier_versions import in_todays_form, is_earlier
+from resources.libraries.python.recording.earlier_versions import DENSITY_VERSIONS, in_todays_form, is_earlier
 from resources.libraries.python.recording.packed_record import NotUnpacked, unpacked
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
@@ -138,7 +138,7 @@ def _unknown(data: object) -> str:
     study = data.get("study")
     if version == SCHEMA_VERSION and str(study) not in RECORDS:
         return f"unknown study '{quoted(str(study))}' of the record"
-    return f"schema version {version} of the record is not supported, only up to {SCHEMA_VERSION}"
+    return f"schema version {version} of the record is not supported, only {DENSITY_VERSIONS[0]} to {SCHEMA_VERSION}"
 
 
 def _reason(text: str | bytes, error: ValidationError) -> str:

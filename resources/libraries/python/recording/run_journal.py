@@ -422,7 +422,7 @@ def _journal_of(folder: Path) -> Path:
     for file in (JOURNAL_FILE, EARLIER_JOURNAL_FILE):
         if (folder / file).is_file():
             return folder / file
-    raise ConfigError(f"{folder}: no run to resume, {JOURNAL_FILE} is missing")
+    raise ConfigError(f"{folder}: not the folder of a run, {JOURNAL_FILE} is missing")
 
 
 def _adopt_earlier_journal(folder: Path) -> None:

@@ -32,6 +32,8 @@ some headroom."""
 _FLOOR_TRIALS = 3
 """Trials without load: the shortest latency of a thread that sleeps between two looks is another one in each."""
 _LEAST_PPS = 1000.0
+_HIGHEST_S = 0.3
+"""A trial of the most that a generator sends is no shorter."""
 
 
 class Effort(Frozen):
@@ -114,7 +116,8 @@ def qualify_point(
     def at(load_pps: float, **asked: float) -> TrialResult:
         return run(trial.model_copy(update={"load_pps": load_pps, **asked}))
 
-    offered_pps = highest_loads(trial).offered_pps
+    # Brief trials are many, and the most that a generator sends is measured once: a stall may not count for so much.
+    offered_pps = highest_loads(trial.model_copy(update={"duration_s": max(trial.duration_s, _HIGHEST_S)})).offered_pps
     trials: list[TrialResult] = []
     search = _Rate(at, effort, trials)
     loss_free_pps = search.highest(offered_pps, 0.0)

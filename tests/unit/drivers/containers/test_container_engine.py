@@ -173,3 +173,20 @@ def test_the_empty_image_has_the_links_of_the_root_folder() -> None:
     assert rows["usr"].isdir()
     for link in (each for each in Path("/").iterdir() if each.is_symlink()):
         assert rows[link.name].linkname == str(link.readlink())
+
+
+def test_a_container_that_stays_keeps_no_other_from_being_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    removed = []
+
+    def call(_: Engine, argv: Sequence[str]) -> str:
+        if "rm" in argv and "csit-nf-1-1" in argv:
+            raise CommandFailed(argv, 125, "device or resource busy")
+        if "rm" in argv:
+            removed.append(argv[-1])
+        return next(word.rpartition("=")[2].strip("^$") for word in argv if "csit-nf" in word)
+
+    monkeypatch.setattr(container_cleanup, "call", call)
+    rows = [Contained(engine=DOCKER, name=name) for name in ("csit-nf-1-1", "csit-nf-1-2")]
+    with pytest.raises(CommandFailed, match="device or resource busy"):
+        container_cleanup.remove(rows)
+    assert removed == ["csit-nf-1-2"]

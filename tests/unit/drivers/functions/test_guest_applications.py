@@ -71,7 +71,7 @@ def guest(path: Path, *answers: bytes) -> Iterator[list[bytes]]:
         thread = threading.Thread(target=work, daemon=True)  # a failed test leaves it waiting
         thread.start()
         yield asked
-        thread.join(5.0)
+        thread.join(60.0)
 
 
 def test_a_vsc_of_them_is_planned_and_named_like_the_same_in_containers() -> None:

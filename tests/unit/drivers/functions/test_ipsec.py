@@ -35,7 +35,8 @@ def test_a_kernel_without_xfrm_interfaces_or_esp_is_reported(monkeypatch: pytest
         "the kernel makes no XFRM interfaces for NFs of kind ipsec; boot a kernel with CONFIG_XFRM_INTERFACE"
     )
     nothing = cast(Any, SimpleNamespace())  # would fail on any use
-    functions = driver.Ipsecs(together([NfKind("ipsec")]).functions, nothing)
+    context = cast(Any, SimpleNamespace(fabric=nothing, lock=nothing, companions=lambda *_, **__: nothing))
+    functions = driver.Ipsecs(nothing, context, together([NfKind("ipsec")]).functions)
     with pytest.raises(Unsupported, match="the kernel makes no XFRM interfaces"):
         functions.start()
     assert functions.facts() == {} and functions.processed() == {}

@@ -5,13 +5,14 @@ from typing import cast
 
 import pytest
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.monitor import driver
 from resources.libraries.python.drivers.functions.monitor.driver import Monitors, programs
 from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
-from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.paths import PROJECT
 from tests.unit.planning.polled_ports import together
 
 
@@ -19,11 +20,11 @@ from tests.unit.planning.polled_ports import together
 def test_a_missing_program_is_one_sentence_with_how_to_fix_it(kind: NfKind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "path_of", lambda _: None)
     nothing = SimpleNamespace()  # would fail on any use
+    context = cast(DriverContext, SimpleNamespace(fabric=nothing, companions=lambda *_, **__: nothing))
     program = programs(100, 100)[kind]
-    monitors = Monitors(
-        together([NfKind("pktstat")]).functions[:1], cast(Fabric, nothing), program, cast(Companions, nothing)
-    )
-    monitors._functions = tuple(each.model_copy(update={"kind": kind}) for each in monitors._functions)
+    (function,) = together([NfKind("pktstat")]).functions[:1]
+    node = load_topology(PROJECT / "topologies" / "local.yaml").dut
+    monitors = Monitors(node, context, [function.model_copy(update={"kind": kind})])
     with pytest.raises(
         Unsupported, match=rf"^{program.name} missing for NFs of kind {kind}; install it: apt-get install "
     ):

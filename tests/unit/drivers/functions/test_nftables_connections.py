@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -47,7 +47,8 @@ def test_entries_of_packets_on_their_way_are_deleted_again(
     monkeypatch.setattr(conntrack, "delete", tables.delete)
     monkeypatch.setattr(conntrack, "settled", tables.settled)
     functions: Any = [SimpleNamespace(name=name, kind=NfKind("linux_nat")) for name in OWNERS]
-    found = NftablesRouters(functions, tables, ruleset=tables).delete_connections()
+    node: Any = SimpleNamespace(settings=lambda _: None)
+    found = NftablesRouters(node, cast(Any, SimpleNamespace(fabric=tables)), functions).delete_connections()
     assert tables.deletions == dict.fromkeys(OWNERS, deletions)
     assert len(tables.threads) == 1, "threads that wait for the kernel's lock use a CPU each"
     assert {owner: (row.entries, row.left, row.began_ns, row.ended_ns) for owner, row in found.items()} == {

@@ -155,7 +155,8 @@ def test_only_cells_that_ask_for_a_tunnel_lack_what_it_takes(tmp_path: Path, mon
 def test_nothing_is_started_where_something_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine(monkeypatch, tmp_path, tun="/no/tun")
     nothing = cast(Any, SimpleNamespace())  # would fail on any use
-    functions = OpenVpns(together([NfKind("openvpn")]).functions, nothing, nothing, nothing)
+    context = cast(Any, SimpleNamespace(fabric=nothing, lock=nothing, companions=lambda *_, **__: nothing))
+    functions = OpenVpns(nothing, context, together([NfKind("openvpn")]).functions)
     with pytest.raises(Unsupported, match=re.escape("/no/tun cannot be opened for NFs of kind openvpn")):
         functions.start()
     assert functions.facts() == {}

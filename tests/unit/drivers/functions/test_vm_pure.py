@@ -193,7 +193,7 @@ def test_the_monitor_finds_its_answer_among_events_and_passes_refusals_on() -> N
     with pytest.raises(CommandFailed, match="nf-1-1: no such command"):
         monitor.ask("bad")
     monitor.close()
-    thread.join(5)
+    thread.join(60)
 
 
 def test_a_monitor_that_closes_or_is_silent_is_named() -> None:

@@ -3,6 +3,8 @@
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -181,4 +183,5 @@ def test_a_guests_archive_is_made_once_for_each_vpp(tmp_path: Path) -> None:
 
 
 def test_missing_parts_are_reported(tmp_path: Path) -> None:
-    assert any("there is no program" in str(problem) for problem in missing(Vpp(prefix=str(tmp_path))))
+    node = cast(DutNode, SimpleNamespace(settings=lambda _: Vpp(prefix=str(tmp_path))))
+    assert any("there is no program" in str(problem) for problem in missing(node, NfKind("qemu_vpp")))

@@ -2,17 +2,21 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from resources.libraries.python.drivers.functions.vpp_ipsec.driver import gateways, missing, tunnelling
 from resources.libraries.python.drivers.vpp.configuration import routing
 from resources.libraries.python.drivers.vpp.registration import Vpp
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
+from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.plan import make_plan
 
 LOCAL_VPP = load_topology(Path(__file__).parents[4] / "topologies" / "local-vpp.yaml")
@@ -97,6 +101,10 @@ def test_no_packet_is_fragmented(frame_bytes: int) -> None:
     assert min(mtu["pipe0.0"], mtu["pipe0.1"]) >= encrypted
 
 
+def lacking(vpp: Vpp) -> list[PreflightProblem]:
+    return list(missing(cast(DutNode, SimpleNamespace(settings=lambda _: vpp)), NfKind("vpp_ipsec")))
+
+
 def installed(folder: Path, *names: str) -> Vpp:
     for name in ("bin/vpp", *names):
         path = folder / name
@@ -108,12 +116,12 @@ def installed(folder: Path, *names: str) -> Vpp:
 def test_an_installation_that_cannot_encrypt_is_reported_in_one_sentence(tmp_path: Path) -> None:
     routing_plugins = [f"lib/vpp_plugins/{name}_plugin.so" for name in ("memif", "af_packet")]
     vpp = installed(tmp_path, *routing_plugins)
-    (problem,) = map(str, missing(vpp))
+    (problem,) = map(str, lacking(vpp))
     assert problem == (
         f"VPP at {tmp_path} has no crypto engine for NFs of kind vpp_ipsec; install the package vpp-crypto-engines, "
         "or build VPP with one"
     )
-    (problem,) = map(str, missing(Vpp(prefix=str(tmp_path / "nothing"))))
+    (problem,) = map(str, lacking(Vpp(prefix=str(tmp_path / "nothing"))))
     assert "there is no program" in problem
 
 
@@ -123,4 +131,4 @@ def test_an_installation_that_cannot_encrypt_is_reported_in_one_sentence(tmp_pat
 )
 def test_an_engine_is_a_library_or_in_earlier_versions_a_plugin(tmp_path: Path, engine: str) -> None:
     plugins = [f"lib/vpp_plugins/{name}_plugin.so" for name in ("memif", "af_packet")]
-    assert not list(missing(installed(tmp_path, *plugins, engine)))
+    assert not (lacking(installed(tmp_path, *plugins, engine)))

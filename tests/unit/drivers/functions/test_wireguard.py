@@ -50,7 +50,7 @@ def test_a_wg_that_fails_or_hangs_is_reported(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(CommandFailed, match=r"wg set .* ended with 1: no such device") as failed:
         ask([program(tmp_path, "wg", "echo no such device >&2; exit 1"), "set", "x"], "opensesame")
     assert "opensesame" not in str(failed.value)
-    monkeypatch.setattr(tunnels, "_WITHIN_S", 0.05)
+    monkeypatch.setattr(driver, "WITHIN_S", 0.05)
     with pytest.raises(NotReady, match="wg genkey not ready"):
         ask([program(tmp_path, "wg", "exec sleep 60"), "genkey"])
     with pytest.raises(CsitError, match=r"^/no/wg cannot be run: No such file or directory$"):
@@ -67,16 +67,22 @@ def test_a_machine_says_in_one_sentence_each_what_it_lacks(tmp_path: Path, monke
     assert tun.startswith(f"{tmp_path}/tun cannot be opened for NFs of kind wireguard")
     assert [str(each) for each in driver.missing(in_kernel=True)] == [wg], "neither a program nor a tun device"
     nothing = cast(Any, SimpleNamespace())  # would fail on any use
+    context = cast(Any, SimpleNamespace(fabric=nothing, lock=nothing, companions=lambda *_, **__: nothing))
     row = together([NfKind("wireguard")]).functions
-    for functions in (WireGuards(row, nothing, nothing, nothing, nothing), WireGuards(row, nothing, nothing)):
+    for in_kernel in (False, True):
+        monkeypatch.setattr(driver, "in_kernel", lambda kernel=in_kernel: kernel)
+        functions = WireGuards(nothing, context, row)
+        assert bool(functions._companions) is not in_kernel
         with pytest.raises(Unsupported, match=r"^wg missing for NFs of kind wireguard"):
             functions.start()
         assert functions.facts() == {} and functions.processed() == {}
 
 
-def test_a_tunnel_of_the_kernel_cannot_be_killed() -> None:
+def test_a_tunnel_of_the_kernel_cannot_be_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "in_kernel", lambda: True)
     nothing = cast(Any, SimpleNamespace())
-    functions = WireGuards(together([NfKind("wireguard")]).functions, nothing, nothing)
+    context = cast(Any, SimpleNamespace(fabric=nothing, lock=nothing))
+    functions = WireGuards(nothing, context, together([NfKind("wireguard")]).functions)
     (name,) = {function.name for function in functions._functions}
     with pytest.raises(Unsupported, match=f"{name} cannot be hit by 'kill': its tunnel is in the kernel"):
         functions.steps(name, PartEvent.KILL)

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.generators.overload import highest_loads
+from resources.libraries.python.drivers.generators.overload import found_by_trials, highest_loads
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.request.frames import frame
 
 
 def collapsing(capacity_pps: float, per_pps: float) -> Callable[[float], float]:
@@ -66,3 +68,25 @@ def test_a_search_begins_above_what_the_system_can_and_not_above_what_is_offered
     assert found.offered_pps == offered_pps
     assert 0 < found.search_pps <= offered_pps
     assert found.search_pps >= min(offered_pps, capacity_pps * 0.99) or capacity_pps < 10_000
+
+
+@pytest.mark.parametrize(("trial_s", "duration_s"), [(0.1, 0.1), (10.0, 0.3)])
+def test_trials_of_the_highest_load_are_no_longer_than_the_one_that_is_asked_for(
+    trial_s: float, duration_s: float
+) -> None:
+    asked: list[Trial] = []
+
+    def run(trial: Trial) -> TrialResult:
+        """All of it comes back."""
+        asked.append(trial)
+        sent = round(trial.load_pps * trial.duration_s)
+        return TrialResult(
+            trial=trial,
+            started_at="2026-01-01T00:00:00+00:00",
+            offered_duration_s=trial.duration_s,
+            total_duration_s=trial.duration_s,
+            flows=(FlowCount(instance=1, direction=Direction.FORWARD, sent=sent, received=sent),),
+        )
+
+    assert found_by_trials(run, Trial(load_pps=0.0, duration_s=trial_s, frame=frame("64B")), None).offered_pps > 0
+    assert [trial.duration_s for trial in asked] == [duration_s]

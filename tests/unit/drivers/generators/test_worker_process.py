@@ -4,11 +4,13 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess, first_to_speak
-from resources.libraries.python.errors import CommandFailed, NotReady
+from resources.libraries.python.drivers.host.ownership import processes
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 
 READS_ITS_INPUT = "json.tool"
 
@@ -42,5 +44,23 @@ def test_a_stopped_one_is_reported_long_before_the_deadline_and_ended(worker: Wo
 def test_the_exit_of_a_worker_is_reported_with_its_last_output(worker: WorkerProcess) -> None:
     worker.send({"a": 1})
     os.kill(worker.pid, signal.SIGKILL)
-    with pytest.raises(CommandFailed, match="ended with -9"):
+    with pytest.raises(CommandFailed, match="was killed by SIGKILL"):
         worker.answer("answer", 60.0)
+
+
+def test_a_worker_that_closed_its_output_and_goes_on_is_not_reported_as_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "silent.py").write_text("import os, time\nos.close(0)\nos.close(1)\ntime.sleep(600)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(processes, "_EXIT_S", 0.01)
+    worker = WorkerProcess("silent")
+    try:
+        for _ in range(2):
+            with pytest.raises(CsitError, match=r"-m silent closed its input or output, and did not end within 0 s: "):
+                worker.answer("answer", 60.0)
+        with pytest.raises(CsitError, match=r"-m silent closed its input or output, and did not end within 0 s: "):
+            worker.send({"a": 1})
+    finally:
+        worker.close()
+    assert worker.ended

@@ -3,9 +3,12 @@
 import errno
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.nics.ethtool import Parameters
 from resources.libraries.python.drivers.host.nics.nic_driver import Surroundings
 
 GROUP_NODE = "kernel/iommu_groups"
+INDEX = 7
+"""Of each port of the kernel."""
 
 
 class FakePci(Surroundings):
@@ -15,7 +18,10 @@ class FakePci(Surroundings):
         self.root = root
         self.refusals: dict[str, str] = {}
         self.users: list[str] = []
-        self.restored: list[tuple[str, str, bool, int | None]] = []
+        self.ending: list[str] = []
+        """Users that are gone when they are looked for again."""
+        self.restored: list[tuple[int, str, bool, int | None, Parameters]] = []
+        self.parameters: dict[str, Parameters] = {}
         self.written: list[str] = []
         self.refuse_probe = False
         self.modules: set[str] = set()
@@ -71,6 +77,13 @@ class FakePci(Surroundings):
                 raise OSError(errno.EINVAL, "Invalid argument")
             self._bind(value, name)
 
+    def rebind(self, address: str, driver: str) -> None:
+        """Give a device another driver, as driverctl does."""
+        self.write(self.root / "bus/pci/devices" / address / "driver_override", driver)
+        if self.driver(address) is not None:
+            self.write(self.root / "bus/pci/devices" / address / "driver/unbind", address)
+        self.write(self.root / "bus/pci/drivers_probe", address)
+
     def _bind(self, address: str, driver: str) -> None:
         folder = self.root / "bus/pci/devices" / address
         (folder / "driver").symlink_to(self.root / "bus/pci/drivers" / driver)
@@ -78,6 +91,7 @@ class FakePci(Surroundings):
             port = folder.resolve() / "net" / self._ports[address]
             port.mkdir(parents=True)
             (port / "device").symlink_to(folder.resolve())
+            (port / "ifindex").write_text(f"{INDEX}\n")
             (self.root / "class/net").mkdir(parents=True, exist_ok=True)
             (self.root / "class/net" / port.name).symlink_to(port)
 
@@ -95,8 +109,12 @@ class FakePci(Surroundings):
     def refusal_of_port(self, interface: str) -> tuple[str | None, bool, int]:
         return self.refusals.get(interface), True, 9000
 
-    def users_of_group(self, group: int) -> list[str]:
-        return [f"{user} of {group}" for user in self.users]
+    def users_of(self, device: Path) -> list[str]:  # type: ignore[override]
+        users, self.ending = [*self.users, *self.ending], []
+        return [f"{user} of {device.name}" for user in users]
 
-    def restore_port(self, now: str, name: str, up: bool, mtu: int | None) -> None:
-        self.restored.append((now, name, up, mtu))
+    def parameters_of_port(self, interface: str) -> Parameters:
+        return self.parameters.get(interface, {})
+
+    def restore_port(self, index: int, name: str, up: bool, mtu: int | None, parameters: Parameters) -> None:
+        self.restored.append((index, name, up, mtu, parameters))

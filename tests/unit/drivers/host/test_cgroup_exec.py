@@ -16,7 +16,7 @@ def test_it_enters_every_group_and_becomes_the_program(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=300,
     )
     assert {door.read_text(encoding="ascii") for door in doors} == {done.stdout.strip()}
     assert cgroup_exec.entering([], ["true"]) == ["true"]

@@ -79,11 +79,41 @@ def test_one_that_cannot_be_given_back_stays_on_record(
 ) -> None:
     ports = handed(pci, lock, NICS)
     ports.start()
-    monkeypatch.setattr(pci, "users_of_group", lambda group: ["pid 17 (vpp)"] if group == 1 else [])
+    monkeypatch.setattr(pci, "users_of", lambda device: ["pid 17 (vpp)"] if device.name == PORTS[1] else [])
     with pytest.raises(CsitError, match=f"{PORTS[1]} is in use by pid 17"):
         ports.stop()
     assert [pci.driver(address) for address in PORTS] == ["ice", USER_SPACE]
     assert lock.leftovers() == [f"PCI port {PORTS[1]}, taken from ice"]
+
+
+def test_nothing_is_changed_when_a_program_has_one(
+    pci: FakePci, lock: MachineLock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """VPP's system service takes ports at boot; the first port is free."""
+    pci.rebind(PORTS[1], USER_SPACE)
+    pci.written.clear()
+    monkeypatch.setattr(pci, "users_of", lambda device: ["pid 17 (vpp)"] if device.name == PORTS[1] else [])
+    ports = handed(pci, lock, NICS)
+    with pytest.raises(ConfigError, match=rf"{PORTS[1]} is in use by pid 17 \(vpp\); end it first"):
+        ports.start()
+    assert not pci.written
+    assert lock.leftovers() == []
+
+
+def test_ports_that_stay_with_vfio_are_handed_over_again_while_the_last_cell_ends(
+    pci: FakePci, lock: MachineLock
+) -> None:
+    """Nothing waits for the program of the last cell when a port has no other driver to go back to."""
+    for address in PORTS:
+        pci.rebind(address, USER_SPACE)
+    for ending in ([], ["pid 17 (vpp)"]):
+        pci.ending = ending
+        ports = handed(pci, lock, NICS)
+        ports.start()
+        ports.stop()
+    assert pci.ending == []
+    assert [pci.driver(address) for address in PORTS] == [USER_SPACE] * 2
+    assert lock.leftovers() == []
 
 
 def test_the_driver_is_that_of_the_topology(pci: FakePci, lock: MachineLock) -> None:

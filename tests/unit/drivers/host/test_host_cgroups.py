@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.host.cgroups import cgroup_tree, cgroups
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import folders_of
 from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup, Controllers, GroupLimits, discover
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.measurements.counters import Throttling
 
 FILES = {
@@ -237,16 +237,32 @@ SLEEPER = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
 
 
-@pytest.mark.parametrize(("program", "status"), [(SLEEPER, signal.SIGTERM), (STUBBORN, signal.SIGKILL)])
+def test_groups_are_removed_though_a_process_of_another_does_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(*_: object) -> tuple[int, ...]:
+        raise NotReady("the end of killed processes", 5.0, "processes 17")
+
+    monkeypatch.setattr(cgroup_tree, "end", end)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "used" / "file").mkdir(parents=True)
+    with pytest.raises(CsitError):
+        cgroup_tree.end_and_remove([tmp_path / "used", tmp_path / "empty"])
+    assert [each.name for each in tmp_path.iterdir()] == ["used"]
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "grace_s"), [(SLEEPER, signal.SIGTERM, 60.0), (STUBBORN, signal.SIGKILL, 0.2)]
+)
 def test_processes_are_asked_to_end_and_killed_when_they_do_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, status: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, status: int, grace_s: float
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
         there = lambda _: (process.pid,) if process.poll() is None else ()  # noqa: E731
         monkeypatch.setattr(cgroup_tree, "processes_of", there)
-        killed = cgroup_tree.end([tmp_path], grace_s=0.2)
+        killed = cgroup_tree.end([tmp_path], grace_s)
     assert process.returncode == -status
     assert killed == ((process.pid,) if status == signal.SIGKILL else ())
 

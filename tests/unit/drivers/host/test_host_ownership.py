@@ -1,10 +1,13 @@
 """The machine lock, in a directory of the test's own."""
 
+import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.containers import container_cleanup
 from resources.libraries.python.drivers.containers.container_cleanup import Contained
 from resources.libraries.python.drivers.containers.engine import Engine
+from resources.libraries.python.drivers.containers.registration import CONTAINERS
 from resources.libraries.python.drivers.host.cpu import memory
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.nics import nic_driver
@@ -23,6 +27,8 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.host.ownership.ownership_record import read_record
 from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.drivers.probes.tracer import tracefs
+from resources.libraries.python.drivers.vpp import instance
+from resources.libraries.python.drivers.vpp.registration import SEGMENTS
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.driver import Leftover
 from resources.libraries.python.model.plan import Nic
@@ -156,6 +162,17 @@ def test_a_process_that_got_the_number_of_a_worker_is_not_killed(tmp_path: Path)
     other.wait()
 
 
+def test_a_worker_that_ended_at_once_needs_no_record(tmp_path: Path) -> None:
+    """As a program that refuses its arguments: its owner reports what it said."""
+    worker = subprocess.Popen(["false"])
+    os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)
+    with MachineLock(tmp_path) as machine:
+        machine.claim_process(worker.pid)
+        machine.release_process(worker.pid)
+        assert machine.leftovers() == []
+    assert worker.wait() == 1
+
+
 def test_a_zombie_is_not_alive() -> None:
     child = subprocess.Popen(["sleep", "60"])
     described = process(child.pid)
@@ -213,6 +230,95 @@ def test_a_setting_that_the_kernel_does_not_have_is_left_alone(tmp_path: Path) -
         assert machine.set_for_run("kernel/none", "-1") is None
 
 
+def refuse_writes(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Let files of a name be read and not written, as the kernel does with settings in some containers."""
+    write = Path.write_text
+
+    def written(path: Path, *args: str, **options: str) -> int:
+        if path.name == name:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return write(path, *args, **options)
+
+    monkeypatch.setattr(Path, "write_text", written)
+
+
+def test_a_setting_that_cannot_be_changed_does_not_fail_the_end_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = kernel_settings(tmp_path)
+    refuse_writes(monkeypatch, "limit")
+    with MachineLock(tmp_path / "lock", root) as machine:
+        assert machine.set_for_run("kernel/limit", "-1") is None
+    assert not (tmp_path / "lock" / "owner.json").exists()
+
+
+def test_a_setting_that_cannot_be_put_back_keeps_no_other_and_not_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = kernel_settings(tmp_path)
+    (root / "kernel" / "other").write_text("1\n", encoding="ascii")
+    machine = MachineLock(tmp_path / "lock", root)
+    machine.__enter__()
+    machine.set_for_run("kernel/other", "2")
+    machine.set_for_run("kernel/limit", "-1")
+    with monkeypatch.context() as patched:
+        refuse_writes(patched, "limit")
+        with pytest.raises(CsitError, match="limit could not be set back to 950000"):
+            machine.__exit__(None, None, None)
+    assert (root / "kernel" / "other").read_text(encoding="ascii") == "1"
+    with MachineLock(tmp_path / "lock", root) as following:
+        (sentence,) = following.remove_leftovers()
+        assert sentence.startswith("set kernel/limit back to 950000")
+
+
+def test_a_group_a_program_and_a_folder_that_stay_keep_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that does not end, an engine that does not answer, a busy mount: PCI ports are given back anyway."""
+
+    def refuse(_: object) -> list[str]:
+        raise CsitError("the engine does not answer")
+
+    pci = FakePci(tmp_path / "sys")
+    for name in ("ice", USER_SPACE):
+        pci.add_driver(name)
+    pci.add("0000:3b:00.0", "ice", port="nosuch0", group=1)
+    monkeypatch.setattr(nic_driver, "PciDrivers", lambda: PciDrivers(pci.root, pci, within_s=0.1))
+    monkeypatch.setattr(container_cleanup, "remove", refuse)
+    monkeypatch.setattr(namespaces, "remove", lambda name: namespaces.path_of(name).unlink())
+    busy, free = tmp_path / "groups" / "busy", tmp_path / "groups" / "free"
+    mounted, loose = tmp_path / "mounted", tmp_path / "loose"
+    remove = shutil.rmtree
+
+    def removed(folder: Path, **options: bool) -> None:
+        if folder == mounted:
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        remove(folder, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", removed)
+    with MachineLock(tmp_path / "lock") as machine:
+        machine.claim_groups([busy, free])
+        (busy / "child").mkdir(parents=True)
+        free.mkdir()
+        machine.claim(CONTAINERS, Contained(name="csit-nf-1-1", engine=Engine(name="docker")))
+        for folder in (mounted, loose):
+            machine.claim_folder(folder)
+            folder.mkdir()
+        machine.claim_namespaces(["csit-left"])
+        namespaces.DIRECTORY.mkdir()
+        namespaces.path_of("csit-left").touch()
+        HandedOver([Nic(port="port1", pci_address="0000:3b:00.0")], machine, PciDrivers(pci.root, pci)).start()
+        with pytest.raises(CsitError) as failed:
+            machine.remove_claimed()
+        text = str(failed.value)
+        assert all(reason in text for reason in (str(busy), "the engine does not answer", str(mounted)))
+        assert pci.driver("0000:3b:00.0") == "ice"
+        assert [free.exists(), loose.exists(), list(namespaces.DIRECTORY.iterdir())] == [False, False, []]
+        assert machine.leftovers() == [
+            f"control group {busy}", "docker container csit-nf-1-1", f"folder {mounted}",
+        ]  # fmt: skip
+
+
 def test_ports_of_a_killed_run_are_given_back_although_one_is_gone_and_one_in_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,7 +343,7 @@ def test_ports_of_a_killed_run_are_given_back_although_one_is_gone_and_one_in_us
     killed.__exit__(None, None, None)
     namespaces.DIRECTORY.mkdir()
     namespaces.path_of("csit-left").touch()
-    monkeypatch.setattr(pci, "users_of_group", lambda group: [] if group else ["pid 17 (vpp)"])
+    monkeypatch.setattr(pci, "users_of", lambda device: ["pid 17 (vpp)"] if device.name.endswith(".0") else [])
     with MachineLock(tmp_path / "lock") as machine, pytest.raises(CsitError, match=r"3b:00.0 is in use by pid 17"):
         machine.remove_leftovers()
     assert [pci.driver(f"0000:3b:00.{number}") for number in range(2)] == [USER_SPACE, "ice"]
@@ -245,7 +351,7 @@ def test_ports_of_a_killed_run_are_given_back_although_one_is_gone_and_one_in_us
     assert left is not None
     assert [binding.pci_address for binding in left.bindings] == ["0000:3b:00.0"]
     assert (left.namespaces, left.ports, list(namespaces.DIRECTORY.iterdir())) == ({}, (), [])
-    monkeypatch.setattr(pci, "users_of_group", lambda _: [])
+    monkeypatch.setattr(pci, "users_of", lambda _: [])
     with MachineLock(tmp_path / "lock") as machine:
         assert len(machine.remove_leftovers()) == 1
         assert machine.leftovers() == []
@@ -297,6 +403,26 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
             machine.claim_folder(tmp_path / "theirs")
         machine.remove_claimed()
     assert (tmp_path / "theirs").is_dir()
+
+
+def test_shared_memory_of_a_killed_vpp_is_removed_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """VPP removes it when it ends by itself, and when it starts with the same name; else it stays until a restart."""
+    monkeypatch.setattr(instance, "remove_segments", partial(instance.remove_segments, folder=tmp_path))
+    files = [tmp_path / f"csit-nf-1-1-{name}" for name in ("global_vm", "vpe-api")]
+    other = tmp_path / "csit-other-global_vm"
+    with MachineLock(tmp_path / "lock") as machine:
+        machine.claim(SEGMENTS, "csit-nf-1-1")
+        for file in (*files, other):
+            file.touch()
+    with MachineLock(tmp_path / "lock") as machine:
+        removed = machine.remove_leftovers()
+        assert [sentence.partition(" of pid")[0] for sentence in removed] == [
+            f"removed shared memory {file}" for file in files
+        ]
+        assert machine.leftovers() == []
+    assert [file.exists() for file in (*files, other)] == [False, False, True]
 
 
 def test_containers_of_a_killed_run_are_removed_by_the_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Finding data threads in a made-up /proc; waiting; rights."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ from resources.libraries.python.drivers.host.ownership import preflight
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.testbed.worlds.factory import refuse_without_basics
 
 
 def proc(root: Path, names: dict[int, str]) -> Path:
@@ -59,3 +63,12 @@ def test_a_user_without_rights_gets_one_sentence(monkeypatch: pytest.MonkeyPatch
     assert isinstance(problem, PreflightProblem)
     assert str(problem).startswith("CAP_NET_ADMIN missing for ")
     assert "run as root" in str(problem)
+
+
+def test_linux_is_missing_before_its_rights_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(preflight, "_missing_rights", lambda: pytest.fail("there is no /proc"))
+    needs = r"^the local world needs Linux, this is darwin; use topologies/sim\.yaml here$"
+    with pytest.raises(Unsupported, match=needs):
+        refuse_without_basics(load_topology(PROJECT / "topologies" / "local.yaml"))
+    refuse_without_basics(load_topology(PROJECT / "topologies" / "sim.yaml"))

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, Binding, PciDrivers
+from resources.libraries.python.drivers.host.links.netlink import Request
+from resources.libraries.python.drivers.host.nics import ethtool, nic_driver
+from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, Binding, PciDrivers, Surroundings
+from resources.libraries.python.drivers.host.nics.port_inventory import Device
 from resources.libraries.python.errors import ConfigError, CsitError, NotReady, Unsupported
-from tests.unit.drivers.host.fake_pci import FakePci
+from tests.unit.drivers.host.fake_pci import INDEX, FakePci
 
 PORT = "0000:3b:00.0"
 OTHER = "0000:3b:00.1"
@@ -19,6 +22,9 @@ def pci(tmp_path: Path) -> FakePci:
         pci.add_driver(name)
     pci.add(PORT, "i40e", port="nosuch0", group=7)
     return pci
+
+
+RINGS = {"ring sizes": (512, 0, 0, 512)}
 
 
 def drivers(pci: FakePci) -> PciDrivers:
@@ -36,8 +42,23 @@ def test_a_port_goes_to_user_space_and_back(pci: FakePci) -> None:
     assert not (pci.root / "class/net/nosuch0").exists()
     assert host.restore(binding) == [f"gave PCI port {PORT} back to i40e"]
     assert (pci.driver(PORT), pci.override(PORT)) == ("i40e", "(null)")
-    assert pci.restored == [("nosuch0", "nosuch0", True, 9000)]
+    assert pci.restored == [(INDEX, "nosuch0", True, 9000, {})]
     assert host.restore(binding) == []  # safe to repeat
+
+
+def test_a_port_that_was_given_back_by_half_gets_its_name_settings_and_state(pci: FakePci) -> None:
+    """Killed when the driver was back, and the port, which is a new one, down with the settings of its driver."""
+    host = drivers(pci)
+    pci.parameters["nosuch0"] = RINGS
+    binding = Binding.model_validate_json(host.look(PORT).model_dump_json())
+    host.bind(binding)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pci, "restore_port", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            host.restore(binding)
+    assert (pci.driver(PORT), pci.restored) == ("i40e", [])
+    assert host.restore(binding) == []
+    assert pci.restored == [(INDEX, "nosuch0", True, 9000, RINGS)]
 
 
 def test_a_port_without_a_driver_is_unbound_afterwards(pci: FakePci) -> None:
@@ -139,9 +160,90 @@ def test_a_port_in_use_is_not_torn_away(pci: FakePci) -> None:
     binding = host.look(PORT)
     host.bind(binding)
     pci.users.append("pid 17 (vpp)")
-    with pytest.raises(CsitError, match=rf"{PORT} is in use by pid 17 \(vpp\) of 7; end it first"):
+    with pytest.raises(CsitError, match=rf"{PORT} is in use by pid 17 \(vpp\) of {PORT}; end it first"):
         host.restore(binding)
     assert pci.driver(PORT) == USER_SPACE
     pci.users.clear()
     host.restore(binding)
     assert pci.driver(PORT) == "i40e"
+
+
+@pytest.mark.parametrize("driver", [USER_SPACE, "igb_uio", "uio_pci_generic"])
+def test_a_port_that_a_program_has_already_is_refused(pci: FakePci, driver: str) -> None:
+    if driver != USER_SPACE:
+        pci.add_driver(driver)
+    pci.rebind(PORT, driver)
+    pci.written.clear()
+    pci.users.append("pid 17 (/usr/bin/vpp -c /etc/vpp/startup.conf)")
+    with pytest.raises(ConfigError) as refused:
+        drivers(pci).look(PORT, driver)
+    assert str(refused.value) == (
+        f"{PORT} is in use by pid 17 (/usr/bin/vpp -c /etc/vpp/startup.conf) of {PORT}; end it first; if it is a "
+        "system service: systemctl disable --now NAME"
+    )
+    assert not pci.written
+    pci.users.clear()
+    assert drivers(pci).look(PORT, driver).driver == driver
+
+
+def test_a_program_that_is_about_to_end_is_waited_for(pci: FakePci) -> None:
+    """Such as the VPP of the last cell, where ports stay with vfio-pci in between."""
+    pci.rebind(PORT, USER_SPACE)
+    pci.ending.append("pid 17 (vpp)")
+    assert drivers(pci).look(PORT).driver == USER_SPACE
+
+
+def test_a_port_with_virtual_functions_is_refused(pci: FakePci) -> None:
+    """Its driver removes them, in use or not, when it loses the port."""
+    numbers = pci.root / "bus/pci/devices" / PORT / "sriov_numvfs"
+    numbers.write_text("8\n")
+    with pytest.raises(ConfigError) as refused:
+        drivers(pci).look(PORT)
+    assert str(refused.value) == (
+        f"{PORT} has 8 virtual functions already, which are not ours; if nothing uses them: "
+        f"echo 0 > /sys/bus/pci/devices/{PORT}/sriov_numvfs"
+    )
+    assert not pci.written
+    numbers.write_text("0\n")
+    assert drivers(pci).look(PORT).driver == "i40e"
+
+
+class RecordedNetlink:
+    """A kernel that has one port besides the loopback device."""
+
+    name = "enp59s0f1"
+    done: list[str]
+    socket = None
+
+    def close(self) -> None:
+        pass
+
+    def do(self, requests: list[Request]) -> None:
+        self.done.extend(request.what for request in requests)
+
+    def ports(self, _: object) -> dict[str, Device]:
+        rows = [
+            Device(index, name, "", 1500, False, False, False, index == 1, None, None, None)
+            for index, name in ((1, "lo"), (INDEX, self.name))
+        ]
+        return {row.name: row for row in rows}
+
+
+@pytest.mark.parametrize(("called", "renames"), [("enp59s0f1", False), ("eth1", True)])
+def test_a_port_that_udev_renames_while_it_is_restored(
+    pci: FakePci, monkeypatch: pytest.MonkeyPatch, called: str, renames: bool
+) -> None:
+    """The kernel's name is read from sysfs as eth0; before netlink is asked for it the port has another name."""
+    pci.add(OTHER, "i40e", port="eth0", group=8)
+    host, kernel = drivers(pci), RecordedNetlink()
+    binding = host.look(OTHER).model_copy(update={"device": "enp59s0f1"})
+    host.bind(binding)
+    kernel.name, kernel.done = called, []
+    monkeypatch.setattr(nic_driver, "Netlink", lambda: kernel)
+    monkeypatch.setattr(nic_driver, "devices", kernel.ports)
+    monkeypatch.setattr(nic_driver, "_RENAMED_S", 0.0)
+    monkeypatch.setattr(ethtool, "restore_parameters", lambda *_: None)
+    monkeypatch.setattr(pci, "restore_port", Surroundings.restore_port)
+    assert host.restore(binding) == [f"gave PCI port {OTHER} back to i40e"]
+    renamed = ["bring eth1 down", "call eth1 enp59s0f1"] if renames else []
+    assert kernel.done == [*renamed, "give enp59s0f1 an MTU of 9000", "bring enp59s0f1 up"]

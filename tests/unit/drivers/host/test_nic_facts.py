@@ -1,19 +1,21 @@
 """What is found out about ports: from a sysfs in a folder, and from the real ports of this machine, read only."""
 
-import os
 from pathlib import Path
+from socket import if_nametoindex
 
 import pytest
 
-from resources.libraries.python.drivers.host.nics.nic_driver import Surroundings
+from resources.libraries.python.drivers.host.nics.device_users import users
 from resources.libraries.python.drivers.host.nics.port_inventory import (
     device_at,
     driver_of,
     group_of,
+    index_at,
     numa_node_of,
     pci_ids,
 )
-from tests.unit.drivers.host.fake_pci import FakePci
+from tests.unit.drivers.host.fake_pci import INDEX, FakePci
+from tests.unit.testbed.node.machine_trees import tree
 
 PORT = "0000:3b:00.0"
 REAL = [
@@ -33,7 +35,7 @@ def pci(tmp_path: Path) -> FakePci:
 
 def test_facts_of_a_port(pci: FakePci) -> None:
     device = pci.root / "bus/pci/devices" / PORT
-    assert device_at(PORT, pci.root) == "nosuch0"
+    assert (device_at(PORT, pci.root), index_at(PORT, pci.root)) == ("nosuch0", INDEX)
     assert pci_ids(PORT, pci.root) == ("0x8086", "0x1572")
     assert (numa_node_of(PORT, None, pci.root), driver_of(device), group_of(device)) == (1, "i40e", 7)
     assert (numa_node_of("0000:99:00.0", None, pci.root), pci_ids("0000:99:00.0", pci.root)) == (None, (None, None))
@@ -46,24 +48,40 @@ def test_a_port_of_user_space_has_no_name_but_facts(pci: FakePci) -> None:
     pci.write(folder / "driver/unbind", PORT)
     pci.write(pci.root / "bus/pci/drivers_probe", PORT)
     assert (driver_of(folder), numa_node_of(PORT, None, pci.root)) == ("vfio-pci", 1)
-    assert device_at(PORT, pci.root) is None
+    assert (device_at(PORT, pci.root), index_at(PORT, pci.root)) == (None, None)
 
 
 @pytest.mark.skipif(not REAL, reason="this machine has no port on a PCI bus")
 @pytest.mark.parametrize(("interface", "address"), REAL)
 def test_real_ports_of_this_machine(interface: str, address: str) -> None:
     assert device_at(address) == interface
+    assert index_at(address) == if_nametoindex(interface)
     assert driver_of(Path("/sys/bus/pci/devices", address))
     vendor, device = pci_ids(address)
     assert vendor and device and vendor.startswith("0x") and device.startswith("0x")
 
 
-def test_users_of_an_iommu_group_are_found(tmp_path: Path) -> None:
-    me = os.getpid()
-    for pid, target in ((me, "/dev/vfio/12"), (1, "/dev/vfio/120"), (2, "/dev/vfio/noiommu-3")):
-        folder = tmp_path / str(pid) / "fd"
-        folder.mkdir(parents=True)
-        (folder / "5").symlink_to(target)
-    (found,) = Surroundings.users_of_group(12, tmp_path)
-    assert found.startswith(f"pid {me} (")
-    assert Surroundings.users_of_group(1, tmp_path) == []
+def has_open(root: Path, pid: int, command: str, *files: str) -> None:
+    tree(root, {f"proc/{pid}/cmdline": command.replace(" ", "\0")})
+    (root / f"proc/{pid}/fd").mkdir()
+    for number, file in enumerate(("/dev/null", *files)):
+        (root / f"proc/{pid}/fd/{number}").symlink_to(file)
+
+
+def test_users_of_a_pci_device_are_found(pci: FakePci) -> None:
+    """By its IOMMU group, by vfio's own file of a device (Linux 6.2), and by uio, which many can have at once."""
+    device, proc = pci.root / "bus/pci/devices" / PORT, pci.root / "proc"
+    has_open(pci.root, 300, "vpp -c startup.conf", "/dev/vfio/vfio", "/dev/vfio/7")
+    has_open(pci.root, 20, "other", "/dev/vfio/77", "/dev/vfio/devices/vfio1", "/dev/uio30")
+    tree(pci.root, {"proc/stat": "cpu", "proc/4/cmdline": "ended"})
+    assert users(device, proc) == [(300, "vpp -c startup.conf")]
+    has_open(pci.root, 21, "by noiommu", "/dev/vfio/noiommu-7")
+    assert [pid for pid, _ in users(device, proc)] == [21, 300]
+    apart = pci.add("0000:3b:00.1", None)
+    assert users(apart, proc) == []
+    (apart / "vfio-dev/vfio1").mkdir(parents=True)
+    assert users(apart, proc) == [(20, "other")]
+    (apart / "uio/uio3").mkdir(parents=True)
+    has_open(pci.root, 22, "testpmd", "/dev/uio3")
+    has_open(pci.root, 23, "_t-rex-64", "/dev/uio3")
+    assert [pid for pid, _ in users(apart, proc)] == [20, 22, 23]

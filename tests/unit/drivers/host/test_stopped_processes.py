@@ -7,15 +7,23 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Thread
+from threading import Thread, Timer
 
 import pytest
 
 from resources.libraries.python.drivers.host.cgroups import cgroup_tree
+from resources.libraries.python.drivers.host.ownership import processes
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.processes import end_group, is_stopped, process
+from resources.libraries.python.drivers.host.ownership.processes import (
+    end_group,
+    end_of,
+    exit_status,
+    is_stopped,
+    process,
+)
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.errors import CsitError
 
 NEVER_S = 60.0
 """A deadline that nothing here comes near."""
@@ -32,6 +40,13 @@ while True:
     signal.pause()
 """
 """As nginx: one process that ends when those it has started have ended."""
+HOLDS_MEMORY = """
+import threading
+held = b"x" * 50_000_000
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+print(flush=True)
+threading.Event().wait()
+"""
 
 
 def gone(pid: int) -> bool:
@@ -85,6 +100,51 @@ def test_what_a_program_has_started_is_continued_with_it(tmp_path: Path) -> None
         daemon.wait_end(NEVER_S)
         assert time.monotonic() - begin < NEVER_S
     assert gone(child)
+
+
+def test_a_process_whose_other_threads_are_still_ending_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first thread is a zombie until the last has ended, and it cannot be reaped until then."""
+    script = """
+import ctypes, os, sys, threading
+threading.Thread(target=lambda: sys.stdin.read() or os._exit(7)).start()
+ctypes.CDLL(None).syscall(60, 0)
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE) as running:
+        wait_until("end of its first thread", lambda: "" if gone(running.pid) else "it is there", NEVER_S, 0.005)
+        assert running.poll() is None
+        with monkeypatch.context() as impatient:
+            impatient.setattr(processes, "_EXIT_S", 0.01)
+            assert end_of(running) == "is ending, and takes more than 0 s for that (a core file?)"
+        assert running.stdin is not None
+        closing = Timer(0.2, running.stdin.close)
+        closing.start()
+        assert end_of(running) == "ended with 7"
+        closing.join()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_process_that_was_killed_has_ended_at_once(number: signal.Signals) -> None:
+    """Although its memory is still to be freed, which takes some milliseconds."""
+    for _ in range(10):
+        with subprocess.Popen([sys.executable, "-c", HOLDS_MEMORY], stdout=subprocess.PIPE) as running:
+            assert running.stdout is not None
+            running.stdout.readline()
+            assert exit_status(running) is None
+            running.send_signal(number)
+            assert exit_status(running) == -number
+
+
+def test_a_program_that_ends_while_it_is_asked_is_the_reason(tmp_path: Path) -> None:
+    with MachineLock(tmp_path) as machine:
+        daemon = started(["sleep", "600"], tmp_path, machine)
+
+        def asked() -> str:
+            os.kill(daemon.pid, signal.SIGKILL)
+            raise CsitError("connection refused")
+
+        with pytest.raises(CsitError, match=r"^sleep was killed by SIGKILL; it said last: nothing$"):
+            daemon.wait_for("an answer", asked, NEVER_S)
+        daemon.wait_end(NEVER_S)
 
 
 @pytest.mark.parametrize("seen", [False, True])

@@ -13,7 +13,6 @@ from resources.libraries.python.drivers.host.nics.virtual_functions import (
     FunctionNetlink,
     VirtualFunctions,
     address_of,
-    function_mac,
     on_functions,
     set_function,
 )
@@ -26,7 +25,7 @@ from resources.libraries.python.planning.plan import make_plan
 from tests.unit.drivers.host.fake_pci import FakePci
 from tests.unit.planning.labs import lab
 
-PARENT, FUNCTION, MAC = "0000:3b:00.1", "0000:3b:11.0", "00:00:5e:00:53:01"
+PARENT, FUNCTION, MAC = "0000:3b:00.1", "0000:3b:11.0", "02:00:5e:00:53:01"
 NIC = Nic(port="port1", pci_address=FUNCTION, parent=PARENT, vfs=1, attachment=Attachment.DPDK)
 
 
@@ -37,6 +36,8 @@ class SriovPci(FakePci):
         super().__init__(root)
         for name in ("ice", "iavf", USER_SPACE):
             self.add_driver(name)
+        self.up = True
+        self.down: list[str] = []
         self.parent = self.add(PARENT, "ice", port="ens1f1", group=1)
         for name, text in (("sriov_offset", "135"), ("sriov_stride", "1"), ("sriov_numvfs", "0")):
             (self.parent / name).write_text(text)
@@ -50,6 +51,12 @@ class SriovPci(FakePci):
             (self.parent / "virtfn0").unlink()
         else:
             (self.parent / "virtfn0").symlink_to(self.add(FUNCTION, "iavf", port="ens1f1v0", group=2))
+
+    def refusal_of_port(self, interface: str) -> tuple[str | None, bool, int]:
+        return self.refusals.get(interface), self.up, 1500
+
+    def bring_down(self, name: str) -> None:  # type: ignore[override]
+        self.down.append(name)
 
 
 class Recorded(FunctionNetlink):
@@ -75,12 +82,34 @@ def test_one_is_made_configured_bound_and_removed(pci: SriovPci, tmp_path: Path)
         assert (pci.parent / "sriov_numvfs").read_text() == "1"
         assert pci.driver(FUNCTION) == USER_SPACE
         assert pci.driver(PARENT) == "ice"
-        assert netlink.done == [("ens1f1", "02:00:5e:00:53:01")]
+        assert netlink.done == [("ens1f1", MAC)]
         assert f"virtual functions of PCI port {PARENT}" in lock.leftovers()
         ports.stop()
         functions.stop()
         assert (pci.parent / "sriov_numvfs").read_text() == "0"
         assert lock.leftovers() == []
+
+
+@pytest.mark.parametrize(("up", "down"), [(True, []), (False, ["ens1f1"])])
+def test_their_port_is_down_again_if_it_was(up: bool, down: list[str], pci: SriovPci, tmp_path: Path) -> None:
+    """It is brought up for them: a function has no link without it."""
+    pci.up = up
+    with MachineLock(tmp_path / "lock") as lock:
+        functions = VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded())
+        functions.start()
+        functions.stop()
+    assert pci.down == down
+
+
+def test_their_port_is_down_again_also_where_a_cleanup_was_killed_halfway(pci: SriovPci, tmp_path: Path) -> None:
+    pci.up = False
+    with MachineLock(tmp_path / "lock") as lock:
+        VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded()).start()
+    with MachineLock(tmp_path / "lock") as lock:
+        (left,) = lock._inherited.functions if lock._inherited else ()
+    pci.write(pci.parent / "sriov_numvfs", "0")  # what it had done before it was killed
+    assert left.restore(pci.root, pci) == []
+    assert pci.down == ["ens1f1"]
 
 
 def test_those_of_a_killed_run_are_removed(pci: SriovPci, tmp_path: Path) -> None:
@@ -98,7 +127,7 @@ def test_one_that_a_program_has_open_is_named_as_its_removal_would_not_return(pc
         functions.start()
         pci.users = ["pid 17 (vpp)"]
         HandedOver([NIC], lock, PciDrivers(pci.root, pci, 0.2)).start()
-        with pytest.raises(CsitError, match=rf"pid 17 \(vpp\) of 2 has {FUNCTION} open"):
+        with pytest.raises(CsitError, match=rf"pid 17 \(vpp\) of {FUNCTION} has {FUNCTION} open"):
             functions.stop()
         assert (pci.parent / "sriov_numvfs").read_text() == "1"
         pci.users = []
@@ -142,7 +171,6 @@ def test_the_plan_of_a_machine_has_their_addresses(pci: SriovPci) -> None:
 
 
 def test_requests_to_the_kernel() -> None:
-    assert function_mac("b4:96:91:00:00:01") == "b6:96:91:00:00:01"
     body = set_function("ens1f1", 7, 0, "02:00:00:00:00:01").body
     assert bytes.fromhex("020000000001") in body
     # struct ifla_vf_trust {vf 0, setting 1} and ifla_vf_spoofchk {vf 0, setting 0}: attributes 9 and 4

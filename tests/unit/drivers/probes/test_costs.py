@@ -43,15 +43,17 @@ def test_a_thread_that_works_is_counted_and_one_that_waits_is_not() -> None:
     other = threading.Thread(target=over.wait)
     other.start()
     counters = PerfCounters({"busy": [threading.get_native_id()], "idle": [other.native_id or 0]}, TASK_CLOCK)
+    begin_ns = time.monotonic_ns()
     before = counters.read()
     used_ns = spin(0.02)
     after = counters.read()
+    took_ns = time.monotonic_ns() - begin_ns
     over.set()
     other.join()
     counters.close()
     counters.close()
-    # The kernel's two clocks of a thread differ by some microseconds.
-    assert 0.9 * used_ns <= after["busy"] - before["busy"] < 3 * used_ns
+    # The kernel's two clocks of a thread differ by some microseconds, and by what a hypervisor takes away meanwhile.
+    assert 0.9 * used_ns <= after["busy"] - before["busy"] < 1.1 * took_ns
     assert after["idle"] - before["idle"] < 0.1 * used_ns
 
 
@@ -83,15 +85,17 @@ def meter_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[PerfEvent], LinuxCost
 @needs_perf
 def test_what_an_nf_uses_is_added_up_from_start_to_stop(meter_of: Callable[[PerfEvent], LinuxCostMeter]) -> None:
     meter = meter_of(TASK_CLOCK)
+    begin_ns = time.monotonic_ns()
     meter.start()
     used_ns = spin(0.03)
     found = meter.stop()
+    took_ns = time.monotonic_ns() - begin_ns
     assert found.keys() == {"nf-1-1", "nf-2-1"}
     cost = found["nf-1-1"]
     assert cost.cpu_s is not None
     assert cost.cache_misses is not None
-    assert 0.8 * used_ns <= cost.cpu_s * 1e9 < 3 * used_ns, "a running thread's account may be a tick old"
-    assert used_ns <= cost.cache_misses < 3 * used_ns
+    assert 0.8 * used_ns <= cost.cpu_s * 1e9 < 1.5 * took_ns, "a running thread's account may be a tick old"
+    assert 0.9 * used_ns <= cost.cache_misses < 1.1 * took_ns
     assert cost.memory_bytes is None, "a data thread of the kernel has no memory of its own"
     assert (found["nf-2-1"].cpu_s, found["nf-2-1"].cache_misses) == (None, None), "nobody works for it"
     assert meter.facts() == {}

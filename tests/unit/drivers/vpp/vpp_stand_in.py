@@ -41,7 +41,7 @@ def stand_in(
                 except OSError:
                     return
                 with connection, suppress(OSError):  # a client that has gone
-                    connection.settimeout(5.0)
+                    connection.settimeout(60.0)
                     if relay and connection.recv(1) != b"\n":
                         continue
                     _talk(connection, answer, options, read)
@@ -52,7 +52,7 @@ def stand_in(
             yield read
         finally:
             server.shutdown(socket.SHUT_RDWR)
-            thread.join(5.0)
+            thread.join(60.0)
 
 
 def _talk(connection: socket.socket, answer: Answer, options: tuple[bytes, ...], read: list[bytes]) -> None:

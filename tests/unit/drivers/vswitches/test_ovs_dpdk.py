@@ -5,11 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.testpmd.command import command
 from resources.libraries.python.drivers.host.cpu.data_threads import DataThreads
 from resources.libraries.python.drivers.host.links.fabric import Fabric, PortTable
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch, down, port_counters
+from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch, link_states, port_counters
 from resources.libraries.python.drivers.vswitches.ovs.ports import AF_XDP, PHYSICAL, VHOST, by_port
 from resources.libraries.python.drivers.vswitches.ovs.transaction import of_daemon, of_plan, sleep_us
 from resources.libraries.python.errors import CsitError
@@ -19,6 +20,7 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.memory import MemoryNode
 from resources.libraries.python.planning.memory import in_pages, need
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.testbed.roles.part import Cabled
 from tests.unit.planning.labs import lab
 
 CSC = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
@@ -116,7 +118,7 @@ def test_a_port_beside_the_kernel_has_the_counters_and_threads_of_open_vswitch(m
     monkeypatch.setattr(PortTable, "counters", lambda table, owners: {n: none for o in owners for n in table.of(o)})
     monkeypatch.setattr(PortTable, "down", lambda *_: [])
     monkeypatch.setattr(DataThreads, "affinity", lambda _, names: dict.fromkeys(names, frozenset[int]()))
-    switch = OpenVSwitch(plan, fabric, lock)
+    switch = OpenVSwitch(dut, DriverContext(plan, fabric, lock, 1518))
     switch._kinds = by_port(plan, "vswitch", AF_XDP)
     monkeypatch.setattr(OpenVSwitch, "_running", SimpleNamespace(ask=lambda *_: SHOWN))
     assert switch.counters() == {"csv1p2": InterfaceCounters(978, 976, 3, 5)}
@@ -124,10 +126,38 @@ def test_a_port_beside_the_kernel_has_the_counters_and_threads_of_open_vswitch(m
     assert fabric.problems(["vswitch"]) == ()
 
 
-def test_links_that_are_down() -> None:
-    assert down('{"data":[["csv1p1","up"],["csv1p2","down"],["csit",["set",[]]]],"headings":[]}') == ("csv1p2",)
+LINKS = '{"data":[["csv1p1","up"],["csv1p2","down"],["csv1x1i1","down"],["csit",["set",[]]]],"headings":[]}'
+
+
+def test_states_of_links() -> None:
+    assert link_states(LINKS) == {"csv1p1": "up", "csv1p2": "down", "csv1x1i1": "down"}
     with pytest.raises(CsitError, match="did not print a table"):
-        down("nothing")
+        link_states("nothing")
+
+
+@pytest.mark.parametrize(
+    ("asked", "printed", "in_kernel", "expected"),
+    [
+        ("auto", LINKS, [], ("csv1p2",)),  # shared memory is no cable
+        ("auto", '{"data":[["csv1p2","up"]]}', [], ("csv1p1",)),  # of one the state is not known yet
+        ("auto", '{"data":[["csv1p1","up"],["csv1p2","up"]]}', [], ()),
+        ("system", LINKS, ["csv1p2", "csv1x1i1"], ("csv1p2",)),  # ports of the kernel, by their carrier
+    ],
+)
+def test_cables_without_a_link(
+    monkeypatch: pytest.MonkeyPatch, asked: str, printed: str, in_kernel: list[str], expected: tuple[str, ...]
+) -> None:
+    containers = "testpmd" if asked == "auto" else "linux_router"
+    topology = lab(1, vswitch="ovs", containers=containers, generator="ring", ovs={"ports": asked})
+    plan, lock = make_plan(topology, CSC, {}), MachineLock()
+    polled = {"csv1p1", "csv1p2"} if asked == "auto" else set()
+    fabric = Fabric(plan, lock, node="DUT1", leave=polled)
+    monkeypatch.setattr(PortTable, "down", lambda *_: in_kernel)
+    monkeypatch.setattr(OpenVSwitch, "_running", SimpleNamespace(read=lambda *_: printed))
+    switch = OpenVSwitch(topology.dut, DriverContext(plan, fabric, lock, 1518))
+    switch._kinds = by_port(plan, "vswitch", AF_XDP)
+    assert isinstance(switch, Cabled)
+    assert switch.without_link() == expected
 
 
 def test_huge_pages_of_a_cell_are_counted_by_size() -> None:

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
 from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch
 from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
@@ -25,9 +27,9 @@ def test_rules_of_a_reload_are_written_before_it_begins(tmp_path: Path, monkeypa
         commands.append(argv)
         return "cookie=0x1, drop\n" * RULES
 
-    switch: Any = OpenVSwitch(
-        plan_of(shipped("local-ovs"), "CSC", 1, 1, cpus(16)), Mock(), Mock(), settings=Ovs(openflow_rules=RULES)
-    )
+    node: Any = SimpleNamespace(settings=lambda _: Ovs(openflow_rules=RULES))
+    plan = plan_of(shipped("local-ovs"), "CSC", 1, 1, cpus(16))
+    switch: Any = OpenVSwitch(node, DriverContext(plan, Mock(), Mock(), 1518))
     switch._daemons = Daemons(tmp_path, "system")
     monkeypatch.setattr(switch._daemons, "_run", run)
     steps = switch.steps(VSWITCH, PartEvent.RELOAD)

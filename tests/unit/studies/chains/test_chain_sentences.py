@@ -4,11 +4,11 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.chains.ChainStudyLibrary import lasting, preview_in_words, suspects_in_words
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.run import ChainStudyTest
-from resources.libraries.python.studies.shared.choices import specification_file
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 from tests.integration.robot_runs import PROJECT
 

@@ -194,7 +194,7 @@ def test_what_cannot_be_sampled_has_its_reason_and_the_study_is_whole() -> None:
     assert len(study.stacks) == 2 and all(
         each.stacks is None and "perf" in (each.failed or "") for each in study.stacks
     )
-    test.enough(study)
+    test.enough()
     assert stacks_of(study, study.suspects[0], simulated=True) is None
     assert any("call stacks: not sampled: " in line for line in suspects_in_words(study))
 

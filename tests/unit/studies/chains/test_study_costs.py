@@ -15,7 +15,8 @@ from resources.libraries.python.studies.chains.planning.chain_generation import 
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
 from resources.libraries.python.studies.interference.planning import cost as interference_cost
-from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
+from resources.libraries.python.studies.interference.run import InterferenceTest
+from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 
@@ -52,22 +53,22 @@ def test_a_study_of_interference_does_what_its_preview_counts(
         guarantee=guarantee,
         duration_s=0.3,
     )
-    world, seen = World(), list[TurnEnded]()
+    world, seen = World(), list[StepEnded]()
     study = InterferenceTest(SIM, world, spec, world.environment(), seen.append)
     assert study.plan() == study.cost.runs
     study.measure(study.loads_pps())
     previewed = interference_cost(spec)
     assert previewed == study.cost
-    assert world.deployed == previewed.deployments
+    assert world.deployed == previewed.counted["deployments"]
     assert len(study.result().measurements) == len(seen) == previewed.runs
     assert (
         len({(measurement.target, measurement.against) for measurement in study.result().measurements})
-        == previewed.sets
+        == previewed.counted["combinations"]
     )
     assert previewed.counts() == {
-        "combinations": previewed.sets,
+        "combinations": previewed.counted["combinations"],
         "measurements": previewed.runs,
-        "deployments": previewed.deployments,
+        "deployments": previewed.counted["deployments"],
         "seconds": previewed.seconds,
     }
 
@@ -88,13 +89,13 @@ def test_a_study_of_chains_does_what_its_preview_counts(sessions: tuple[int, ...
     study = ChainStudyTest(SIM, world, spec, world.environment())
     found, previewed = study.run(), chain_cost(generate(spec))
     assert previewed == study.cost
-    assert world.deployed == previewed.deployments
+    assert world.deployed == previewed.counted["deployments"]
     assert len(found.runs) == previewed.runs
     assert len({run.chain for run in found.runs}) == previewed.steps
-    assert previewed.seconds == previewed.deployments * 4.0 + previewed.runs * (1 + 1)
+    assert previewed.seconds == previewed.counted["deployments"] * 4.0 + previewed.runs * (1 + 1)
     assert previewed.counts() == {
         "chains": previewed.steps,
-        "deployments": previewed.deployments,
+        "deployments": previewed.counted["deployments"],
         "measurements": previewed.runs,
         "seconds": previewed.seconds,
     }

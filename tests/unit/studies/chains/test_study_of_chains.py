@@ -24,7 +24,8 @@ from resources.libraries.python.studies.chains.analysis.study import Analysis
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Workload
-from resources.libraries.python.studies.chains.run import ChainEnded, ChainStudyTest
+from resources.libraries.python.studies.chains.run import ChainStudyTest
+from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.part import TrafficGenerator
@@ -38,7 +39,7 @@ def seeded(seed: int) -> Topology:
 
 
 def study_of(
-    asked: ChainStudySpec, topology: Topology = SIM, on_progress: Callable[[ChainEnded], None] = lambda _: None
+    asked: ChainStudySpec, topology: Topology = SIM, on_progress: Callable[[StepEnded], None] = lambda _: None
 ) -> ChainStudyTest:
     world = SimulatedTestbed(topology)
     return ChainStudyTest(topology, world, asked, world.environment(), on_progress)
@@ -128,7 +129,7 @@ def test_two_studies_with_one_seed_are_the_same(measured: ChainStudy) -> None:
 
 
 def test_progress_counts_chains_and_prints_each() -> None:
-    done: list[ChainEnded] = []
+    done: list[StepEnded] = []
     study_of(four_vnfs(duration_s=1), on_progress=done.append).run()
     assert [each.number for each in done] == list(range(1, 17))
     assert {each.of for each in done} == {16}
@@ -163,12 +164,12 @@ def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why(l
     found = asked.run()
     assert str(found.coverage) == "18 of 32"
     if enough:
-        asked.enough(found)
+        asked.enough()
         return
     with pytest.raises(
         CsitError, match=r"^18 of 32 chains and workloads were measured, the specification requires .* linux_nat"
     ):
-        asked.enough(found)
+        asked.enough()
 
 
 def test_a_study_that_was_measured_as_a_whole_is_enough_and_policies_cost_nothing() -> None:
@@ -176,7 +177,7 @@ def test_a_study_that_was_measured_as_a_whole_is_enough_and_policies_cost_nothin
     found = asked.run()
     assert found.dropped
     assert found.coverage.measured == found.coverage.asked
-    asked.enough(found)
+    asked.enough()
 
 
 def test_a_kind_that_the_testbed_lacks_costs_its_chains_only() -> None:

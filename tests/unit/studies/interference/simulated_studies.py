@@ -13,7 +13,8 @@ from resources.libraries.python.studies.interference.model.record import (
     InterferenceSpec,
     NfType,
 )
-from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
+from resources.libraries.python.studies.interference.run import InterferenceTest
+from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"
@@ -35,7 +36,7 @@ def spec(*names: str, **changes: object) -> InterferenceSpec:
 def study_of(
     asked: InterferenceSpec,
     world: SimulatedTestbed | None = None,
-    on_progress: Callable[[TurnEnded], None] = lambda _: None,
+    on_progress: Callable[[StepEnded], None] = lambda _: None,
     topology: Topology = SIM,
 ) -> InterferenceTest:
     world = world or SimulatedTestbed(topology)

@@ -26,7 +26,7 @@ from resources.libraries.python.studies.interference.model.record import (
     NfType,
 )
 from resources.libraries.python.studies.interference.planning import schedule
-from resources.libraries.python.studies.interference.run import TurnEnded
+from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
@@ -229,12 +229,13 @@ def test_failures_in_a_row_end_a_study_and_what_was_measured_is_kept() -> None:
 
 
 def test_progress_counts_to_the_end() -> None:
-    seen: list[TurnEnded] = []
+    seen: list[StepEnded] = []
     study = study_of(spec("gateway", "monitor", repetitions=1), on_progress=seen.append)
     assert study.plan() == 6
     study.measure(study.loads_pps())
     assert [(done.number, done.of) for done in seen] == [(number, 6) for number in range(1, 7)]
-    assert all(done.measured for done in seen)
+    assert all(done.work for done in seen)
+    assert seen[0].name.startswith(("gateway", "monitor")) and seen[0].found.endswith("pps")
 
 
 def test_a_kind_that_a_testbed_lacks_and_too_many_are_refused_before_anything_starts() -> None:
@@ -270,7 +271,7 @@ def test_what_does_not_start_is_measured_by_its_stand_in_which_is_named(
 
     def deploy(server: SharedServer, company: tuple[str, ...], *more: object) -> CellUnderTest:
         if company[0] == "ids" and server._contenders["ids"].kind == kind:
-            server._deployed = cast(Any, (SimpleNamespace(remove=taken_away.append), kind))
+            server._deployed = cast(Any, SimpleNamespace(remove=lambda: taken_away.append(kind)))
             raise Unsupported("it is not installed")
         return real(server, company, *more)  # type: ignore[arg-type]
 

@@ -66,7 +66,7 @@ def cell() -> Iterator[CellUnderTest]:
     whole = deployment.parts
     yield made
     deployment.parts = whole
-    assert made.remove(deployment.plan) is None
+    assert made.remove() is None
 
 
 def test_a_loss_in_a_system_that_is_whole_is_a_complaint(cell: CellUnderTest) -> None:

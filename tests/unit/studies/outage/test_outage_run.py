@@ -20,7 +20,8 @@ from resources.libraries.python.studies.outage.analysis.tables import outage_tab
 from resources.libraries.python.studies.outage.model.record import Effect, Outage
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage
 from resources.libraries.python.studies.outage.planning import immovable, refusals, starved
-from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded, was_offered
+from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, was_offered
+from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 from tests.builders import cpus, plan_of
 
@@ -55,7 +56,7 @@ def study_of(
     folder: Path,
     text: str = SPEC,
     testbed: Topology = SIM,
-    on_progress: Callable[[OutageTurnEnded], None] = lambda _: None,
+    on_progress: Callable[[StepEnded], None] = lambda _: None,
 ) -> OutageTest:
     (folder / "spec.yaml").write_text(text, encoding="utf-8")
     world = SimulatedTestbed(testbed)
@@ -134,18 +135,17 @@ def test_the_queue_of_the_simulation_keeps_order_and_what_it_has_room_for(
 
 
 def test_events_come_in_another_order_in_each_repetition_and_all_are_previewed(tmp_path: Path) -> None:
-    seen: list[OutageTurnEnded] = []
+    seen: list[StepEnded] = []
     study = study_of(tmp_path, on_progress=seen.append)
     study.plan()
     study.measure()
-    assert [ended.turn.number for ended in seen] == list(range(study.cost.runs))
-    rows = [
-        [ended.trial.event for ended in seen if ended.trial and ended.trial.repetition == repetition]
-        for repetition in range(3)
-    ]
+    assert [ended.number for ended in seen] == list(range(1, study.cost.runs + 1))
+    trials = study.result().trials
+    assert [ended.name for ended in seen] == [trial.event for trial in trials]
+    rows = [[trial.event for trial in trials if trial.repetition == repetition] for repetition in range(3)]
     assert rows[0] != rows[1]
     assert [sorted(row) for row in rows] == [sorted(study.spec.columns)] * 3
-    assert [bool(ended.trial and ended.trial.traces) for ended in seen] == [True] * 7 + [False] * 14
+    assert [bool(trial.traces) for trial in trials] == [True] * 7 + [False] * 14
 
 
 def test_a_study_resumes_with_the_next_trial_and_ends_as_one_that_was_not_cut_short(tmp_path: Path) -> None:
@@ -154,8 +154,8 @@ def test_a_study_resumes_with_the_next_trial_and_ends_as_one_that_was_not_cut_sh
     class Killed(BaseException):
         """As a signal ends a process."""
 
-    def stop(ended: OutageTurnEnded) -> None:
-        if ended.turn.number == 8:
+    def stop(ended: StepEnded) -> None:
+        if ended.number == 9:
             raise Killed
 
     study = study_of(tmp_path, on_progress=stop)
@@ -163,14 +163,14 @@ def test_a_study_resumes_with_the_next_trial_and_ends_as_one_that_was_not_cut_sh
     with OutageJournal(path, digest) as journal, pytest.raises(Killed):
         study.resume(journal)
         study.measure()
-    seen: list[OutageTurnEnded] = []
+    seen: list[StepEnded] = []
     again = study_of(tmp_path, on_progress=seen.append)
     with OutageJournal(path, again.digest()) as journal:
         again.resume(journal)
         assert again.remark == "9 trials were made before the run was resumed"
         again.plan()
         again.measure()
-    assert [ended.measured for ended in seen] == [False] * 9 + [True] * 12
+    assert [ended.work for ended in seen] == [0.0] * 9 + [1.0] * 12
     assert again.result() == whole
 
 

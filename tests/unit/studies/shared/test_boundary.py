@@ -168,7 +168,7 @@ def test_robot_writes_no_secrets(tmp_path: Path) -> None:
     suite.write_text(SUITE % "about the token", encoding="utf-8")
     argv = [sys.executable, "-m", "robot", "-L", "TRACE", "-d", str(tmp_path / "out"), "-v", "TOKEN:hunter2-<secret>"]
     done = subprocess.run(
-        [*argv, str(suite)], cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120,
+        [*argv, str(suite)], cwd=PROJECT, capture_output=True, text=True, check=False, timeout=600,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT), "LAB_TOKEN": "of-the-environment"},
     )  # fmt: skip
     assert done.returncode == 1, done.stderr

@@ -136,7 +136,8 @@ def test_the_cost_of_an_exhaustive_search_is_exact() -> None:
     assert not found.at_most
     assert found.seconds == 11 * 3 * 10 + 2090 * 301
     counts = {"sizes": 11, "loads": 19, "repetitions": 10, "runs": 2090, "sizes_at_most": False, "loads_at_most": False}
-    assert found.counts() == {**counts, "seconds": found.seconds, "instance_deploy_s": 10.0}
+    assert found.counts() == {**counts, "seconds": found.seconds}
+    assert found.instance_deploy_s == 10.0
 
 
 def test_the_cost_of_a_directed_search_is_a_bound() -> None:

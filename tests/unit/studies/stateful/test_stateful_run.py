@@ -8,7 +8,10 @@ import pytest
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.planning.linerate import MaxRate
 from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.shared.progress import StepEnded
+from resources.libraries.python.studies.stateful import rate as rate_search
 from resources.libraries.python.studies.stateful.analysis import (
     CAPACITY,
     RATE,
@@ -19,7 +22,7 @@ from resources.libraries.python.studies.stateful.analysis import (
 )
 from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
-from resources.libraries.python.studies.stateful.run import CellEnded, StatefulJournal, StatefulTest
+from resources.libraries.python.studies.stateful.run import StatefulJournal, StatefulTest
 from resources.libraries.python.studies.stateful.tcp import TcpPeer
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 
@@ -44,7 +47,7 @@ def topology(**tables: object) -> Topology:
 
 
 def study_of(
-    folder: Path, testbed: Topology, text: str = SPEC, on_progress: Callable[[CellEnded], None] = lambda _: None
+    folder: Path, testbed: Topology, text: str = SPEC, on_progress: Callable[[StepEnded], None] = lambda _: None
 ) -> StatefulTest:
     (folder / "spec.yaml").write_text(text, encoding="utf-8")
     world = SimulatedTestbed(testbed)
@@ -180,7 +183,7 @@ def test_a_missing_peer_leaves_the_figures_of_udp(
 
 
 def test_cells_of_a_journal_are_not_measured_again(tmp_path: Path) -> None:
-    seen: list[CellEnded] = []
+    seen: list[StepEnded] = []
 
     def run() -> StatefulDensity:
         study = study_of(tmp_path, topology(), on_progress=seen.append)
@@ -193,8 +196,8 @@ def test_cells_of_a_journal_are_not_measured_again(tmp_path: Path) -> None:
     lines = (tmp_path / "journal").read_text().splitlines()
     (tmp_path / "journal").write_text("\n".join(lines[:2]) + "\n")
     assert run() == first
-    assert [(each.name, each.measured) for each in seen] == [
-        ("1x1", True), ("2x1", True), ("1x1", False), ("2x1", True),
+    assert [(each.name, each.work) for each in seen] == [
+        ("1x1", 1.0), ("2x1", 1.0), ("1x1", 0.0), ("2x1", 1.0),
     ]  # fmt: skip
 
 
@@ -260,3 +263,14 @@ def test_the_peer_of_a_testbed_whose_generator_opens_no_tcp_is_the_one_asked_for
     assert made._asked.generator == expected
     with pytest.raises(ConfigError, match=r"tcp_peer.*iperf opens no TCP connections; httperf, trex_astf do"):
         study_of(tmp_path, SIM, SPEC + "tcp_peer: iperf\n")
+
+
+def test_no_trial_asks_for_more_connections_than_frames_fit_on_a_line_in_one_direction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The generator's maximum is found in both directions; connections are opened in one."""
+    line = MaxRate(flow_pps=5000.0, direction_pps=5000.0, aggregate_pps=10_000.0, reason="TG.port1: 3.4 Mb/s")
+    monkeypatch.setattr(rate_search, "max_rate", lambda *_: line)
+    found = measured(tmp_path, topology(), SPEC.replace("[1, 2]", "[1]"))
+    loads = [trial.load_cps for cell in found.cells for trial in cell.trials if trial.phase is Phase.RATE]
+    assert max(loads) == 5000.0

@@ -101,7 +101,7 @@ def test_a_csv_of_ones_own_needs_four_columns_only() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "x.csv: a S_statistics CSV has the columns input_pps, output_pps, input_gbps, output_gbps; not here:"),
+        ("", "x.csv: an S_statistics CSV has the columns input_pps, output_pps, input_gbps, output_gbps; not here:"),
         (HEADS.replace("output_gbps", "throughput"), "not here: output_gbps"),
         (HEADS + "\n", "x.csv: no points"),
         (HEADS + "\n1,1,1,1,1\n", "x.csv, line 2: has 5 fields, but there are 6 columns"),

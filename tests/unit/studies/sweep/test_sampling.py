@@ -47,7 +47,7 @@ def cell() -> Iterator[CellUnderTest]:
     plan = made.plan(sources=2)
     made.deploy(plan)
     yield made
-    assert made.remove(plan) is None
+    assert made.remove() is None
 
 
 @dataclass

@@ -25,6 +25,9 @@ def port(number: int, **changes: Any) -> dict[str, Any]:
         "vendor": "0x8086",
         "model": "0x1572",
         "iommu_group": "7",
+        "virtual_functions": 0,
+        "pcie": {"gt_per_s": 8.0, "lanes": 8, "most_gt_per_s": 8.0, "most_lanes": 8},
+        "pause": {"rx": False, "tx": False},
         "mac_address": f"3c:fd:fe:00:00:0{number}",
         "up": True,
         "carrier": True,
@@ -102,6 +105,7 @@ def facts(**changes: Any) -> Facts:
             "vfio_without_iommu": False,
             "interfaces": ["eno1", "eth1", "eth2", "lo"],
         },
+        "device_users": {"users": {address: [] for address in PCI}},
         "driver_needs": {
             "programs": {
                 "/usr/bin/vpp": {"there": True, "version": "25.06", "problem": None},
@@ -118,6 +122,8 @@ def facts(**changes: Any) -> Facts:
             "kvm_facts": {"there": True, "usable": True, "problem": None, "paravirtual": False},
             "trex_facts": {
                 **program, "there": True, "version": "v3.04", "directory": "/opt/trex", "client": True,
+                "ports": {address: {"driver": "vfio-pci", "read_request_bytes": 512} for address in PCI},
+                "neighbours": {},
             },
         },
         "leftovers": {

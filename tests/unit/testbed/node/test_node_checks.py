@@ -10,7 +10,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.maintenance.doctor import check_node, check_together
 from resources.libraries.python.testbed.node.checks.processors import planned_cpus, ranges
 from tests.unit.planning.labs import looped
-from tests.unit.testbed.node.node_facts import facts, port, two_nodes
+from tests.unit.testbed.node.node_facts import PCI, facts, port, two_nodes
 
 
 def wrong(findings: list[CheckFinding]) -> list[str]:
@@ -42,6 +42,10 @@ def ports(**changes: Any) -> dict[str, Any]:
     return {"ports": {"ports": changes}}
 
 
+def users(address: str, **program: Any) -> dict[str, Any]:
+    return {"device_users": {"users": {address: [program]}}}
+
+
 FULL = {"/tmp": {"free_mb": 3}}  # noqa: S108
 NO_PAGES = [
     {"node": node, "total_mb": 1, "free_mb": 1, "hugepages": [{"size_kb": 2048, "total": 9, "free": 0}]}
@@ -64,7 +68,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         machine(memory={"nodes": NO_PAGES}),
-        "problem nodes.DUT1: huge pages: a CSC cell of one NF needs 551 MB on NUMA 0, 0 MB are free",
+        "problem nodes.DUT1: huge pages: a CSC cell of one NF needs 561 MB on NUMA 0, 0 MB are free",
     ),
     (cpu(isolated="1,9"), "warning nodes.DUT1: isolation: 4 of 6 CPUs that plans use are not isolated: 2-3,10-11"),
     (cpu(isolated=""), "warning nodes.DUT1: isolation: 6 of 6 CPUs that plans use are not isolated: 1-3,9-11"),
@@ -86,11 +90,16 @@ CASES: list[tuple[dict[str, Any], str]] = [
         ports(port2=port(2, default_route=True)),
         "problem nodes.DUT1.interfaces.port2: in use: eth2 has the default route",
     ),
-    (ports(port2=port(2, master="bond0")), "problem nodes.DUT1.interfaces.port2: in use: eth2 is a part of bond0"),
     (
-        ports(port2=port(2, driver=None, device=None)),
-        "problem nodes.DUT1.interfaces.port2.driver: driver: 0000:18:00.1 has",
+        ports(port2=port(2, virtual_functions=8)),
+        "problem nodes.DUT1.interfaces.port2: virtual functions: 0000:18:00.1 has 8 virtual functions, and a run needs",
     ),
+    (
+        users("0000:18:00.1", pid=17, command="/usr/bin/vpp -c /etc/vpp/startup.conf"),
+        "problem nodes.DUT1.interfaces.port2: in use: 0000:18:00.1 is in use by pid 17 (/usr/bin/vpp -c /etc/vpp/"
+        "startup.conf); end it first; if it is a system service: systemctl disable --now NAME",
+    ),
+    (ports(port2=port(2, master="bond0")), "problem nodes.DUT1.interfaces.port2: in use: eth2 is a part of bond0"),
     ({"ports": {"vfio_pci": None}}, "problem nodes.DUT1: vfio-pci: vfio-pci is missing in this kernel"),
     ({"ports": {"iommu_groups": 0}}, "problem nodes.DUT1: IOMMU: is off: there are 0 groups"),
     (
@@ -147,6 +156,43 @@ def test_nftables_are_a_problem_only_without_an_alternative(kinds: str, level: s
     (line,) = of_dut(topology, driver_needs={"programs": {"nft": {"there": False}}})
     assert line == f"{level} nodes.DUT1: nftables: nft is not there; apt-get install nftables"
     assert of_dut(topology) == []
+
+
+@pytest.mark.parametrize(("driver", "found"), [("igb_uio", 0), ("uio_pci_generic", 0), ("vfio-pci", 1)])
+def test_only_ports_that_are_bound_to_vfio_need_it(driver: str, found: int) -> None:
+    """igb_uio and uio_pci_generic hand a port to user space without vfio and without an IOMMU."""
+    topology, there = two_nodes(dut={"uio_driver": driver}), {"igb_uio": "loaded", "uio_pci_generic": "available"}
+    for lacks in ({"vfio_pci": None}, {"iommu_groups": 0}):
+        assert len(of_dut(topology, ports={**there, **lacks})) == found
+
+
+def test_a_driver_for_user_space_that_the_kernel_lacks_is_a_problem_whatever_has_the_ports_now() -> None:
+    topology = two_nodes(dut={"interfaces": {"port2": {"uio_driver": "igb_uio"}}})
+    for present in ({"driver": "i40e"}, {"driver": None, "device": None}):
+        (line,) = of_dut(topology, **ports(port2=port(2, **present)))
+        assert line == (
+            "problem nodes.DUT1: igb_uio: igb_uio is missing in this kernel; install the module, or say uio_driver: "
+            "vfio-pci"
+        )
+    bare = {"ports": {"port2": port(2, driver=None, device=None)}, "vfio_pci": None}
+    (line,) = of_dut(ports=bare)
+    assert line.startswith("problem nodes.DUT1: vfio-pci: ")
+
+
+def test_a_port_without_a_driver_is_a_problem_only_where_a_run_binds_none() -> None:
+    bare = ports(port2=port(2, driver=None, device=None, up=None, carrier=None))
+    assert of_dut(**bare) == []
+    (row,) = (each for each in check_node(two_nodes(), "DUT1", facts(**bare)) if each.check == "ports")
+    assert row.what.endswith("port2 is 0000:18:00.1 (no driver: a run binds it), driven by DPDK (vfio-pci)")
+    of_kernel = two_nodes(dut={"vpp": {"ports": "af_packet"}})
+    (line,) = of_dut(of_kernel, **bare)
+    assert line == (
+        "problem nodes.DUT1.interfaces.port2.driver: driver: 0000:18:00.1 has none, and runs need the kernel's; "
+        "modprobe its driver, then echo 0000:18:00.1 > /sys/bus/pci/drivers_probe"
+    )
+    of_functions = two_nodes(dut={"interfaces": {"port2": {"nic_vfs": 1}}})
+    (line,) = of_dut(of_functions, **bare)
+    assert "0000:18:00.1 has none, and its virtual functions need the kernel's" in line
 
 
 def test_cores_with_an_offline_sibling_are_named() -> None:
@@ -211,11 +257,129 @@ def test_releases_whose_tcp_connections_fail_on_a_nic_are_named(version: str | N
     assert found == ([f"warning nodes.TG: TRex: {about}; {fix}"] if warns else [])
 
 
+def test_a_port_of_a_card_of_trex_under_the_kernels_driver_is_a_problem() -> None:
+    for driver in (None, "vfio-pci", "iavf"):
+        assert of_tg(packages={"trex_facts": {"neighbours": {"0000:18:00.2": driver}}}) == []
+    (line,) = of_tg(packages={"trex_facts": {"neighbours": {"0000:18:00.2": "i40e", "0000:18:00.3": "vfio-pci"}}})
+    ours = "0000:18:00.2, a port of the same card as 0000:18:00.0, 0000:18:00.1, is under the kernel's i40e"
+    assert line.startswith(f"problem nodes.TG: TRex: {ours}")
+    assert "(trex-528)" in line and line.endswith("or echo 0000:18:00.2 > /sys/bus/pci/drivers/i40e/unbind")
+
+
+@pytest.mark.parametrize(("size", "warns"), [(None, False), (128, False), (512, True), (2048, True), (4096, False)])
+def test_mlx5_ports_with_small_read_requests_are_named(size: int | None, warns: bool) -> None:
+    mlx5 = {PCI[0]: {"driver": "mlx5_core", "read_request_bytes": size}}
+    found = of_tg(packages={"trex_facts": {"ports": mlx5}})
+    assert bool(found) is warns
+    for line in found:
+        assert line.startswith(f"warning nodes.TG: TRex: {PCI[0]} asks for {size} bytes at most by a PCIe")
+        assert f"; setpci -s {PCI[0]} CAP_EXP+8.w=5000:7000" in line
+
+
+def test_one_core_of_trex_that_counts_all_packets_is_named() -> None:
+    ice = {name: {"driver": "ice", "model": "Intel-E810CQ"} for name in ("port1", "port2")}
+    (line,) = of_tg(two_nodes(tg={"interfaces": ice}))
+    assert line.startswith("warning nodes.TG: TRex: TRex counts all packets of these NICs by its one receiving core")
+    assert "./csit qualify measures the bound" in line
+
+
 def test_a_port_that_a_user_space_driver_has_is_wrong_only_where_the_kernel_needs_it() -> None:
     taken = ports(port1=port(1, driver="vfio-pci", device=None, mac_address=None, up=None, carrier=None))
     assert of_tg(**taken) == []
     (line,) = of_tg(two_nodes(tg={"generator": {"driver": "auto"}}), **taken)
-    assert line.startswith("problem nodes.TG.interfaces.port1.driver: driver: 0000:18:00.0 is bound to vfio-pci")
+    assert line == (
+        "problem nodes.TG.interfaces.port1.driver: driver: 0000:18:00.0 is bound to vfio-pci, and runs need the "
+        "kernel's own driver; echo > /sys/bus/pci/devices/0000:18:00.0/driver_override; echo 0000:18:00.0 | "
+        "tee /sys/bus/pci/devices/0000:18:00.0/driver/unbind /sys/bus/pci/drivers_probe"
+    )
+    (line,) = of_dut(two_nodes(dut={"interfaces": {"port1": {"nic_vfs": 1}}}), **taken)
+    assert "0000:18:00.0 is bound to vfio-pci, and its virtual functions need the kernel's own driver" in line
+
+
+def test_programs_and_virtual_functions_of_a_run_are_not_taken_for_others() -> None:
+    """A run that lives has its ports, and the next one ends and removes what a killed one has left."""
+    there = {**ports(port1=port(1, virtual_functions=1)), **users("0000:18:00.1", pid=17, command="vpp")}
+    recorded = {"bindings": ["pci_address 0000:18:00.1, driver i40e"], "processes": [{"pid": 17, "command": "vpp"}]}
+    record = {**recorded, "others": {"functions": ["pci_address 0000:18:00.0, device eth1"]}}
+    for in_use in (False, True):
+        (line,) = of_dut(**there, leftovers={**record, "in_use": in_use, "owner": OWNER})
+        assert line.startswith(f"warning nodes.DUT1: {'in use' if in_use else 'leftovers'}: ")
+    assert len(of_dut(**there, leftovers={"processes": [{"pid": 18, "command": "vpp"}]})) == 3
+
+
+def test_virtual_functions_matter_only_where_the_kernel_loses_the_port() -> None:
+    there = ports(port1=port(1, virtual_functions=2))
+    assert of_dut(two_nodes(dut={"vpp": {"ports": "af_packet"}}), **there) == []
+    (line,) = of_dut(two_nodes(dut={"interfaces": {"port1": {"nic_vfs": 1}}}), **there)
+    assert line.endswith("; if nothing uses them: echo 0 > /sys/bus/pci/devices/0000:18:00.0/sriov_numvfs")
+
+
+def test_an_address_is_to_be_taken_from_what_sets_it_again() -> None:
+    fixes = [
+        line.partition("; ")[2].partition("; ")[2]
+        for change in ({"addresses": ["192.0.2.2"]}, {"master": "bond0"})
+        for line in of_dut(**ports(port2=port(2, **change)))
+    ]
+    assert fixes == [
+        "use another port, or take it out of netplan or NetworkManager, which give it the address again after each "
+        "cell, and free it: ip address flush dev eth2",
+        "use another port, or free it: ip address flush dev eth2",
+    ]
+
+
+NARROW = {"gt_per_s": 8.0, "lanes": 4, "most_gt_per_s": 16.0, "most_lanes": 16}
+
+
+def test_a_pcie_link_below_what_the_nic_can_do_is_named_with_both() -> None:
+    (line,) = of_dut(**ports(port1=port(1, pcie=NARROW, speed_mbps=40_000), port2=port(2, speed_mbps=40_000)))
+    assert line == (
+        "warning nodes.DUT1.interfaces.port1: PCIe: the link of eth1 has 8 GT/s x4 (32 Gb/s) of 16 GT/s x16 "
+        "(252 Gb/s), which all ports of its NIC share; use a slot that offers more, or its setting in the firmware; "
+        "lspci -vv -s 0000:18:00.0 shows both"
+    )
+    for less in ({"gt_per_s": 2.5}, {"lanes": 1}):
+        unknown = port(1, device=None, driver=None, speed_mbps=None, pcie={**port(1)["pcie"], **less})
+        (line,) = of_dut(**ports(port1=unknown))
+        assert "the link of 0000:18:00.0 has" in line
+    assert of_dut(**ports(port1=port(1, pcie=None))) == []
+
+
+@pytest.mark.parametrize(
+    ("mbps", "file", "enough"),
+    [
+        (10_000, {}, True), (25_000, {}, False), (10_000, {"rate_bps": 25_000_000_000}, True),
+        (None, {}, True), (None, {"rate_bps": 25_000_000_000}, False),
+        (None, {"rate_bps": None, "model": "Intel-X710"}, True), (None, {"rate_bps": None}, False),
+    ],
+)  # fmt: skip
+def test_a_pcie_link_that_carries_all_ports_of_its_nic_is_no_limit(
+    mbps: int | None, file: dict[str, Any], *, enough: bool
+) -> None:
+    """31.5 Gb/s are enough for twice 10 Gb/s (what the file says otherwise), and not for twice 25 Gb/s."""
+    topology = two_nodes(dut={"interfaces": {"port1": file, "port2": file}})
+    rows = ports(**{f"port{number}": port(number, pcie=NARROW, speed_mbps=mbps) for number in (1, 2)})
+    found = [line for line in of_dut(topology, **rows) if " PCIe: " in line]
+    assert (found == []) == enough
+
+
+@pytest.mark.parametrize("pause", [{"rx": True, "tx": False}, {"rx": False, "tx": True}])
+def test_pause_frames_are_named_where_the_kernel_keeps_the_port(pause: dict[str, bool]) -> None:
+    on = ports(port1=port(1, pause=pause))
+    assert of_dut(**on) == [], "DPDK sets flow control of its ports itself"
+    (line,) = of_dut(two_nodes(dut={"vpp": {"ports": "af_packet"}}), **on)
+    words = ", ".join(f"{way} {'on' if value else 'off'}" for way, value in pause.items())
+    assert line == (
+        f"warning nodes.DUT1.interfaces.port1: pause frames: flow control of eth1 is on ({words}): senders are "
+        "throttled where packets should be lost; ethtool -A eth1 rx off tx off, with autoneg off "
+        "where they are still on then"
+    )
+    assert of_dut(two_nodes(dut={"vpp": {"ports": "af_packet"}}), **ports(port1=port(1, pause=None))) == []
+
+
+def test_links_and_flow_control_of_emulated_nics_are_not_judged() -> None:
+    odd = ports(port1=port(1, pcie=NARROW, pause={"rx": True, "tx": True}))
+    lines = of_dut(two_nodes(dut={"vpp": {"ports": "af_packet"}}), **odd, **cpu(hypervisor=True))
+    assert [line.split(":")[1] for line in lines] == [" virtual"]
 
 
 def test_an_engine_that_the_file_wants_has_to_answer() -> None:

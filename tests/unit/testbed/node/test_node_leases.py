@@ -10,6 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from resources.libraries.python.defects import expected
+from resources.libraries.python.errors import CommandFailed
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node.reservation import Claim, ReservableNode, acquire
 from resources.libraries.python.testbed.node.sent import leases
@@ -283,3 +285,23 @@ def test_a_signal_amid_a_reservation_leaves_no_node_reserved(tmp_path: Path) -> 
     with pytest.raises(SystemExit):
         acquire(nodes, Claim(testbed="lab", reason="nightly", lease_s=46_800.0, heartbeat=False))
     assert {name: node.ask("status")["holder"] for name, node in nodes.items()} == dict.fromkeys(nodes)
+
+
+def test_without_root_a_reservation_is_refused_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = {
+        "id": '[ "$1" = -u ] && echo 1000 || echo ann',
+        "sudo": "printf 'sudo: a terminal is required\\nsudo: a password is required\\n' >&2; exit 1",
+    }
+    for name, script in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", encoding="ascii")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    node = ReservableNode(LocalConnection("DUT1"), directory=str(tmp_path / "reservations"))
+    with pytest.raises(CommandFailed) as refused:
+        acquire({"DUT1": node}, Claim(testbed="local", reason="a test", lease_s=60.0, heartbeat=False))
+    assert refused.value.__cause__ is not refused.value, "its causes would have no end"
+    assert expected(refused.value) == (
+        "sudo -n -- true ended with 1: ann may not become root on DUT1 without a password (sudo: a terminal is "
+        "required; sudo: a password is required); run as root, or once as root there: "
+        "echo 'ann ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/ann"
+    )

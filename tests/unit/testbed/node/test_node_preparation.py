@@ -87,7 +87,7 @@ def test_intel_switches_boost_the_other_way_round() -> None:
     ]
 
 
-@pytest.mark.parametrize(("free", "value"), [(0, 4096 + 551), (100, 4096 + 451), (551, None)])
+@pytest.mark.parametrize(("free", "value"), [(0, 4096 + 556), (100, 4096 + 456), (556, None)])
 def test_as_many_huge_pages_as_the_smallest_cell_takes_on_top_of_those_in_use(free: int, value: int | None) -> None:
     memory = [{**row, "hugepages": [{"size_kb": 2048, "total": 4096, "free": free}]} for row in NO_PAGES]
     found = prepared(two_nodes(dut={"vms": None}), machine={"memory": {"nodes": memory}})

@@ -19,6 +19,7 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.containers import container_facts
 from resources.libraries.python.drivers.functions.vm import kvm_facts
 from resources.libraries.python.drivers.generators.trex import trex_facts
+from resources.libraries.python.drivers.host.nics import device_users
 from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.testbed.node import sent
 from resources.libraries.python.testbed.node.fact_collection import gather
@@ -26,12 +27,13 @@ from resources.libraries.python.testbed.node.node_query import MARK, program
 from resources.libraries.python.testbed.node.sent import driver_needs, leases, leftovers, machine, runtimes, tunables
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 from tests.unit.testbed.node.machine_trees import link, tree
-from tests.unit.testbed.node.node_facts import two_nodes
+from tests.unit.testbed.node.node_facts import PCI, two_nodes
 
 SENT = sorted(
     [
         *(path for path in Path(sent.__file__).parent.glob("*.py") if path.name != "__init__.py"),
         *(Path(str(import_module(each.sent).__file__)) for each in driver_registry.node_checks()),
+        Path(str(device_users.__file__)),
     ]
 )
 
@@ -175,6 +177,45 @@ def test_trex_by_its_folder(tmp_path: Path) -> None:
     assert (said["there"], said["version"]) == (False, None)
 
 
+def config_space(*capabilities: tuple[int, int], present: bool = True) -> bytes:
+    """Configuration space with capabilities at 0x40, 0x50, …: number, and upper byte of Device Control."""
+    config = bytearray(256)
+    config[6], config[0x34] = 0x10 * present, 0x40
+    for at, (number, control) in zip(range(0x40, 0x100, 16), capabilities, strict=False):
+        config[at], config[at + 1], config[at + 9] = number, at + 16, control
+    config[0x40 + 16 * len(capabilities) - 15] = 0
+    return bytes(config)
+
+
+ENDLESS = bytearray(config_space((1, 0)))
+ENDLESS[0x41] = 0x40
+
+
+@pytest.mark.parametrize(
+    ("config", "size"),
+    [
+        (config_space((1, 0), (0x10, 0x2F)), 512), (config_space((0x10, 0x50)), 4096), (config_space((1, 0x50)), None),
+        (config_space((0x10, 0x50), present=False), None), (config_space((1, 0), (0x10, 0x50))[:64], None),
+        (bytes(ENDLESS), None), (b"", None),
+    ],
+)  # fmt: skip
+def test_cards_of_trex(tmp_path: Path, config: bytes, size: int | None) -> None:
+    devices = tmp_path / "sys/bus/pci/devices"
+    for function, driver in enumerate(("mlx5_core", "vfio-pci", "i40e", None)):
+        device = devices / f"0000:3b:00.{function}"
+        device.mkdir(parents=True)
+        (device / "config").write_bytes(config)
+        if driver is not None:
+            link(device / "driver", tmp_path / "sys/bus/pci/drivers" / driver)
+    ports = ["0000:3b:00.0", "0000:3b:00.1", "0000:5e:00.0"]
+    said = trex_facts.answer({"directory": "/none", "root": str(tmp_path), "ports": ports})
+    assert said["ports"] == {
+        "0000:3b:00.0": {"driver": "mlx5_core", "read_request_bytes": size},
+        "0000:3b:00.1": {"driver": "vfio-pci", "read_request_bytes": size},
+    }
+    assert said["neighbours"] == {"0000:3b:00.2": "i40e", "0000:3b:00.3": None}
+
+
 @pytest.mark.parametrize(
     ("script", "version", "problem"),
     [
@@ -212,12 +253,12 @@ def test_docker_is_asked_and_not_only_found(tmp_path: Path) -> None:
     assert said["version"] is None and said["problem"] == f"{path}: no engine runs"
     server = _engine(path, b'{"Version": "27.1.1"}')
     assert container_facts.answer({"docker": str(path)})["docker"]["version"] == "27.1.1"
-    server.join(5)
+    server.join(60)
     path.unlink()
     server = _engine(path, b"hello")
     said = container_facts.answer({"docker": str(path)})["docker"]
     assert said["version"] is None and "JSONDecodeError" in said["problem"]
-    server.join(5)
+    server.join(60)
 
 
 def test_kvm_that_is_no_kvm(tmp_path: Path) -> None:
@@ -239,7 +280,7 @@ def test_leftovers_are_what_is_on_record_and_exists(tmp_path: Path) -> None:
         "groups": [str(tmp_path / "groups" / "csit-edge-1"), str(tmp_path / "groups" / "csit-gone-1")],
         "folders": [str(tmp_path / "service"), str(tmp_path / "no-service")],
         "settings": {"net/core/netdev_budget": "300"},
-        "ports": [{"device": "eth1", "home": None, "mtu": 1500}],
+        "ports": [{"device": "eth1", "home": None, "mtu": 1500, "parameters": {"ring sizes": [512, 0, 0, 512]}}],
     }
     tree(tmp_path, {"record/owner.json": json.dumps(record), "record/lock": "", "runtimes/abc/x": "y" * 3_000_000})
     tree(tmp_path, {"netns/csit-a": "", "netns/csit-b": "", "netns/other": ""})
@@ -328,6 +369,11 @@ def test_all_facts_come_in_one_round_trip() -> None:
     """The answers of drivers' own checks are beside those of the testbed's."""
     topology = two_nodes(dut={"vms": "qemu", "container": {"engine": "auto"}})
     found = gather(cast("Connection", _Here()), topology.nodes.values(), sys.executable)
-    assert set(found.packages) == {each.key for each in driver_registry.node_checks()}
+    nodes = topology.nodes.values()
+    needed = [each for each in driver_registry.node_checks() if any(each.arguments(node) is not None for node in nodes)]
+    assert set(found.packages) == {each.key for each in needed} >= {"container_facts", "kvm_facts", "trex_facts"}
     assert found.packages["trex_facts"]["directory"] == "/opt/trex"
+    (asked,) = (each.arguments(topology.tg) for each in needed if each.key == "trex_facts")
+    assert asked == {"directory": "/opt/trex", "ports": list(PCI)}
+    assert found.device_users.users == dict.fromkeys(PCI, ())
     assert {"tun and tap devices", "vhost-net"} <= set(found.driver_needs.kernel)

@@ -9,6 +9,7 @@ import pytest
 from resources.libraries.python.drivers.generators.trex.registration import HUGE_FILES
 from resources.libraries.python.drivers.host.nics.nic_driver import ParentFunction
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.probes.tracer.registration import TRACES
 from resources.libraries.python.testbed.maintenance.cleanup import MachineLeftovers
 from resources.libraries.python.testbed.node.facts import Leftovers
 from resources.libraries.python.testbed.node.sent import leftovers, tunables
@@ -60,10 +61,12 @@ def test_all_that_is_on_the_record_of_a_killed_run_is_a_leftover(tmp_path: Path)
     killed.__enter__()
     killed.claim_functions(ParentFunction(pci_address="0000:3b:00.0"))
     killed.claim(HUGE_FILES, "csit")
+    killed.claim(TRACES, "csit-9")
     killed.__exit__(None, None, None)
     asked = {"record": str(tmp_path), **dict.fromkeys(("runtimes", "namespaces", "prepared"), str(tmp_path / "none"))}
     found = Leftovers.model_validate(leftovers.answer(asked))
-    assert found.lines() == ("functions: pci_address 0000:3b:00.0", "huge files: csit")
+    lines = ("functions: pci_address 0000:3b:00.0", "huge page files of csit", "tracing instance csit-9")
+    assert found.lines() == lines
     assert not MachineLeftovers("DUT1", found, ()).clean
 
 

@@ -2,13 +2,15 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.containers import engine as engines
 from resources.libraries.python.drivers.containers.engine import Engine
-from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
+from resources.libraries.python.drivers.host.programs.program_output import completed
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.base import Frozen
 
 _WITHIN_S = 120.0
@@ -24,50 +26,44 @@ class Contained(Frozen):
         return f"{self.engine.name} container {self.name}"
 
 
-def call(engine: Engine, argv: Sequence[str], *, within_s: float = _WITHIN_S, fed: bytes | None = None) -> str:
+def call(engine: Engine, argv: Sequence[str], *, within_s: float = _WITHIN_S, fed: bytes = b"") -> str:
     """Run a command of an engine; what it printed.
 
     Args:
         engine: Whose it is.
         argv: The command.
         within_s: Deadline in seconds.
-        fed: What it reads from standard input; None for nothing.
+        fed: What it reads from standard input.
 
     Raises:
-        CommandFailed: It failed; has the end of what it said.
+        CommandFailed: It failed; has the end of what it printed.
         NotReady: It did not end in time.
         CsitError: It cannot be run.
     """
-    environment = {**os.environ, **engine.environment}
-    try:
-        done = subprocess.run(
-            argv, input=fed or b"", capture_output=True, timeout=within_s, check=False, env=environment
-        )
-    except subprocess.TimeoutExpired as error:
-        raise NotReady(" ".join(argv), within_s, "still running") from error
-    except OSError as error:
-        raise CsitError(f"{argv[0]} cannot be run: {error.strerror}") from error
-    if done.returncode:
-        stderr = done.stderr.decode(errors="replace").strip() or "nothing on stderr"
-        raise CommandFailed(argv, done.returncode, stderr[-600:])
-    return done.stdout.decode(errors="replace")
+    return completed(argv, within_s, stdin=fed, environment={**os.environ, **engine.environment}).stdout
 
 
 def remove(containers: Iterable[Contained]) -> list[str]:
     """Remove those that are there and have our label, and what Podman leaves of them; a sentence for each container.
 
     Raises:
-        CsitError: An engine does not remove one.
+        CsitError: An engine does not remove one; the others were removed.
     """
-    removed, used = [], []
-    for each in containers:
-        used += [] if each.engine in used else [each.engine]
-        if found := call(each.engine, engines.ours(each.engine, each.name)).split():
-            call(each.engine, engines.remove(each.engine, found))
-            removed.append(f"removed {each}")
-    for engine in used:
-        remove_layers(engine)
-    return removed
+    every = tuple(containers)
+    used = dict.fromkeys(each.engine for each in every)
+    return take_all((*(partial(_remove, each) for each in every), *(partial(_remove_layers, each) for each in used)))
+
+
+def _remove(container: Contained) -> list[str]:
+    if not (found := call(container.engine, engines.ours(container.engine, container.name)).split()):
+        return []
+    call(container.engine, engines.remove(container.engine, found))
+    return [f"removed {container}"]
+
+
+def _remove_layers(engine: Engine) -> list[str]:
+    remove_layers(engine)
+    return []
 
 
 def remove_layers(engine: Engine) -> None:

@@ -22,7 +22,7 @@ from resources.libraries.python.drivers.containers.registration import CONTAINER
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import folders_of, frozen
 from resources.libraries.python.drivers.host.links.namespaces import name_of, path_of
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.processes import is_stopped
+from resources.libraries.python.drivers.host.ownership.processes import is_ending, is_stopped
 from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, ExecContext
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
@@ -217,7 +217,7 @@ def remove_all(containers: Iterable[Contained]) -> None:
 
 
 def _problem(running: _RunningContainer) -> str:
-    if not Path(f"/proc/{running.pid}/ns/net").exists():
+    if not Path(f"/proc/{running.pid}/ns/net").exists() or is_ending(running.pid):
         return "has ended"
     if frozen(running.groups.values()):
         return "is paused (frozen control group)"

@@ -6,7 +6,6 @@ Each port has a routing table of its own, which sends packets into the tunnel.
 import errno
 import os
 import socket
-import subprocess
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,30 +19,32 @@ from pyroute2.netlink.rtnl.fibmsg import fibmsg
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
+from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.namespace_functions import NamespaceFunctions, passed_by
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
-from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Netlink, Request
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import encoded, set_up
 from resources.libraries.python.drivers.host.programs.disturbances import Steps, process_steps
-from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, NamespaceFunctions
+from resources.libraries.python.drivers.host.programs.namespace_programs import problems_at_an_end
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
-from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 READY_S = 30.0
 _FEW = 2000
 """Packets that may be the system's own, or wait in the queues of both devices, 500 each, where they do not count."""
-_TAKEN_IN = 0.9
-"""Share of the packets received that must have gone into the tunnel."""
 TUN = Path("/dev/net/tun")
 _NOWHERE = ("192.0.2.1", 9)
 """An address for documentation (RFC 5737), and the port of discard."""
-_WITHIN_S = 15.0
+WITHIN_S = 15.0
+"""For a program that sets a tunnel up."""
 _RX_PACKETS, _TX_PACKETS, _TX_DROPPED = 1, 9, 11
 """Columns of /proc/net/dev."""
 
@@ -135,30 +136,6 @@ def kernel_makes(*requests: Request, work: Callable[[], object] = lambda: None) 
     return True
 
 
-def given(argv: Sequence[str], stdin: str, secrets: str) -> str:
-    """Run a program of a tunnel with an input that is not shown, and return what it prints.
-
-    Args:
-        argv: The program with its arguments.
-        stdin: Its input.
-        secrets: What it is, for errors.
-
-    Raises:
-        CommandFailed: It failed.
-        NotReady: It did not end.
-        CsitError: It cannot be run.
-    """
-    try:
-        done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=_WITHIN_S, check=False)
-    except OSError as error:
-        raise CsitError(f"{argv[0]} cannot be run: {error.strerror}") from error
-    except subprocess.TimeoutExpired as error:
-        raise NotReady(secrets, _WITHIN_S, "still running") from error
-    if done.returncode:
-        raise CommandFailed(argv, done.returncode, done.stderr)
-    return done.stdout.strip()
-
-
 def loopback_up() -> Request:
     """Set the loopback device up, over which the ends of a tunnel reach each other."""
     return set_up("lo", _LOOPBACK)
@@ -198,26 +175,22 @@ def into(end: TunnelEnd, index: int, port: str) -> Iterator[Request]:
     yield Request(RTM_NEWRULE, CREATE_NEW, body, f"route what arrives at {port} by table {end.table}")
 
 
-class Tunnels(NamespaceFunctions):
+class Tunnels(NamespaceFunctions[NfPlan]):
     """Fulfils `NetworkFunctions` and `Processing` of the roles: NFs that encrypt packets and decrypt them again.
 
     What arrives at the left port is routed into the left end, crosses loopback encrypted, and leaves from the right end
     by the routes that any NF has; the other way round alike. Subclasses start the ends.
+
+    Args:
+        node, context, functions: See `NamespaceFunctions`.
+        program: Kind of NF whose ends are programs; empty where the kernel has both.
     """
 
-    def __init__(self, functions: Sequence[NfPlan], fabric: Fabric, *companions: Companions) -> None:
-        """Prepare.
-
-        Args:
-            functions: Those that are of this kind.
-            fabric: Has their namespaces, which route; started before `start`.
-            companions: Run the left and the right ends; none where the kernel has both.
-        """
-        self._functions = tuple(functions)
-        self._owners = tuple(function.name for function in self._functions)
-        self._fabric = fabric
-        self._companions = companions
-        self._in_kernel = not companions
+    def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan], program: str = "") -> None:
+        super().__init__(node, context, functions)
+        self._in_kernel = not program
+        self._companions = tuple(context.companions(f"{program}-{side}") for side in ("left", "right") if program)
+        """Run the left and the right ends."""
         self._before: dict[str, TunnelCounters] = {}
 
     @abstractmethod
@@ -310,22 +283,22 @@ class Tunnels(NamespaceFunctions):
         found = (*ended, *super().problems())
         try:
             return found or tuple(self._passed_by())
-        except CsitError as error:  # one has just lost its device, and is about to end
-            return (str(error),)
+        except CsitError as error:  # one has just lost its device
+            return problems_at_an_end(self._companions) or (str(error),)
 
     def _passed_by(self) -> Iterator[str]:
         for name, row in self._passed().items():
             ports = self._fabric.counters([name]).values()
-            received, sent = sum(port.rx_packets for port in ports), sum(port.tx_packets for port in ports)
+            received, sent = self._received(name), sum(port.tx_packets for port in ports)
             # The kernel does not count packets that its queues have no room for.
-            if self._in_kernel and row.left < _TAKEN_IN * sent - _FEW:
+            if self._in_kernel and passed_by(row.left, sent, few=_FEW):
                 yield f"{name} sent {sent:,} packets, and only {row.left:,} came out of its tunnel"
-            if not self._in_kernel and row.came < _TAKEN_IN * received - _FEW:
+            if not self._in_kernel and passed_by(row.came, received, few=_FEW):
                 yield f"{name} received {received:,} packets, and only {row.came:,} went into its tunnel"
 
     def stop(self) -> None:
         """End all of them; their devices and keys go with them. Safe to call at any time and more than once."""
-        self.call_off()
+        super().stop()
         self._before = {}
         with ExitStack() as stack:
             for companions in self._companions:
@@ -351,13 +324,7 @@ def version(path: str) -> str:
     Raises:
         CsitError: It cannot be run.
     """
-    try:
-        done = subprocess.run(
-            [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_WITHIN_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CsitError(f"{path} cannot be run: {error}") from error
-    return " ".join(done.stdout.decode(errors="replace").split()[:2])
+    return " ".join(completed([path, "--version"], WITHIN_S, check=False).stdout.split()[:2])
 
 
 def devices_here() -> dict[str, list[str]]:

@@ -56,9 +56,9 @@ def highest_loads(
 def found_by_trials(run: Callable[[Trial], TrialResult], trial: Trial, line: MaxRate | None) -> HighestLoads:
     """Find what can be offered, and where a search should begin.
 
-    First everything is asked for, and what was really offered in the time it took is tried again, a little less of it
-    each time, until a trial is not limited by the generator. The load of a search is lowered where far less comes back,
-    see `highest_loads`.
+    First everything is asked for, for as long as the trial, 0.3 s at most, and what was really offered in the time it
+    took is tried again, a little less of it each time, until a trial is not limited by the generator. The load of a
+    search is lowered where far less comes back, see `highest_loads`.
 
     Args:
         run: Runs a trial.
@@ -66,7 +66,7 @@ def found_by_trials(run: Callable[[Trial], TrialResult], trial: Trial, line: Max
         line: What fills the links; None where that is not known.
     """
 
-    def at(load_pps: float, duration_s: float = DURATION_S) -> TrialResult:
+    def at(load_pps: float, duration_s: float = min(DURATION_S, trial.duration_s)) -> TrialResult:
         changes = {"load_pps": load_pps, "duration_s": duration_s, "probe_pps": 0.0, "abort_loss_ratio": None}
         return run(trial.model_copy(update=changes))
 

@@ -86,11 +86,12 @@ class ServiceInstance:
         return output
 
     def problems(self) -> tuple[str, ...]:
+        ended = self._busy and not self.group.processes()  # before the look for what may have ended them
         found = []
         if killed := self.group.killed_for_memory():
             limit = f"{self._limits.memory_bytes >> 20} MB" if self._limits.memory_bytes is not None else "memory"
             found.append(f"{self.name} used up its {limit}: the kernel killed {killed} of its processes")
-        if self._busy and not self.group.processes():
+        if ended:
             found.append(f"all processes of {self.name} have ended")
         return tuple(found)
 

@@ -1,6 +1,6 @@
 """Simulated traffic generator, vSwitch and network functions, and a generator whose ports are joined to each other."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Simulation
@@ -22,14 +22,36 @@ from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 
 
-class SimGenerator:
+class _SimPart:
+    """A part of a simulated system: it runs, or not.
+
+    Args:
+        system: The simulated system.
+        names: The owners of the plan that it consists of.
+    """
+
+    def __init__(self, system: SimulatedSystem, names: Iterable[str]) -> None:
+        self._system = system
+        self._names = frozenset(names)
+
+    def start(self) -> None:
+        self._system.running.update(self._names)
+
+    def facts(self) -> Mapping[str, str]:
+        return {}
+
+    def problems(self) -> tuple[str, ...]:
+        return tuple(f"simulated {name} does not run" for name in sorted(self._names - self._system.running))
+
+    def stop(self) -> None:
+        self._system.running.difference_update(self._names)
+
+
+class SimGenerator(_SimPart):
     """Fulfils `roles.TrafficGenerator` on a simulated system."""
 
     def __init__(self, system: SimulatedSystem) -> None:
-        self._system = system
-
-    def start(self) -> None:
-        self._system.running.add(GENERATOR)
+        super().__init__(system, [GENERATOR])
 
     def run(self, trial: Trial) -> TrialResult:
         """Run one trial in virtual time.
@@ -46,63 +68,9 @@ class SimGenerator:
         line_pps = self._system.maximum_pps(trial.frame)
         return HighestLoads(offered_pps=line_pps, search_pps=line_pps)
 
-    def facts(self) -> Mapping[str, str]:
-        return {}
 
-    def problems(self) -> tuple[str, ...]:
-        return () if GENERATOR in self._system.running else ("the simulated generator does not run",)
-
-    def stop(self) -> None:
-        self._system.running.discard(GENERATOR)
-
-
-class SimSwitch:
-    """Fulfils `roles.VSwitch` on a simulated system."""
-
-    def __init__(self, system: SimulatedSystem) -> None:
-        self._system = system
-
-    def start(self) -> None:
-        self._system.running.add(VSWITCH)
-
-    def affinity(self) -> Mapping[str, frozenset[int]]:
-        """As planned: simulated threads stay where they are put."""
-        return planned_cpus(self._system.plan, frozenset({VSWITCH}), self._system.moved())
-
-    def counters(self) -> Mapping[str, InterfaceCounters]:
-        return self._system.counters(frozenset({VSWITCH}))
-
-    def disturb(self, coming: Disturbance) -> None:
-        """Let an event take place in the next trial with a timeline."""
-        self._system.events.disturb(coming)
-
-    def disturbed(self) -> tuple[EventOccurrence, ...]:
-        """When it took place, in virtual time."""
-        return self._system.events.disturbed()
-
-    def facts(self) -> Mapping[str, str]:
-        power = self._system.simulation.power
-        if not power.platform_w:
-            return {}
-        sleeping = f"data threads, sleeping up to {power.sleep_us:g} us when nothing comes"
-        return {"scheduling": sleeping if power.sleep_us else "data threads that never sleep"}
-
-    def problems(self) -> tuple[str, ...]:
-        return () if VSWITCH in self._system.running else ("the simulated vSwitch does not run",)
-
-    def stop(self) -> None:
-        self._system.running.discard(VSWITCH)
-
-
-class SimFunctions:
-    """Fulfils `NetworkFunctions` and `Stateful` of the roles on a simulated system."""
-
-    def __init__(self, system: SimulatedSystem) -> None:
-        self._system = system
-        self._names = frozenset(each.name for each in system.plan.all_nfs)
-
-    def start(self) -> None:
-        self._system.running.update(self._names)
+class _SimForwarding(_SimPart):
+    """A part that forwards, and can be hit by events."""
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """As planned: simulated threads stay where they are put."""
@@ -119,6 +87,27 @@ class SimFunctions:
         """When it took place, in virtual time."""
         return self._system.events.disturbed()
 
+
+class SimSwitch(_SimForwarding):
+    """Fulfils `roles.VSwitch` on a simulated system."""
+
+    def __init__(self, system: SimulatedSystem) -> None:
+        super().__init__(system, [VSWITCH])
+
+    def facts(self) -> Mapping[str, str]:
+        power = self._system.simulation.power
+        if not power.platform_w:
+            return {}
+        sleeping = f"data threads, sleeping up to {power.sleep_us:g} µs when nothing comes"
+        return {"scheduling": sleeping if power.sleep_us else "data threads that never sleep"}
+
+
+class SimFunctions(_SimForwarding):
+    """Fulfils `NetworkFunctions` and `Stateful` of the roles on a simulated system."""
+
+    def __init__(self, system: SimulatedSystem) -> None:
+        super().__init__(system, (each.name for each in system.plan.all_nfs))
+
     def connection_tables(self) -> Mapping[str, ConnectionTable]:
         """States of the tables of kinds that keep connections."""
         return self._system.tables.states()
@@ -130,15 +119,6 @@ class SimFunctions:
     def delete_connections(self) -> Mapping[str, Deletion]:
         """Empty them, in virtual time."""
         return self._system.tables.delete()
-
-    def facts(self) -> Mapping[str, str]:
-        return {}
-
-    def problems(self) -> tuple[str, ...]:
-        return tuple(f"simulated {name} does not run" for name in sorted(self._names - self._system.running))
-
-    def stop(self) -> None:
-        self._system.running.difference_update(self._names)
 
 
 _SPREAD = 1.5

@@ -15,6 +15,7 @@ from random import Random
 from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from resources.libraries.python.drivers.generators.losses import NumberedArrivals, count_losses
@@ -165,21 +166,31 @@ def flow_losses(
         capacity_pps: Rate of the server.
         begin_ns: When the first one is sent, since the epoch.
     """
-    arrivals: list[tuple[float, int]] = []
-    for number, departure_s in _served(truth, packets, load_pps, capacity_pps):
-        if rng.random() < truth.random_ratio:
-            continue
-        arrives_s = departure_s + (truth.detour_s if rng.random() < truth.detour_ratio else 0.0)
-        arrivals.append((arrives_s, number))
-        if rng.random() < truth.copied_ratio:
-            arrivals.append((arrives_s, number))
-    arrivals.sort()
-    found = count_losses(_received([number for _, number in arrivals], packets), (begin_ns, _NS / load_pps))
+    draw = np.random.default_rng(rng.getrandbits(64)).random
+    numbers, leave_s = _served(truth, packets, load_pps, capacity_pps)
+    kept = draw(len(numbers)) >= truth.random_ratio
+    numbers, leave_s = numbers[kept], leave_s[kept]
+    arrive_s = leave_s + np.where(draw(len(numbers)) < truth.detour_ratio, truth.detour_s, 0.0)
+    copies = 1 + (draw(len(numbers)) < truth.copied_ratio)
+    numbers, arrive_s = np.repeat(numbers, copies), np.repeat(arrive_s, copies)
+    sequence = numbers[np.lexsort((numbers, arrive_s))]
+    found = count_losses(_received(sequence, packets), (begin_ns, _NS / load_pps))
     return FlowLosses(instance=flow.instance, direction=flow.direction, **asdict(found))
 
 
-def _served(truth: PacketLosses, packets: int, load_pps: float, capacity_pps: float) -> Iterator[tuple[int, float]]:
-    """Packets that found room in the queue, and when they left it."""
+def _served(
+    truth: PacketLosses, packets: int, load_pps: float, capacity_pps: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Numbers of packets that found room in the queue, and when they left it in seconds."""
+    numbers = np.arange(packets)
+    if load_pps <= capacity_pps and not truth.pause_every_s:  # none waits
+        return numbers, numbers / load_pps + 1 / capacity_pps
+    found = list(_queued(truth, packets, load_pps, capacity_pps))
+    return np.array([number for number, _ in found], dtype=np.int64), np.array([leave_s for _, leave_s in found])
+
+
+def _queued(truth: PacketLosses, packets: int, load_pps: float, capacity_pps: float) -> Iterator[tuple[int, float]]:
+    """Yield number and departure in seconds of each packet that finds room in the queue."""
     waiting: deque[float] = deque()
     free_s = 0.0
     for number in range(packets):
@@ -195,19 +206,12 @@ def _served(truth: PacketLosses, packets: int, load_pps: float, capacity_pps: fl
         yield number, free_s
 
 
-def _received(sequence: list[int], packets: int) -> NumberedArrivals:
+def _received(sequence: NDArray[np.int64], packets: int) -> NumberedArrivals:
     """Counts of a receiver for packets that arrive in this order."""
     came = np.zeros(packets, dtype=np.bool_)
-    late: list[tuple[int, int]] = []
-    arrived = following = 0
-    for number in sequence:
-        if came[number]:
-            continue
-        came[number] = True
-        if number < following:
-            late.append((number, arrived))
-        following = max(following, number + 1)
-        arrived += 1
-    numbers, orders = np.array(late, dtype=np.int64).reshape(-1, 2).T
+    came[sequence] = True
+    _, firsts = np.unique(sequence, return_index=True)
+    arrived = sequence[np.sort(firsts)]  # without copies
+    late = np.flatnonzero(arrived < np.maximum.accumulate(arrived)) if len(arrived) else np.zeros(0, dtype=np.int64)
     none = np.zeros(0, dtype=np.int64)
-    return NumberedArrivals(came, none, none, len(sequence) - arrived, numbers, orders, len(late))
+    return NumberedArrivals(came, none, none, len(sequence) - len(arrived), arrived[late], late, len(late))

@@ -267,9 +267,9 @@ class SimulatedSystem:
         sent_each = split(done.sent, [1.0] * len(states))
         weights = [state.loss_weight * crosses(state.path, owners) for state in states]
         lost_each = split(done.sent - done.received, weights, sent_each)
+        utilization = load_pps / self._truth.capacity_pps(frame, part)
         for state, sent, excess in zip(states, sent_each, lost_each, strict=True):
             state.add(sent, excess, self._limit_hop(state.path, owners))
-            utilization = load_pps / self._truth.capacity_pps(frame, part)
             lost = excess + self._lost_by_faults(state, sent - excess, utilization)
             lost += self._lost_by_host(state, sent - lost, load_pps / len(states), utilization)
             arrived = 0 if self._ends_at(state) < len(state.path.hops) else sent - lost

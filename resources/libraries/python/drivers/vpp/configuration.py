@@ -105,7 +105,7 @@ class IdleBehaviour:
         return "wait for interrupts" if self.rx_mode == "interrupt" else "poll"
 
     def __str__(self) -> str:
-        sleep = f"main thread sleeps {self.sleep_us} us" if self.sleep_us else "no sleep"
+        sleep = f"main thread sleeps {self.sleep_us} µs" if self.sleep_us else "no sleep"
         return f"receive queues in {self.rx_mode} mode, {sleep}"
 
 

@@ -7,17 +7,25 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file, take_all
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Daemon, ExecContext
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp import show_output
 from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.drivers.vpp.configuration import Startup
+from resources.libraries.python.drivers.vpp.registration import SEGMENTS
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 
 _READY_S = 30.0
+_NIC_S = 10.0
+"""For each NIC on top: DPDK looks for them and configures them one after the other before VPP answers. FD.io CSIT waits
+for 120 s."""
+_HEAP_GB_S = 1.0
+"""For each GB of heap on top: VPP locks its huge pages, which the kernel clears then, at more than 1 GB/s."""
 _END_S = 10.0
 _SLOWEST_LOOK_S = 2.0
 _ENDING_S = 5.0
@@ -102,6 +110,23 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else ""
 
 
+def remove_segments(prefixes: Iterable[str], folder: Path = Path("/dev/shm")) -> list[str]:  # noqa: S108 - VPP's place
+    """Remove shared memory that VPPs have left that were killed; one that ends by itself removes its own.
+
+    Args:
+        prefixes: Of their `api-segment`.
+        folder: Where shared memory is; another one for tests.
+
+    Returns:
+        A sentence for each file.
+
+    Raises:
+        CsitError: Some cannot be removed; the others were.
+    """
+    files = (folder / f"{prefix}-{name}" for prefix in prefixes for name in ("global_vm", "vpe-api"))
+    return take_all(partial(remove_file, file, f"shared memory {file}") for file in files)
+
+
 class VppInstance:
     """A VPP with its startup.conf, its process and its command line."""
 
@@ -131,6 +156,7 @@ class VppInstance:
         self._cli = CommandLine(startup.cli_socket)
         self._started = 0.0
         self._version = ""
+        self._has_segments = False
         self._last_work: tuple[show_output.ThreadWork, ...] = ()
 
     def start(self, inside: Callable[[Callable[[], None]], None]) -> None:
@@ -145,10 +171,19 @@ class VppInstance:
         self.startup.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._conf.write_text(self.startup.text(), encoding="utf-8")
         self._started = time.time()
-        inside(lambda: self._daemon.start(self.startup.placement.main, self._machine))
 
-    def wait_ready(self, within_s: float = _READY_S) -> None:
+        def begin() -> None:
+            self._machine.claim(SEGMENTS, self.startup.name)
+            self._has_segments = True
+            self._daemon.start(self.startup.placement.main, self._machine)
+
+        inside(begin)
+
+    def wait_ready(self, more_s: float = 0.0) -> None:
         """Wait until it answers on its command line.
+
+        Args:
+            more_s: Seconds that it has on top, because others start at the same time.
 
         Raises:
             CsitError: It ended; the text has the end of its log.
@@ -156,6 +191,9 @@ class VppInstance:
         """
         # The socket itself says nothing: of a VPP that was killed it stays behind.
         look = CommandLine(self.startup.cli_socket, _SLOWEST_LOOK_S)
+        nics = [device.pci_address for device in self.startup.devices]
+        within_s = _READY_S + _NIC_S * len(nics) + _HEAP_GB_S * self.startup.heap_mb / 1024 + more_s
+        first = f" (DPDK configures {len(nics)} NICs before: {', '.join(nics)})" if nics else ""
 
         def missing() -> str:
             try:
@@ -165,7 +203,7 @@ class VppInstance:
             return ""
 
         try:
-            self._daemon.wait_for("an answer to show version", missing, within_s)
+            self._daemon.wait_for(f"an answer to show version{first}", missing, within_s)
         finally:
             look.close()
 
@@ -250,3 +288,7 @@ class VppInstance:
     def wait_end(self) -> None:
         """Wait until it has ended, and kill it when it has not. Safe to call at any time and more than once."""
         self._daemon.wait_end(_END_S)
+        if self._has_segments:
+            remove_segments([self.startup.name])
+            self._machine.release(SEGMENTS, [self.startup.name])
+            self._has_segments = False

@@ -39,6 +39,17 @@ class InterfaceKind(StrEnum):
         """Whether packets pass the kernel's counters on their way."""
         return self in (InterfaceKind.HOST, InterfaceKind.AF_XDP)
 
+    @property
+    def is_of_nic(self) -> bool:
+        """Whether a driver of VPP or DPDK has a physical port, and knows its link."""
+        return self in (
+            InterfaceKind.DPDK,
+            InterfaceKind.VIRTIO_PCI,
+            InterfaceKind.VMXNET3,
+            InterfaceKind.AVF,
+            InterfaceKind.RDMA,
+        )
+
 
 PLUGINS = {
     InterfaceKind.HOST: "af_packet",

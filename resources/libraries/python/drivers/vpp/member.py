@@ -90,7 +90,7 @@ class VppMember:
             folder=site.folder / self.owner,
             placement=self._placement,
             heap_mb=settings.main_heap_mb,
-            buffers=settings.buffers_per_numa,
+            buffers=settings.buffers,
             pages=pages,
             waiting=self._waiting,
             plugins=plugins,
@@ -121,7 +121,7 @@ class VppMember:
 
     def wait_ready(self, more_s: float = 0.0) -> None:
         """Wait until it takes commands."""
-        self.instance.wait_ready(30.0 + more_s)
+        self.instance.wait_ready(more_s)
 
     def make_interfaces(self) -> None:
         """Make its interfaces; they are down yet."""
@@ -269,13 +269,21 @@ class VppMember:
     def counters(self) -> dict[str, InterfaceCounters]:
         """Counters by port. What the threads did since the last reading is kept for the facts."""
         instance = self.instance
-        of_vpp = show_output.interfaces(instance.ask("show interface"))
+        # First: VPP reads what a NIC has missed when this is shown, and otherwise once in 10 s.
         rings = show_output.full_rings(instance.ask("show hardware-interfaces"))
+        of_vpp = show_output.interfaces(instance.ask("show interface"))
         of_kernel: Mapping[str, InterfaceCounters] = (
             self._site.fabric.counters([self.owner]) if self._host_ports else {}
         )
         instance.note_work()
         return dict(counted(self.interfaces, of_vpp, rings, of_kernel))
+
+    def without_link(self) -> tuple[str, ...]:
+        """Ports of cables that have no link: by VPP where it drives them, else by the kernel."""
+        own = [each.name for each in self.interfaces if each.kind.is_of_nic]
+        links = show_output.links(self.instance.ask("show hardware-interfaces")) if own else {}
+        polled = (name for name in own if not links.get(name, False))
+        return tuple(dict.fromkeys((*polled, *self._site.fabric.cables_down(self.owner))))
 
     def begin_accounts(self) -> None:
         """Set the counters of all graph nodes to zero."""
@@ -304,6 +312,8 @@ class VppMember:
             found["errors"] = show_output.losses(self.instance.ask("show errors"))
         if driven := [f"{each.name} by {each.kind}" for each in self.interfaces if each.pci_address]:
             found["physical ports"] = ", ".join(driven)
+        if any(each.kind.is_of_nic for each in self.interfaces):
+            found["buffers"] = f"{self._site.settings.buffers} on each NUMA node"
         found["work"] = "; ".join(map(str, self.instance.work))
         return {name: text for name, text in found.items() if text}
 

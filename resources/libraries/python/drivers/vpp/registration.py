@@ -1,19 +1,30 @@
 """Memory of a VPP, for its declarations as vSwitch, as NF and in virtual machines."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from resources.libraries.python.drivers.functions.vm.registration import Vm
-from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.driver import RequiredProgram
+from resources.libraries.python.model.base import FormerField
+from resources.libraries.python.model.driver import PolledPorts, RequiredProgram
 from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode
 
+SEGMENTS = "vpp_segments"
+"""Key of the record for shared memory of VPPs, by its prefix."""
 
-class Vpp(Frozen):
+
+_LEAST_BUFFERS = 16384
+"""VPP's own default."""
+_DESCRIPTORS = 1024
+"""Of a queue by default, with DPDK and with VPP's drivers rdma and vmxnet3; DPDK's virtio ports have 256."""
+
+
+class Vpp(FormerField):
     """How VPP is run, as vSwitch and as NF."""
 
+    FORMER_DEFAULTS: ClassVar[Mapping[str, object]] = {"buffers_per_numa": _LEAST_BUFFERS}
     prefix: str = "/usr"
     """Where it is installed: the folder that has `bin/vpp`."""
     ports: Literal["auto", "dpdk", "native", "rdma", "af_xdp", "af_packet"] = "auto"
@@ -21,7 +32,9 @@ class Vpp(Frozen):
     iavf), its rdma driver, AF_XDP or AF_PACKET sockets. `auto` is DPDK on NICs that DPDK knows, and VPP's own driver
     for such a NIC where the installation has no DPDK plugin. A result says which one it was."""
     main_heap_mb: Annotated[int, Field(ge=64)] = 512
-    buffers_per_numa: Annotated[int, Field(ge=1024)] = 16384
+    buffers_per_numa: Literal["auto"] | Annotated[int, Field(ge=1024)] = "auto"
+    """Packet buffers on each NUMA node; `auto` is 16384, and for a vSwitch that polls physical ports at least twice the
+    descriptors of their queues. A result with such ports says how many it were."""
     rx_mode: Literal["auto", "polling", "interrupt", "adaptive"] = "auto"
     """How workers wait for packets; `auto` is polling on dedicated cores and interrupt where a plan is oversubscribed.
     A result says which one it was."""
@@ -32,6 +45,42 @@ class Vpp(Frozen):
     """Rules of an access list that every VPP, as vSwitch and as NF, looks each received packet up in; 0 for none. None
     matches but the last ones, which let IPv6 and IPv4 pass. VPP finds rules whose prefixes have the same length by one
     lookup, whatever their number."""
+
+    @property
+    def buffers(self) -> int:
+        """Packet buffers on each NUMA node, of a VPP that polls no physical ports."""
+        return _LEAST_BUFFERS if self.buffers_per_numa == "auto" else self.buffers_per_numa
+
+
+def descriptors(ports: PolledPorts) -> int:
+    """Descriptors of all queues of physical ports: a buffer can be in each.
+
+    VPP sends from its main thread, too. Receive queues are always full of buffers, and drivers take those of packets
+    that are sent out of a queue when it runs short of descriptors.
+    """
+    return _DESCRIPTORS * (sum(ports.rx_queues) + len(ports.rx_queues) * (ports.threads + 1))
+
+
+def sized(vpp: Vpp, ports: PolledPorts) -> Vpp:
+    """The settings of a vSwitch: with packet buffers for the queues of its ports where the topology does not say them.
+
+    As many again are for packets on their way, and for those that threads keep for themselves.
+    """
+    if vpp.buffers_per_numa != "auto":
+        return vpp
+    return vpp.model_copy(update={"buffers_per_numa": max(vpp.buffers, 2 * descriptors(ports))})
+
+
+def ports_problem(dut: DutNode, ports: PolledPorts) -> str | None:
+    """Return why packet buffers that a topology says are too few; None where they suffice, or it says none."""
+    there, needed = dut.settings(Vpp).buffers_per_numa, descriptors(ports)
+    if there == "auto" or there >= needed:
+        return None
+    receive, send = sum(ports.rx_queues), len(ports.rx_queues) * (ports.threads + 1)
+    return (
+        f"vpp.buffers_per_numa: {there} packet buffers are too few for {receive} receive and {send} transmit queues of "
+        f"{_DESCRIPTORS} descriptors: remove the key, or set it to {2 * needed}"
+    )
 
 
 def acl(vpp: Vpp) -> tuple[str, ...]:
@@ -93,12 +142,12 @@ def need(vpp: Vpp) -> MemoryNeed:
 
 def pool_mb(vpp: Vpp) -> int:
     """Heap and buffers."""
-    return vpp.main_heap_mb - (-vpp.buffers_per_numa * BUFFER_BYTES // 2**20)
+    return vpp.main_heap_mb - (-vpp.buffers * BUFFER_BYTES // 2**20)
 
 
 def pages_2mb(vpp: Vpp) -> int:
     """Huge pages of 2 MB for heap and buffers, which begin in pages of their own."""
-    return -(-vpp.main_heap_mb // 2) - (-vpp.buffers_per_numa * BUFFER_BYTES // 2**21)
+    return -(-vpp.main_heap_mb // 2) - (-vpp.buffers * BUFFER_BYTES // 2**21)
 
 
 def guest_hugepages(dut: DutNode) -> int:

@@ -10,7 +10,7 @@ from resources.libraries.python.model.measurements.counters import InterfaceCoun
 _VERSION = re.compile(r"\bv(\d\S*)")
 _INTERFACE = re.compile(r"^(\S+)\s+(\d+)\s+(up|down)\s+(\S+)(?:\s+(\S.*?)\s+(\d+))?\s*$")
 _COUNTER = re.compile(r"^\s+([a-z].*?)\s+(\d+)\s*$")
-_HARDWARE = re.compile(r"^(\S+)\s+\d+\s+(?:up|down)\s")
+_HARDWARE = re.compile(r"^(\S+)\s+\d+\s+(up|down)\s")
 _NO_SLOT = re.compile(r"^\s+no tx slot:\s+(\d+)")
 _MEMIF = re.compile(r"^interface (\S+)")
 _FLAGS = re.compile(r"^\s+flags\b(.*)$")
@@ -73,6 +73,12 @@ def interfaces(text: str) -> dict[str, InterfaceRow]:
         elif name and (match := _COUNTER.match(line)):
             counters[name][match[1]] = int(match[2])
     return {name: InterfaceRow(up, counters[name]) for name, up in states.items()}
+
+
+def links(text: str) -> dict[str, bool]:
+    """Read `show hardware-interfaces`: whether each interface has a link."""
+    found = filter(None, map(_HARDWARE.match, _lines(text)))
+    return {match[1]: match[2] == "up" for match in found}
 
 
 def full_rings(text: str) -> dict[str, int]:
@@ -276,7 +282,8 @@ def counted(
 
     Of a port of the kernel, what VPP has not taken from the socket's ring was dropped by a full queue, and what was
     sent is the kernel's number: VPP counts a packet as sent that the kernel then refuses. Of shared memory, a packet
-    that meets a full ring counts as sent as well; where VPP says how many those were, they are taken off.
+    that meets a full ring counts as sent as well; where VPP says how many those were, they are taken off. What a NIC
+    missed or could not send is known of all its VLANs together, and given for each of them.
 
     Args:
         interfaces: Of one VPP.
@@ -290,8 +297,9 @@ def counted(
             if seen is None:
                 continue
             received, sent = seen.count("rx packets"), seen.count("tx packets")
-            missed = seen.count("rx-miss") + seen.count("rx-no-buf")
-            dropped = seen.count("tx-error")
+            device = of_vpp.get(each.name, seen)
+            missed = device.count("rx-miss") + device.count("rx-no-buf")
+            dropped = device.count("tx-error")
             if each.kind is InterfaceKind.HOST and vlan is None and port in of_kernel:
                 kernel = of_kernel[port]
                 missed = kernel.rx_dropped + max(0, kernel.rx_packets - received)

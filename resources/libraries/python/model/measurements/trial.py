@@ -41,9 +41,7 @@ class Trial(Frozen):
     """Stop as soon as more than this share of the intended packets is lost for certain, in [0, 1); 0.0 stops at the
     first lost packet, None never stops early."""
     purpose: str = "search"
-    """Purpose of the trial: connectivity, calibration, clearing, search, mrr, orr, latency, soak, plr, locate, sweep,
-    workload, interference, outage, losses, back-to-back, qualification,
-    energy, connections."""
+    """Purpose of the trial, a word of the search or study that runs it: `connectivity`, `search`, `mrr`, `outage`."""
     protocol: Protocol | None = Field(default=None, exclude_if=lambda protocol: protocol is None)
     """Protocol of the packets; None for the generator's default."""
     sessions: int | None = Field(default=None, exclude_if=lambda sessions: sessions is None)

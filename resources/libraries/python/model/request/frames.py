@@ -63,12 +63,18 @@ def frame(name: str) -> Frame:
     known = {key.upper(): value for key, value in _known().items()}
     if name.upper() in known:
         return known[name.upper()]
-    if (size := _BYTES.fullmatch(name.upper())) and SMALLEST <= int(size[1]) <= LARGEST:
-        return Frame(name=f"{int(size[1])}B", parts=(FramePart(frame_bytes=int(size[1])),))
+    if size_bytes := _size_bytes(name):
+        return Frame(name=f"{size_bytes}B", parts=(FramePart(frame_bytes=size_bytes),))
+    meant = f"did you mean {size_bytes}B? " if (size_bytes := _size_bytes(f"{name}B")) else ""
     raise ConfigError(
-        f"no frame size '{quoted(name)}'; {FRAMES_FILE.name} has {', '.join(_known())}, "
+        f"no frame size '{quoted(name)}'; {meant}{FRAMES_FILE.name} has {', '.join(_known())}, "
         f"and any from {SMALLEST}B to {LARGEST}B will do"
     )
+
+
+def _size_bytes(name: str) -> int | None:
+    size = _BYTES.fullmatch(name.upper())
+    return int(size[1]) if size and SMALLEST <= int(size[1]) <= LARGEST else None
 
 
 @cache
@@ -135,10 +141,12 @@ def with_ipv6(sizes: Frame) -> Frame:
 
 
 def _named(value: object) -> object:
-    if not isinstance(value, str):
+    if isinstance(value, Frame):
         return value
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise ValueError("expected a frame size, such as 512B or IMIX")
     try:
-        return frame(value)
+        return frame(str(value))
     except ConfigError as error:
         raise ValueError(str(error)) from error
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from resources.libraries.python.model.driver import PortOption
 from dataclasses import dataclass
 
-UIO_DRIVERS = frozenset({"vfio-pci", "igb_uio", "uio_pci_generic"})
+VFIO = "vfio-pci"
+"""The driver for user space that ports are bound to where the file says none."""
+UIO_DRIVERS = frozenset({VFIO, "igb_uio", "uio_pci_generic"})
 """Drivers of the kernel that hand a PCI device to a program of user space."""
 _MELLANOX = ("mlx4", "mlx5")
 _BIFURCATED = frozenset({"mlx4_core", "mlx4_en", "mlx5_core", "mana"})
@@ -206,6 +208,17 @@ NICS = {
 have the rate that the provider allows, which is below the one in the name."""
 
 
+def nominal_rate_bps(rate_bps: int | None, model: str | None) -> int | None:
+    """Return the line rate of a port: that of the topology, otherwise that of its model; None where neither is known.
+
+    Args:
+        rate_bps: As the topology says it.
+        model: CSIT's name of the NIC.
+    """
+    known = NICS.get(model or "")
+    return rate_bps or (known.rate_bps if known else None)
+
+
 @dataclass(frozen=True, slots=True)
 class NicKind:
     """Properties of a port that figures of a generator depend on."""
@@ -226,13 +239,12 @@ def nic_kind(interface: Interface, node: TgNode | DutNode) -> NicKind | None:
     Raises:
         Inconsistency: See `attachment_of`.
     """
-    driver, known = kernel_driver(interface), NICS.get(interface.model or "")
+    driver = kernel_driver(interface)
     if interface.model is None and driver is None:
         return None
     attachment = attachment_of(interface, node)
-    rate_bps = interface.rate_bps or (known.rate_bps if known else None)
-    uio = uio_driver(interface, node) or "vfio-pci" if attachment.unbinds else None
-    return NicKind(interface.model, driver, rate_bps, attachment, uio)
+    uio = uio_driver(interface, node) or VFIO if attachment.unbinds else None
+    return NicKind(interface.model, driver, nominal_rate_bps(interface.rate_bps, interface.model), attachment, uio)
 
 
 _MOST_RX_QUEUES = 64
@@ -240,6 +252,11 @@ _MOST_RX_QUEUES = 64
 _RX_QUEUES = {"virtio": 1, "e1000": 1, "igb": 2, "ixgbe": 16, "vmxnet3": 8, "ena": 8}
 """By how a driver's name begins: the least that a NIC of that driver has. A virtio port has as many as its host gives
 it, which only the topology can say."""
+
+
+_RX_QUEUES_OF_FUNCTION = {"ice": 16, "i40e": 4}
+"""Receive queues of a virtual function, by the driver of its physical function: `ICE_MAX_RSS_QS_PER_VF` and
+`I40E_DEFAULT_QUEUES_PER_VF` of Linux. Of others only the topology can say it."""
 
 
 def most_rx_queues(model: str | None, driver: str | None) -> int:
@@ -266,4 +283,7 @@ def polled_queues(node: TgNode | DutNode, interface: Interface) -> int | None:
     """
     if interface.pci_address is None or attachment_of(interface, node) in (Attachment.KERNEL, Attachment.AF_XDP):
         return None
-    return interface.rx_queues or most_rx_queues(interface.model, kernel_driver(interface))
+    driver = kernel_driver(interface)
+    if interface.nic_vfs:
+        return interface.rx_queues or _RX_QUEUES_OF_FUNCTION.get(driver or "", 1)
+    return interface.rx_queues or most_rx_queues(interface.model, driver)

@@ -1,13 +1,13 @@
 """Nodes of a testbed: processors, memory, interfaces, and what generates traffic or is under test there."""
 
 from collections import Counter
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.driver_registry import functions, generators, known_vswitch, vswitches
-from resources.libraries.python.model.base import Frozen, Inconsistency
+from resources.libraries.python.model.base import FormerField, Frozen, Inconsistency
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
@@ -166,11 +166,14 @@ class _Node(Frozen):
             if name in fields:
                 full[name] = fields[name]
             for key in (*drivers.get(name, ()), *(drivers.get("", ()) if name == "vms" else ())):
-                # Settings that were never fields are there where a topology makes them.
-                if key not in full and (key in fields or not getattr(models[key].annotation, "NEVER_A_FIELD", False)):
-                    full[key] = fields.get(key) or models[key].get_default(call_default_factory=True).model_dump(
+                # Others are there where a topology makes them: a driver that is added changes no digest.
+                model = cast(type, models[key].annotation)
+                former = model if issubclass(model, FormerField) else None
+                if key not in full and (key in fields or former):
+                    values = fields.get(key) or models[key].get_default(call_default_factory=True).model_dump(
                         mode="json"
                     )
+                    full[key] = former.formerly(values) if former else values
         return full
 
 

@@ -1,13 +1,16 @@
-"""Threads of a generator that polls its ports: sending threads of each pair of ports, and the load that they can send.
+"""Threads of a generator that polls its ports: those of each pair of ports, and the load that they can send and count.
 
 TRex has one thread that answers requests, one that receives, and the same number of sending threads for each pair of
 ports, which share the streams of both (its manual, "Platform section configuration", `-c`).
 """
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame
-from resources.libraries.python.planning.linerate import max_rate
+from resources.libraries.python.model.request.frames import frame as frame_of
+from resources.libraries.python.model.testbed.nodes import TgNode
+from resources.libraries.python.planning.linerate import max_rate, port_rate_pps
 from resources.libraries.python.planning.names import GENERATOR
 
 OTHER_THREADS = 2
@@ -15,6 +18,7 @@ OTHER_THREADS = 2
 CORE_PPS = (10e6, 22e6)
 """Packets per second from a core: TRex's manual of its stateless mode says 10 to 22 million."""
 _PORTS_OF_A_PAIR = 2
+_SMALLEST = "64B"
 
 
 def senders_per_pair(cpus: int, pairs: int, queues: int) -> int:
@@ -59,4 +63,23 @@ def too_few_senders(plan: Plan, frame: Frame) -> str | None:
         f"{frame.name}: the generator's cores {can} send the highest load: {highest.aggregate_pps / 1e6:.1f} Mpps from "
         f"{pairs * senders} sending core{'s'[: pairs * senders > 1]} is {each_pps / 1e6:.1f} Mpps each; a core sends "
         f"{least / 1e6:.0f} to {most / 1e6:.0f} Mpps; raise nodes.TG.generator.cores"
+    )
+
+
+def counting_limit(node: TgNode) -> str | None:
+    """Warn that one core of the generator counts all packets; None where others do, or its ports are slower than it.
+
+    Args:
+        node: The TG.
+    """
+    driver = driver_registry.generators()[node.generator.driver]
+    most_pps = driver.counted_pps(node) if driver.counted_pps is not None else None
+    if most_pps is None:
+        return None
+    rates = [port_rate_pps(port, frame_of(_SMALLEST)) for port in node.interfaces.values()]
+    if all(rates) and sum(rate_pps for rate_pps, _ in filter(None, rates)) <= most_pps:
+        return None
+    return (
+        f"{driver.label} counts all packets of these NICs by its one receiving core, by its documentation about "
+        f"{most_pps / 1e6:g} Mpps in all directions together: a result near or above that is the generator's"
     )

@@ -98,6 +98,8 @@ class _Rung:
     evidence: LoadEvidence
     good: int = 0
     bad: int = 0
+    reading: GoalReading = GoalReading.OPEN
+    """By the goal's whole duration sum; changes with each trial only, and is asked for far more often."""
 
 
 class GoalEvidence:
@@ -122,6 +124,7 @@ class GoalEvidence:
         else:
             row.good += 1
             row.evidence.good_s += effective_s
+        row.reading = row.evidence.proven(self.goal)
 
     def reading(self, rung: int) -> GoalReading:
         """Whether a rung is decided, by the goal's whole duration sum."""
@@ -130,7 +133,7 @@ class GoalEvidence:
         if rung > self._ladder.top:
             return GoalReading.BAD
         row = self._rungs.get(rung)
-        return row.evidence.proven(self.goal) if row else GoalReading.OPEN
+        return row.reading if row else GoalReading.OPEN
 
     def margin(self, rung: int) -> int | None:
         """Lead of one classification of a rung, in trials; None when it has no trials."""
@@ -195,22 +198,32 @@ class GoalEvidence:
         first = self._ladder.bottom - 1 if lower is None else lower
         last = self._ladder.top if upper is None else upper - 1
         edges = [self._ladder.bottom - 1, *sorted(self._rungs), self._ladder.top + 1]
-        contradicted: float = sum(row.good for row in self._rungs.values())
+        contradicted: float = sum([row.good for row in self._rungs.values()])
+        weight = guess.progress if guess else 0.0
         best, found = float("inf"), list[ThresholdRange]()
+        row: _Rung | None = None
         for one, other in pairwise(edges):
-            if one in self._rungs:
-                contradicted += self._rungs[one].bad - self._rungs[one].good
-            for lowest, highest, progress in self._parts(max(one, first), min(other - 1, last), guess):
+            if one > last:
+                break
+            if row:
+                contradicted += row.bad - row.good
+            above = self._rungs.get(other)
+            most = weight * ((row.good if row else 0) + (above.bad if above else 0))  # that progress can outweigh
+            row = above
+            if other <= first or contradicted - most > best:  # most ranges of a long search
+                continue
+            lowest, highest = max(one, first), min(other - 1, last)
+            for low, high, progress in self._parts(lowest, highest, guess) if most else ((lowest, highest, 0.0),):
                 cost, guessed = contradicted - progress, None
                 if guess is not None:
-                    nearest = min(max(guess.rung, lowest), highest)
+                    nearest = min(max(guess.rung, low), high)
                     penalty = guess.penalty(nearest)
                     cost += penalty
                     guessed = nearest if penalty < guess.weight else None
                 if cost <= best:
                     found = found if cost == best else []
                     best = cost
-                    found.append(ThresholdRange(lowest, highest, guessed))
+                    found.append(ThresholdRange(low, high, guessed))
         return found
 
 

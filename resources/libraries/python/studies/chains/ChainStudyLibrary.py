@@ -8,20 +8,21 @@ from robot.api.deco import library
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S
 from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
-from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy, Suspect
+from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy, Suspect
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import sampling_s
-from resources.libraries.python.studies.chains.run import MOST_SAMPLED, ChainEnded, ChainJournal, ChainStudyTest
+from resources.libraries.python.studies.chains.run import MOST_SAMPLED, ChainJournal, ChainStudyTest
+from resources.libraries.python.studies.density.planning.extras import chosen_stacks_s
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import (
     chosen_topology,
     generator_chosen,
     rerun_of,
-    specification_file,
 )
 from resources.libraries.python.studies.shared.library import StudyLibrary
-from resources.libraries.python.studies.shared.progress import StepEnded, human_time
+from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
 
 _CHOICES = ("GENERATOR", "CHAIN_DURATION", "STACKS")
@@ -38,6 +39,7 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
     """
 
     FIRST_KEYWORD = "Describe Chain Study"
+    VARIABLES = _CHOICES
     TABLES = chain_tables
 
     @keyword
@@ -57,7 +59,7 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
             world,
             spec,
             environment,
-            self._chain,
+            self._progress.step,
             stacks_s=skipping(self._chosen_stacks_s),
             on_sampling=self._progress.status,
         )
@@ -65,12 +67,6 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         study.draft.rerun = rerun_of(variable, chosen_topology(self._choices), chosen)
         study.resume(self._begin(study, study.digest(), spec.name, ChainJournal))
         self._preview(spec.name, preview_in_words(study, simulated=topology.world is World.SIM), study.cost)
-
-    def _chain(self, ended: ChainEnded) -> None:
-        found = ", ".join(dict.fromkeys(map(found_in_words, ended.runs)))
-        failed = any(run.failed for run in ended.runs)
-        name = f"chain {ended.runs[0].chain.name}"
-        self._progress.step(StepEnded(ended.number, ended.of, name, found, work=ended.measured, failed=failed))
 
     @keyword
     def measure_chains(self) -> None:
@@ -89,7 +85,7 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         study = self._run_steps(self._running.run)
         for line in suspects_in_words(study):
             logger.info(line)
-        self._running.enough(study)
+        self._running.enough()
 
     @keyword
     def planted_faults_should_come_first(self) -> None:
@@ -118,6 +114,8 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         return [line + (note if line.startswith("suspect") else "") for line in lines]
 
     def _chosen(self) -> Topology:
+        chosen_stacks_s(self._choices)
+        _chosen_duration_s(self._choices("CHAIN_DURATION"))
         return generator_chosen(self._choices)
 
 
@@ -127,12 +125,17 @@ def lasting(spec: ChainStudySpec, seconds: object) -> ChainStudySpec:
     Raises:
         ConfigError: It is no number of seconds.
     """
+    duration_s = _chosen_duration_s(seconds)
+    return spec if duration_s is None else spec.model_copy(update={"duration_s": duration_s})
+
+
+def _chosen_duration_s(seconds: object) -> int | None:
     text = str(seconds or "")
     if not text:
-        return spec
+        return None
     if not text.isdecimal() or not 1 <= int(text) <= LONGEST_LOAD_S:
         raise ConfigError(f"CHAIN_DURATION: '{text}' is not a whole number of seconds from 1 to {LONGEST_LOAD_S}")
-    return spec.model_copy(update={"duration_s": int(text)})
+    return int(text)
 
 
 def preview_in_words(study: ChainStudyTest, *, simulated: bool) -> tuple[str, ...]:
@@ -179,11 +182,3 @@ def _suspect(rank: int, suspect: Suspect) -> str:
     fault = f"; a fault was planted: {suspect.planted}" if suspect.planted else ""
     by = " and ".join(suspect.rules)
     return f"suspect {rank} by {by}: {suspect.chain.name}, mean Cook's distance {suspect.mean_distance:.3g}{fault}"
-
-
-def found_in_words(run: ChainRun) -> str:
-    """Throughput and loss of a run, or why there are none."""
-    if run.throughput_bps is None or run.offered_bps is None:
-        return f"not measured: {run.failed}"
-    loss = "" if run.loss_ratio is None else f", loss {100 * run.loss_ratio:.2f} %"
-    return f"{run.throughput_bps / 1e6:.3g} of {run.offered_bps / 1e6:.3g} Mbit/s{loss}"

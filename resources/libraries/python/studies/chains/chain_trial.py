@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
 
-from resources.libraries.python.errors import CsitError, NoTraffic, SystemBroken
+from resources.libraries.python.errors import CsitError, SystemBroken
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries, StateGraph
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
 from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial, TrialResult
@@ -61,7 +61,7 @@ class ChainUnderLoad:
             NoTraffic: Packets do not arrive without load.
             SystemBroken: A part died.
         """
-        self._verify()
+        self._cell.verify_traffic()
         idle_s = self._idle_latency_s(workloads[0])
         for workload in workloads:
             run = self._under(workload, duration_s, idle_s)
@@ -79,7 +79,7 @@ class ChainUnderLoad:
             NoTraffic: Packets do not arrive without load.
             SystemBroken: A part died.
         """
-        self._verify()
+        self._cell.verify_traffic()
         results: list[TrialResult] = []
 
         def measure(trial: Trial) -> TrialResult:
@@ -108,10 +108,6 @@ class ChainUnderLoad:
             nodes.append(node.model_copy(update={"stacks": stacks}))
         accounts = {self._names.get(owner, owner): text for owner, text in found.accounts.items()}
         return found.model_copy(update={"nodes": tuple(nodes), "accounts": accounts})
-
-    def _verify(self) -> None:
-        if complaints := self._cell.complaints(self._cell.measure):
-            raise NoTraffic("no traffic: " + "; ".join(complaints))
 
     def _check(self) -> None:
         """Raise where a part has died: what was measured meanwhile is no result."""

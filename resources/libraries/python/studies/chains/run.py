@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import get_args
 
 from pydantic import Field, TypeAdapter
@@ -12,16 +11,12 @@ from pydantic import Field, TypeAdapter
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.record import is_none
-from resources.libraries.python.model.request.cell import TestType
-from resources.libraries.python.model.result import Environment, MeasurementRequest
+from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import digest, drivers_of
-from resources.libraries.python.recording.draft import Draft, utc_now
-from resources.libraries.python.recording.run_journal import digest_of
+from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.recording.step_journal import StepJournal
-from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.chains.analysis.study import analyse
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
 from resources.libraries.python.studies.chains.model.record import (
@@ -35,7 +30,8 @@ from resources.libraries.python.studies.chains.model.record import (
 from resources.libraries.python.studies.chains.model.spec import ANY_GENERATOR, Chain, ChainStudySpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
 from resources.libraries.python.studies.chains.planning.chain_generation import Chains, cost, generate
-from resources.libraries.python.studies.shared.steps import measure_step
+from resources.libraries.python.studies.shared.progress import StepEnded
+from resources.libraries.python.studies.shared.steps import SteppedTest, measure_step
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import protocol_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
@@ -95,27 +91,11 @@ class ChainJournal(StepJournal[ChainMeasured]):
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class ChainEnded:
-    """A chain was measured under all workloads, carried over, or failed."""
-
-    runs: tuple[ChainRun, ...]
-    number: int
-    """From 1."""
-    of: int
-    measured: bool
-    """Whether any of its runs was measured now."""
-
-
-class ChainStudyTest:
+class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
     """Deploys one chain at a time, and keeps the draft of the record.
 
     Args:
-        topology: The testbed.
-        world: Where to deploy, opened by the caller.
-        spec: Of the study.
-        environment: Fingerprint of the machine.
-        on_progress: Called after each chain.
+        topology, world, spec, environment, on_step: See `SteppedTest`.
         stacks_s: Length of the trial in which call stacks of a suspect or of its reference are sampled; None for none.
         on_sampling: Called with a sentence before each of these trials.
 
@@ -124,21 +104,22 @@ class ChainStudyTest:
             not send what is asked.
     """
 
+    RECORD = ChainsRecord
+    MEASURED = "chains and workloads were measured"
+
     def __init__(
         self,
         topology: Topology,
         world: Testbed,
         spec: ChainStudySpec,
         environment: Environment,
-        on_progress: Callable[[ChainEnded], None] = lambda _: None,
+        on_step: Callable[[StepEnded], None] = lambda _: None,
         *,
         stacks_s: float | None = None,
         on_sampling: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._topology = topology
-        self._world = world
-        self.spec = spec
-        self._on_progress, self._on_sampling = on_progress, on_sampling
+        super().__init__(topology, world, spec, environment, on_step)
+        self._on_sampling = on_sampling
         self.stacks_s = stacks_s
         self._generator = topology.tg.generator.driver
         _check_generator(spec, self._generator)
@@ -148,12 +129,6 @@ class ChainStudyTest:
         self._notes: list[str] = []
         self._sources: dict[str, str] = {}
         self._costs: list[StepCost] = []
-        self._deployed: tuple[CellUnderTest, Plan | None] | None = None
-        self._journal: ChainJournal | None = None
-        self._known: Mapping[tuple[Chain, int], ChainMeasured] = {}
-        self.draft = Draft(ChainsRecord, topology, environment)
-        self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
-        self.draft.drivers = dict(world.drivers)
         self.draft.warnings += [f"planted fault: {text}" for text in self.planted()]
 
     def planted(self) -> tuple[str, ...]:
@@ -161,17 +136,11 @@ class ChainStudyTest:
         found = ((chain, planted(chain, self.spec)) for chain in self.chains if self.spec.faults)
         return tuple(f"in {chain.name} {text}" for chain, text in found if text)
 
-    def digest(self) -> str:
-        """Digest of the specification and the testbed, with the generator that was chosen."""
-        return digest_of(self.spec.model_dump_json(exclude={"least_measured"}), self._topology.model_dump_json())
-
     def resume(self, journal: ChainJournal) -> None:
-        """Keep every chain in an open journal, and measure none again that it has by the same plan."""
         self._journal, self._known = journal, journal.chains
 
     @property
     def remark(self) -> str | None:
-        """Progress of the run before it was resumed; None for a new one."""
         count = len({row.chain for row in self._known.values()})
         return f"{count} of {self.chains.count} chains were measured before the run was resumed" if count else None
 
@@ -188,7 +157,11 @@ class ChainStudyTest:
             for number, chain in enumerate(self.chains, 1):
                 before = len(self._runs)
                 measured = self._chain(chain)
-                self._on_progress(ChainEnded(tuple(self._runs[before:]), number, self.chains.count, measured))
+                runs = self._runs[before:]
+                found = ", ".join(dict.fromkeys(map(found_in_words, runs)))
+                failed, work = any(run.failed for run in runs), float(measured)
+                step = StepEnded(number, self.chains.count, f"chain {chain.name}", found, work=work, failed=failed)
+                self._on_step(step)
         finally:
             study = self._kept()
         if all(run.failed for run in study.runs):
@@ -229,18 +202,14 @@ class ChainStudyTest:
         self.draft.warnings += outcome.notes
         if outcome.row is None:
             return ChainStacks(chain=chain, workload=workload, failed=outcome.reason)
-        if self._journal is not None:
-            self._journal.keep(outcome.row)
+        self._keep(outcome.row)
         return found[-1]
 
-    def enough(self, study: ChainStudy) -> None:
-        """Check coverage against `least_measured`.
-
-        Raises:
-            CsitError: It was not.
-        """
-        reasons = [run.failed for run in study.runs]
-        study.coverage.check("chains and workloads were measured", self.spec.least_measured, reasons)
+    def result(self) -> ChainStudy:
+        found: ChainStudy | None = self.draft.chain_study
+        if found is None:
+            raise CsitError("no chain was measured")
+        return found
 
     def faults_first(self) -> None:
         """See that the chains with planted faults are the first suspects.
@@ -263,11 +232,6 @@ class ChainStudyTest:
             why = f"; it was not measured: {failed[missing[0]]}" if missing[0] in failed else ""
             names = "; ".join(chain.name for chain in missing)
             raise CsitError(f"a fault was planted in {names}, and {there}{why}")
-
-    def remove(self) -> str | None:
-        """Remove what is deployed, if anything is; return what went wrong, None when nothing did."""
-        deployed, self._deployed = self._deployed, None
-        return deployed[0].remove(deployed[1]) if deployed else None
 
     def _groups(self) -> dict[int, list[Workload]]:
         """Workloads by their sessions, which the plan has the addresses of: one deployment for each."""
@@ -327,8 +291,7 @@ class ChainStudyTest:
             return
         found = outcome.row
         found = found.model_copy(update={"notes": (*found.notes, *outcome.notes), "costs": (*found.costs, *costs)})
-        if self._journal is not None:
-            self._journal.keep(found)
+        self._keep(found)
         self._take(found)
 
     def _measured(
@@ -337,7 +300,7 @@ class ChainStudyTest:
         """Deploy a chain for workloads of one number of sessions, and let it be measured."""
         under_test, sessions = self._cell(chain, workloads), workloads[0].sessions
         plan = under_test.plan(sessions)
-        self._deployed = under_test, plan
+        self._deployed = under_test
         self._note(*plan.warnings)
         costs: list[StepCost] = []
         with _costing("deploy and remove", costs):
@@ -366,8 +329,7 @@ class ChainStudyTest:
         largest = max((workload.frame for workload in workloads), key=lambda frame: frame.largest_bytes)
         cell = cell_of(chain, self.spec)
         self.draft.drivers |= drivers_of(self._topology, cell, self._world.drivers)
-        asked = MeasurementRequest(test_type=TestType.MRR, cell=cell, frame=largest, profile=QUICK)
-        return CellUnderTest(self._topology, self._world, asked)
+        return self._under_test(cell, largest)
 
     def _take(self, found: ChainMeasured) -> None:
         """Add measured runs of this or an earlier run to the record."""
@@ -397,6 +359,7 @@ class ChainStudyTest:
 
     def _kept(self) -> ChainStudy:
         measured = [run for run in self._runs if run.failed is None]
+        self._failures = [run.failed for run in self._runs if run.failed]
         sources = "; ".join(f"{name}: {text}" for name, text in self._sources.items())
         if measured and sources and not any(run.graphs for run in measured):
             self._note(f"no graphs of state transitions; {sources}")
@@ -416,6 +379,14 @@ class ChainStudyTest:
             costs=() if self.draft.simulation is not None else tuple(_totals(costs)),
         )
         return study
+
+
+def found_in_words(run: ChainRun) -> str:
+    """Throughput and loss of a run, or why there are none."""
+    if run.throughput_bps is None or run.offered_bps is None:
+        return f"not measured: {run.failed}"
+    loss = "" if run.loss_ratio is None else f", loss {100 * run.loss_ratio:.2f} %"
+    return f"{run.throughput_bps / 1e6:.3g} of {run.offered_bps / 1e6:.3g} Mbit/s{loss}"
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from resources.libraries.python.search.findings.verdict import verdict_text
 from resources.libraries.python.search.throughput import Progress
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord, RefusedCell
 from resources.libraries.python.studies.density.planning.extras import (
+    EXTRAS,
     LATENCY_LOADS,
     chosen_bursts,
     chosen_energy_s,
@@ -40,6 +41,7 @@ from resources.libraries.python.studies.density.suite_rows import (
 )
 from resources.libraries.python.studies.shared.boundary import REDACTION, defect_sentence, keyword
 from resources.libraries.python.studies.shared.choices import (
+    DEFAULTS,
     chosen_predictions,
     chosen_priors,
     chosen_profile,
@@ -49,7 +51,7 @@ from resources.libraries.python.studies.shared.choices import (
 from resources.libraries.python.studies.shared.keeper import ends_run
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
 from resources.libraries.python.studies.shared.progress import human_range, human_time
-from resources.libraries.python.studies.shared.robot_context import variable
+from resources.libraries.python.studies.shared.robot_context import skipping, variable
 
 _TRIAL_OVERHEAD_S = 0.05
 _DEPLOY_S = 1.0
@@ -68,6 +70,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
 
     RESUMES_ELSEWHERE = False
     FIRST_KEYWORD = "Describe Test"
+    VARIABLES = (*DEFAULTS, *EXTRAS, "FLOWS", "IP_VERSION")
 
     def __init__(self) -> None:
         super().__init__()
@@ -245,7 +248,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
 
         | Verify Traffic |
         """
-        self._running.verify_traffic()
+        skipping(self._running.verify_traffic)
 
     @keyword
     def search_throughput(self, *goals: Literal["NDR", "PDR"]) -> None:

@@ -60,7 +60,8 @@ class DensityTest:
         world: Where to deploy, opened by the caller.
         asked: What to measure.
         environment: Fingerprint of the machine.
-        on_progress: Called during a search.
+        on_progress: Called during a search; with None its remaining time is not estimated, which takes longer with
+            each trial.
         priors: Earlier results that a search may start from.
         measured: Cells of this run, which predict one without an earlier result; None for no predictions.
         noise: Noise floor of the testbed.
@@ -73,7 +74,7 @@ class DensityTest:
         world: Testbed,
         asked: MeasurementRequest,
         environment: Environment,
-        on_progress: Callable[[Progress], None] = lambda _: None,
+        on_progress: Callable[[Progress], None] | None = None,
         *,
         priors: PriorBook | None = None,
         measured: MeasuredCells | None = None,
@@ -95,7 +96,7 @@ class DensityTest:
         self._complaints: tuple[str, ...] = ()
         self.draft = Draft(DensityRecord, topology, environment, asked=asked, trials=[])
         self.draft.drivers = drivers_of(topology, asked.cell, world.drivers)
-        self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
+        self.draft.simulation = world.simulation
 
     @property
     def key(self) -> TestKey:
@@ -417,7 +418,7 @@ class DensityTest:
             RunStopped: Something is left and cannot be removed by force either.
         """
         try:
-            return self._cell.remove(self.draft.plan)
+            return self._cell.remove()
         finally:
             self.draft.remove_s = self._cell.remove_s
 

@@ -5,7 +5,7 @@ A prior is taken only from a result that agrees in all of this:
 - world, testbed and drivers; the parameters of a simulated system;
 - the cell with all its sizes and kinds, the frame, and the goal itself (loss ratio, evidence, width);
 - the machine, unless the world is simulated: CPU model and microcode, number of CPUs online, kernel, command line,
-  virtualization, versions of what takes part, settings of scheduling.
+  virtualization, versions of what takes part, settings of scheduling, PCIe links and pause frames of ports.
 
 It need not agree in time, host name, memory, distribution, Python, or revision of this project. The test must have
 passed and the goal's bounds be complete. A prior that does not hold costs a few trials, and bounds are proven whatever

@@ -16,6 +16,7 @@ from robot.model import TagPatterns
 from robot.running import TestSuite
 from robot.utils import normalize
 
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.bounds import refuse_endless
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
@@ -37,7 +38,8 @@ from resources.libraries.python.studies.shared.choices import (
     resumed,
     suite_choice,
 )
-from resources.libraries.python.testbed.worlds.factory import layout_of, located, memory_of
+from resources.libraries.python.studies.shared.choices_before_run import RunRefused
+from resources.libraries.python.testbed.worlds.factory import layout_of, located, memory_of, refuse_wrong_simulation
 
 
 def has_placeholders(suite: TestSuite) -> bool:
@@ -69,6 +71,7 @@ def rows_for(lookup: Lookup) -> PlannedRows | None:
     if choice is None:
         return None
     topology = located(chosen_topology(lookup))
+    refuse_wrong_simulation(topology)
     search = chosen_profile(lookup)
     soak = any(goal.name in (SOAK_GOAL, PLR_GOAL) for goal in search.goals)
     layout, memory = layout_of(topology), memory_of(topology)
@@ -185,10 +188,17 @@ class RowsBeforeFilter(SuiteVisitor):  # type: ignore[misc]  # Robot is not type
         self._options = SimpleNamespace(include=include)
 
     def start_suite(self, suite: TestSuite) -> None:
-        """Make the rows of one suite."""
+        """Make the rows of one suite.
+
+        Raises:
+            RunRefused: Testbed or selection are wrong.
+        """
         if not has_placeholders(suite):
             return
         own = {variable.name.strip("${}"): " ".join(variable.value) for variable in suite.resource.variables}
-        made = rows_for(resumed({**own, **self._variables, "OPTIONS": self._options}.get))
+        try:
+            made = rows_for(resumed({**own, **self._variables, "OPTIONS": self._options}.get))
+        except CsitError as error:
+            raise RunRefused(error) from error
         if made is not None:
             put_rows(suite, made, self._options.include)

@@ -11,6 +11,8 @@ from resources.libraries.python.model.bounds import ASKED, dotted
 from resources.libraries.python.model.request.frames import frame as frame_of
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.paths import specification_file
+from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.interference.analysis.tables import (
     advice_in_words,
@@ -23,21 +25,25 @@ from resources.libraries.python.studies.interference.model.record import (
     InterferenceSpec,
     load_interference,
 )
-from resources.libraries.python.studies.interference.planning import InterferenceCost, each_s
-from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
+from resources.libraries.python.studies.interference.planning import each_s
+from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import Lookup, rerun_of, specification_file
+from resources.libraries.python.studies.shared.choices import Lookup, refuse_wrong_field, rerun_of
 from resources.libraries.python.studies.shared.library import StudyLibrary
-from resources.libraries.python.studies.shared.progress import StepEnded, human_time
+from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
 
-DEFAULTS: Mapping[str, str] = {
-    "FRAME": "",
-    "INTERFERENCE_LOAD": "",
-    "GUARANTEE": "",
-    "REPETITIONS": "",
-    "TRIAL_DURATION": "",
+_FIELDS = {
+    "FRAME": "frame",
+    "INTERFERENCE_LOAD": "load_pps",
+    "GUARANTEE": "guarantee",
+    "REPETITIONS": "repetitions",
+    "TRIAL_DURATION": "duration_s",
 }
+"""Fields of the specification that variables replace."""
+_LISTS = ("FRAME", "INTERFERENCE_LOAD")
+"""Variables that may have several values, joined by commas."""
+DEFAULTS: Mapping[str, str] = dict.fromkeys(_FIELDS, "")
 """Used where a variable is not given: what the specification says."""
 
 
@@ -49,6 +55,7 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
     """
 
     FIRST_KEYWORD = "Describe Interference"
+    VARIABLES = tuple(DEFAULTS)
     TABLES = interference_tables
 
     @keyword
@@ -66,18 +73,12 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
         """
         topology, world, environment = self._testbed.opened()
         spec = asked_study(variable, specification, frame, load, guarantee)
-        study = InterferenceTest(topology, world, spec, environment, self._turn)
+        study = InterferenceTest(topology, world, spec, environment, self._progress.step)
         study.draft.rerun = rerun_of_study(variable, topology)
         study.resume(self._begin(study, study.digest(), spec.name, InterferenceJournal))
         skipping(study.plan)
         preview = preview_in_words(spec, study.cost, simulated=topology.world is World.SIM)
         self._preview(spec.name, [preview], study.cost)
-
-    def _turn(self, ended: TurnEnded) -> None:
-        beside = f" beside {', '.join(ended.turn.against)}" if ended.turn.against else " alone"
-        found = rate(ended.measurement.throughput_pps) if ended.measurement else f"failed: {ended.failed}"
-        name, failed = f"{ended.turn.target}{beside}", ended.measurement is None
-        self._progress.step(StepEnded(ended.number, ended.of, name, found, work=ended.measured, failed=failed))
 
     @keyword
     def measure_interference(self) -> None:
@@ -129,6 +130,13 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
         """
         self._end(status, message)
 
+    def _chosen(self) -> Topology:
+        for name, field in _FIELDS.items():
+            text = _value(self._choices, name)
+            for each in _several(name, text) if name in _LISTS and text else filter(None, [text]):
+                refuse_wrong_field(InterferenceSpec, field, name, each)
+        return super()._chosen()
+
     def _result_lines(self, record: InterferenceRecord) -> list[str]:
         found = record.interference
         if found is None or not record.passed:
@@ -138,7 +146,7 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
         return [summary, *matrix_in_words(found), *advice_in_words(found)]
 
 
-def preview_in_words(spec: InterferenceSpec, cost: InterferenceCost, *, simulated: bool) -> str:
+def preview_in_words(spec: InterferenceSpec, cost: StudyCost, *, simulated: bool) -> str:
     """Measurements and time of a study."""
     names = ", ".join(contender.name for contender in spec.contenders)
     twice = ", with and without a guarantee" if spec.guarantee else ""
@@ -172,13 +180,8 @@ def asked_study(lookup: Lookup, specification: str, frame: str, load: str, guara
         ConfigError: The file or a choice makes no sense.
     """
     spec = load_interference(specification_file(specification))
-    chosen = {
-        "frame": _value(lookup, "FRAME") or frame,
-        "load_pps": _value(lookup, "INTERFERENCE_LOAD") or load,
-        "guarantee": _value(lookup, "GUARANTEE") or guarantee,
-        "repetitions": _value(lookup, "REPETITIONS"),
-        "duration_s": _value(lookup, "TRIAL_DURATION"),
-    }
+    asked = {"FRAME": frame, "INTERFERENCE_LOAD": load, "GUARANTEE": guarantee}
+    chosen = {field: _value(lookup, name) or asked.get(name, "") for name, field in _FIELDS.items()}
     changes: dict[str, object] = {name: text for name, text in chosen.items() if text}
     if chosen["frame"]:
         found = [frame_of(name) for name in _several("FRAME", chosen["frame"])]

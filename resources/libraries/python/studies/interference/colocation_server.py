@@ -173,7 +173,7 @@ class SharedServer:
         self._spec = spec
         self._protocol = protocol
         self._contenders = {contender.name: contender for contender in spec.contenders}
-        self._deployed: tuple[CellUnderTest, Plan] | None = None
+        self._deployed: CellUnderTest | None = None
         self.plan = cache(self._planned)
         """Of a group with the limits of each; raises PlanError where they do not fit."""
 
@@ -194,14 +194,14 @@ class SharedServer:
             test_type=TestType.MRR, cell=plan.cell, frame=frame, profile=QUICK, repetition=repetition
         )
         cell = CellUnderTest(self._topology, self._world, asked)
-        self._deployed = cell, plan
+        self._deployed = cell
         cell.deploy(plan)
         return cell
 
     def remove(self) -> str | None:
         """Remove what is deployed, if anything is; return what went wrong, None when nothing did."""
         deployed, self._deployed = self._deployed, None
-        return deployed[0].remove(deployed[1]) if deployed else None
+        return deployed.remove() if deployed else None
 
     def carried_pps(self, group: tuple[str, ...], frame: Frame) -> float:
         """Return the throughput of co-located network functions in a short trial.

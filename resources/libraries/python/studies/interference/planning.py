@@ -17,28 +17,12 @@ ALONE_S = 3.0
 """Assumed for finding what a network function carries alone, deploying it and removing it included."""
 
 
-@dataclass(frozen=True, slots=True)
-class InterferenceCost(StudyCost):
-    """Cost of a study of interference; its steps are measurements, with and without a guarantee in all repetitions."""
+def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> StudyCost:
+    """Count without making any measurement; `schedule` has them one by one.
 
-    sets: int
-    """Targets with each set of co-located network functions, alone included."""
-    deployments: int
-    """One for each measurement, and one for each network function and frame size to find the load; more where one has a
-    stand-in, or where the capacity of the network has to be found."""
-
-    def counts(self) -> dict[str, float]:
-        """See StudyCost."""
-        return {
-            "combinations": self.sets,
-            "measurements": self.runs,
-            "deployments": self.deployments,
-            "seconds": self.seconds,
-        }
-
-
-def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> InterferenceCost:
-    """Count without making any; `schedule` has them one by one.
+    Combinations are targets with each set of co-located network functions, alone included. Deployments are one for each
+    measurement, and one for each network function and frame size to find the load; more where one has a stand-in, or
+    where the capacity of the network has to be found.
 
     Args:
         spec: What is asked.
@@ -55,14 +39,13 @@ def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> InterferenceCost
     measurements = rounds * spec.repetitions * len(spec.points())
     searches = names * len(spec.frames or (spec.frame,))
     seconds = searches * ALONE_S + measurements * each_s(spec, around_s)
-    return InterferenceCost(
+    return StudyCost(
         name=spec.name,
         steps=measurements,
         runs=measurements,
         unit="measurements",
         seconds=seconds,
-        sets=sets,
-        deployments=searches + measurements,
+        counted={"combinations": sets, "measurements": measurements, "deployments": searches + measurements},
     )
 
 

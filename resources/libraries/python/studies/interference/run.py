@@ -2,13 +2,11 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from resources.libraries.python.errors import (
     CsitError,
     NoTraffic,
     RunStopped,
-    SystemBroken,
     Unsupported,
 )
 from resources.libraries.python.model.plan import Plan
@@ -18,8 +16,7 @@ from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.quantities import rate
-from resources.libraries.python.recording.draft import Draft, utc_now
-from resources.libraries.python.recording.run_journal import digest_of
+from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
 from resources.libraries.python.studies.interference.colocation_server import (
     LEAST_PPS,
@@ -39,8 +36,13 @@ from resources.libraries.python.studies.interference.model.record import (
     InterferenceRecord,
     InterferenceSpec,
 )
-from resources.libraries.python.studies.interference.planning import PlannedMeasurement, cost, schedule
-from resources.libraries.python.studies.shared.steps import measure_again, measure_step
+from resources.libraries.python.studies.interference.planning import (
+    PlannedMeasurement,
+    cost,
+    schedule,
+)
+from resources.libraries.python.studies.shared.progress import StepEnded
+from resources.libraries.python.studies.shared.steps import SteppedTest, measure_again, measure_step
 from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
 from resources.libraries.python.testbed.deployment.health import reason_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
@@ -50,38 +52,19 @@ _WAYS = 2
 _ABOVE = 1.2
 """The load above what the fastest carries alone: then each shows all that it can do."""
 _FREE = Limits()
-_MOST_FAILED = 3
-"""Consecutive failed measurements that end the study."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnded:
-    """A measurement was made, carried over, or failed."""
-
-    turn: PlannedMeasurement
-    measurement: ColocationMeasurement | None
-    """None where it failed."""
-    failed: str | None
-    number: int
-    """From 1."""
-    of: int
-    measured: bool
-    """Whether it was made now."""
-
-
-class InterferenceTest:
+class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
     """Deploys one set of co-located network functions at a time, and keeps the draft of the record.
 
-    Args:
-        topology: The testbed.
-        world: Where to deploy, opened by the caller.
-        spec: What to measure.
-        environment: Fingerprint of the machine.
-        on_progress: Called after each measurement.
+    Arguments are those of `SteppedTest`.
 
     Raises:
         ConfigError: More measurements, or more time, than `model.bounds` allows.
     """
+
+    RECORD = InterferenceRecord
+    MEASURED = "measurements were made"
 
     def __init__(
         self,
@@ -89,41 +72,23 @@ class InterferenceTest:
         world: Testbed,
         spec: InterferenceSpec,
         environment: Environment,
-        on_progress: Callable[[TurnEnded], None] = lambda _: None,
+        on_step: Callable[[StepEnded], None] = lambda _: None,
     ) -> None:
-        self._topology = topology
-        self._world = world
-        self.spec = spec
+        super().__init__(topology, world, spec, environment, on_step)
         self.cost = cost(spec)
-        self._on_progress = on_progress
         self._names = tuple(contender.name for contender in spec.contenders)
         self._protocol = datagrams_of(topology.tg.generator.driver)
         self._server = SharedServer(topology, world, spec, self._protocol)
         self._measurements: list[ColocationMeasurement] = []
         self._notes: list[str] = []
-        self._failures: list[str] = []
-        """Reasons for missing measurements, one each."""
         self._missing: dict[str, str] = {}
         self._absent: frozenset[str] = frozenset()
         self._network_pps: dict[str, float] = {}
         """One-way capacity of the network by frame size, if the rate of its ports is unknown."""
-        self._journal: InterferenceJournal | None = None
-        self._known: Mapping[int, CompletedMeasurement] = {}
-        self.draft = Draft(InterferenceRecord, topology, environment)
-        self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
-
-    def digest(self) -> str:
-        """Digest of the specification and the testbed; to be taken before `plan`, which puts in stand-ins."""
-        return digest_of(self.spec.model_dump_json(exclude={"least_measured"}), self._topology.model_dump_json())
 
     def resume(self, journal: InterferenceJournal) -> None:
-        """Keep every measurement in an open journal, and make none again that it has by the same plan."""
+        """See `SteppedTest`; the digest is taken before `plan`, which puts in stand-ins."""
         self._journal, self._known = journal, journal.measurements
-
-    @property
-    def remark(self) -> str | None:
-        """Progress of the run before it was resumed; None for a new one."""
-        return f"{len(self._known)} measurements were made before the run was resumed" if self._known else None
 
     def plan(self) -> int:
         """Derive the plans of all sets; return the number of measurements.
@@ -166,17 +131,16 @@ class InterferenceTest:
         noted = len(self._notes)
         fastest_pps = {frame.name: self._fastest_pps(frame) for frame in self.spec.frames or (self.spec.frame,)}
         found = tuple(load_pps or _ABOVE * fastest_pps[frame.name] / _WAYS for frame, load_pps in self.spec.points())
-        if self._journal is not None:
-            self._journal.keep(
-                LoadsFound(
-                    at=utc_now(),
-                    loads_pps=found,
-                    network_pps=self._network_pps,
-                    contenders=self.spec.contenders,
-                    absent=tuple(sorted(self._absent)),
-                    notes=tuple(self._notes[noted:]),
-                )
+        self._keep(
+            LoadsFound(
+                at=utc_now(),
+                loads_pps=found,
+                network_pps=self._network_pps,
+                contenders=self.spec.contenders,
+                absent=tuple(sorted(self._absent)),
+                notes=tuple(self._notes[noted:]),
             )
+        )
         return found
 
     def _found_before(self, found: LoadsFound) -> tuple[float, ...]:
@@ -216,19 +180,18 @@ class InterferenceTest:
         turns = [turn for turn in every if not self._absent & {turn.target, *turn.against}]
         absent = f"{', '.join(sorted(self._absent))} did not start alone"
         self._failures = [absent] * (len(every) - len(turns))
-        failed = 0
         try:
-            for number, turn in enumerate(turns):
+            for number, turn in enumerate(turns, 1):
                 kept = self._measured_before(turn)
                 if kept is None:
                     measurement, why = self._turn(turn, loads_pps[turn.point])
                 else:
                     self._take(kept)
                     measurement, why = kept.measurement, None
-                failed = failed + 1 if why else 0
-                self._on_progress(TurnEnded(turn, measurement, why, number + 1, len(turns), kept is None))
-                if failed == _MOST_FAILED:
-                    raise SystemBroken(f"{failed} measurements in a row failed, the last one: {why}")
+                text = rate(measurement.throughput_pps) if measurement else f"failed: {why}"
+                name, work = f"{turn.target}{_beside(turn)}", float(kept is None)
+                step = StepEnded(number, len(turns), name, text, work=work, failed=measurement is None)
+                self._ended(step, why)
         finally:
             if self._measurements:
                 lacks = [f"{what} were not counted: {why}" for what, why in self._missing.items()]
@@ -236,23 +199,10 @@ class InterferenceTest:
                 self.draft.interference = found.model_copy(update={"asked": self.cost.runs})
 
     def result(self) -> Interference:
-        """Result of the study.
-
-        Raises:
-            CsitError: Nothing was measured.
-        """
         found: Interference | None = self.draft.interference
         if found is None:
             raise CsitError("nothing to compare: no network function was measured")
         return found
-
-    def enough(self) -> None:
-        """Check coverage against `least_measured`.
-
-        Raises:
-            CsitError: It was not, or nothing was measured.
-        """
-        self.result().coverage.check("measurements were made", self.spec.least_measured, self._failures)
 
     def advise(self, servers: Sequence[Sequence[str]]) -> None:
         """Add advice on placement.
@@ -268,12 +218,11 @@ class InterferenceTest:
             self.draft.interference = advised(self.result(), servers)
 
     def remove(self) -> str | None:
-        """Remove what is deployed, if anything is; return what went wrong, None when nothing did."""
         return self._server.remove()
 
     def _measured_before(self, turn: PlannedMeasurement) -> CompletedMeasurement | None:
         """Result of a measurement in the journal; None where there is none, or of another plan."""
-        kept = self._known.get(turn.number)
+        kept: CompletedMeasurement | None = self._known.get(turn.number)
         if kept is None:
             return None
         try:
@@ -313,8 +262,7 @@ class InterferenceTest:
             self._notes += [f"{what}: {outcome.reason}", *outcome.notes]
             return None, outcome.reason
         found = outcome.row.model_copy(update={"notes": outcome.notes})
-        if self._journal is not None:
-            self._journal.keep(found)
+        self._keep(found)
         self._take(found)
         return found.measurement, None
 

@@ -1,5 +1,7 @@
 """Keywords of the outage suite: events that hit one network function under load, and what they cost the others."""
 
+from typing import ClassVar
+
 from robot.api import logger
 from robot.api.deco import library
 
@@ -7,17 +9,13 @@ from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.outage.analysis.effects import in_words
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import OutageRecord
-from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
+from resources.libraries.python.studies.outage.model.spec import OutageSpec, load_outage
 from resources.libraries.python.studies.outage.planning import AROUND_S
-from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded
+from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import changed_specification
 from resources.libraries.python.studies.shared.library import SpecifiedStudyLibrary
-from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.shared.robot_context import variable
-
-_CHOICES = {"FRAME": "frame", "SHARE": "share", "RATE": "rate_pps", "REPETITIONS": "repetitions"}
-"""Keys of the specification that variables replace."""
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
@@ -28,6 +26,8 @@ class OutageLibrary(SpecifiedStudyLibrary[OutageTest]):
     """
 
     FIRST_KEYWORD = "Describe Outage"
+    FIELDS: ClassVar = {"FRAME": "frame", "SHARE": "share", "RATE": "rate_pps", "REPETITIONS": "repetitions"}
+    SPECIFICATION = OutageSpec
     TABLES = outage_tables
 
     @keyword
@@ -41,8 +41,8 @@ class OutageLibrary(SpecifiedStudyLibrary[OutageTest]):
         | Describe Outage | outage/routers.yaml |
         """
         topology, world, environment = self._testbed.opened()
-        spec, changed = changed_specification(load_outage, specification, _CHOICES, variable)
-        study = OutageTest(topology, world, spec, environment, self._turn)
+        spec, changed = changed_specification(load_outage, specification, self.FIELDS, variable)
+        study = OutageTest(topology, world, spec, environment, self._progress.step)
         control = " and a control" if spec.control else ""
         self._begin_planned(
             study,
@@ -53,15 +53,6 @@ class OutageLibrary(SpecifiedStudyLibrary[OutageTest]):
                 f"{spec.repetitions} repetitions"
             ),
         )
-
-    def _turn(self, ended: OutageTurnEnded) -> None:
-        name = CONTROL if ended.turn.strike is None else ended.turn.strike.name
-        if ended.trial is None:
-            found = f"failed: {ended.failed}"
-        else:
-            found = ", ".join(f"{impact.instance}: {impact.lost} lost" for impact in ended.trial.impacts)
-        number, work = ended.turn.number + 1, float(ended.measured)
-        self._progress.step(StepEnded(number, ended.of, name, found, work=work, failed=ended.trial is None))
 
     @keyword
     def measure_outage(self) -> None:

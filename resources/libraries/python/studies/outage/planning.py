@@ -32,15 +32,6 @@ class OutageTurn:
     """None for a trial without an event."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutageCost(StudyCost):
-    """Cost of a study of outages; each step is a deployment with one trial."""
-
-    def counts(self) -> dict[str, float]:
-        """See StudyCost."""
-        return {"trials": self.runs, "deployments": self.steps, "seconds": self.seconds}
-
-
 def parts_hit(spec: OutageSpec, strike: TargetedEvent) -> tuple[str, ...]:
     """Names of the parts of the plan that an event happens to."""
     if strike.instance is None or strike.node is not None:
@@ -116,8 +107,8 @@ def _supported(name: str, events: Collection[PartEvent]) -> str:
     return f"{name} supports {', '.join(names)}" if names else f"{name} supports no event"
 
 
-def cost(spec: OutageSpec, refused: Collection[str] = ()) -> OutageCost:
-    """Count trials and seconds.
+def cost(spec: OutageSpec, refused: Collection[str] = ()) -> StudyCost:
+    """Count trials, each with a deployment of its own, and seconds.
 
     Args:
         spec: The study.
@@ -128,7 +119,8 @@ def cost(spec: OutageSpec, refused: Collection[str] = ()) -> OutageCost:
     """
     trials = spec.repetitions * sum(name not in refused for name in spec.columns)
     search_s = SEARCH_S if spec.rate_pps is None else 0.0
-    return OutageCost(spec.name, trials, trials, "trials", search_s + trials * (spec.duration_s + AROUND_S))
+    seconds = search_s + trials * (spec.duration_s + AROUND_S)
+    return StudyCost(spec.name, trials, trials, "trials", seconds, {"trials": trials, "deployments": trials})
 
 
 def schedule(spec: OutageSpec, refused: Collection[str] = ()) -> tuple[OutageTurn, ...]:

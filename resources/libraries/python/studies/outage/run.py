@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
@@ -12,22 +11,18 @@ from resources.libraries.python.errors import (
     ConfigError,
     CsitError,
     NoTraffic,
-    SystemBroken,
     Unsupported,
 )
 from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
 from resources.libraries.python.model.measurements.trial import FlowTimeline, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.goal import SearchProfile
-from resources.libraries.python.model.result import Environment, MeasurementRequest
+from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import VSWITCH
-from resources.libraries.python.planning.plan import digest, drivers_of
+from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.quantities import rates
-from resources.libraries.python.recording.draft import Draft
-from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.profiles import NDR, profile
 from resources.libraries.python.search.throughput import search_throughput
@@ -41,7 +36,8 @@ from resources.libraries.python.studies.outage.planning import (
     refusals,
     schedule,
 )
-from resources.libraries.python.studies.shared.steps import measure_again, measure_step
+from resources.libraries.python.studies.shared.progress import StepEnded
+from resources.libraries.python.studies.shared.steps import SpecifiedTest, measure_again, measure_step
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.roles.part import Disturbable
@@ -52,8 +48,6 @@ _LEAD_S = 0.1
 """Between the request for an event and the first packet: frames and receivers are made."""
 _LEAST_AROUND_S = 0.05
 """Traffic that there must be before and after an event."""
-_MOST_FAILED = 3
-"""Consecutive failed trials that end the study."""
 _MOST_NUMBERED = 1_000_000
 """Packets of a flow that the receiver keeps."""
 _OFFERED = 0.01
@@ -88,31 +82,17 @@ class OutageJournal(StepJournal[RateFound | TrialMeasured]):
     ROWS = TypeAdapter(Annotated[RateFound | TrialMeasured, Field(discriminator="line")], config=ON_FIRST_USE)
 
 
-@dataclass(frozen=True, slots=True)
-class OutageTurnEnded:
-    """A trial was made, carried over, refused, or failed."""
-
-    turn: OutageTurn
-    trial: EventTrial | None
-    failed: str | None
-    of: int
-    measured: bool
-    """Whether it was made now."""
-
-
-class OutageTest:
+class OutageTest(SpecifiedTest[OutageSpec, OutageJournal]):
     """Deploys the service for each trial, lets an event happen under load, and keeps the draft of the record.
 
-    Args:
-        topology: The testbed.
-        world: Where to deploy, opened by the caller.
-        spec: What to measure.
-        environment: Fingerprint of the machine.
-        on_progress: Called after each trial.
+    Arguments are those of `SteppedTest`.
 
     Raises:
         ConfigError: More trials, or more time, than `model.bounds` allows, or a search that finds no NDR.
     """
+
+    RECORD = OutageRecord
+    MEASURED = "trials were made"
 
     def __init__(
         self,
@@ -120,26 +100,16 @@ class OutageTest:
         world: Testbed,
         spec: OutageSpec,
         environment: Environment,
-        on_progress: Callable[[OutageTurnEnded], None] = lambda _: None,
+        on_step: Callable[[StepEnded], None] = lambda _: None,
     ) -> None:
-        self._topology = topology
-        self._world = world
-        self.spec = spec
+        super().__init__(topology, world, spec, environment, on_step)
         self.cost = cost(spec)
         if spec.rate_pps is None and not _ndr_profile(spec).goals:
             raise ConfigError(f"{spec.name}: search '{spec.search}' finds no NDR; choose another profile, or rate_pps")
-        self._on_progress = on_progress
-        self._journal: OutageJournal | None = None
-        self._known: dict[int, TrialMeasured] = {}
         self._rate: RateFound | None = None
-        self._deployed: CellUnderTest | None = None
         self._trials: list[EventTrial] = []
         self._refused: dict[str, str] = {}
-        self._failures: list[str] = []
         self._notes: list[str] = []
-        self.draft = Draft(OutageRecord, topology, environment)
-        self.draft.drivers = drivers_of(topology, spec.cell, world.drivers)
-        self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
 
     def plan(self) -> Plan:
         """Derive the plan.
@@ -161,22 +131,15 @@ class OutageTest:
         self.cost = cost(self.spec, self._refused)
         return plan
 
-    def digest(self) -> str:
-        """Digest of what is measured and of the plan: trials of the same digest are parts of one study."""
-        return digest_of(self.spec.model_dump_json(exclude={"least_measured"}), digest(self.plan()))
+    def _system(self) -> tuple[str, ...]:
+        return (digest(self.plan()),)
 
     def resume(self, journal: OutageJournal) -> None:
-        """Keep every trial in an open journal, and measure none again that it has."""
         self._journal = journal
         self._rate = next((row for row in journal.rows if isinstance(row, RateFound)), None)
         if self._rate is not None:
             self._notes += self._rate.notes
             self._known = {row.trial.number: row for row in journal.rows if isinstance(row, TrialMeasured)}
-
-    @property
-    def remark(self) -> str | None:
-        """Progress of the run before it was resumed; None for a new one."""
-        return f"{len(self._known)} trials were made before the run was resumed" if self._known else None
 
     def rate(self) -> RateFound:
         """Return the load of all trials: as specified, or a share of the NDR, which is searched.
@@ -196,19 +159,12 @@ class OutageTest:
                 )
                 found = found.model_copy(update={"rate_pps": most_pps})
             found = found.model_copy(update={"notes": tuple(self._notes[noted:])})
-            if self._journal is not None:
-                self._journal.keep(found)
+            self._keep(found)
             self._rate = found
         return self._rate
 
     def measure(self) -> None:
-        """Measure all trials; what was measured is in the draft, also when it ends early.
-
-        Raises:
-            SystemBroken: Several in a row failed.
-            RunStopped: Something cannot be removed, or the journal cannot be written.
-        """
-        turns, failed = schedule(self.spec, self._refused), 0
+        turns = schedule(self.spec, self._refused)
         rate = self.rate()
         try:
             for turn in turns:
@@ -220,15 +176,17 @@ class OutageTest:
                 if kept is not None:
                     self._trials.append(kept.trial)
                     self._notes += kept.notes
-                failed = 0 if kept is not None or name in self._refused else failed + 1
-                trial = None if kept is None else kept.trial
-                self._on_progress(OutageTurnEnded(turn, trial, reason, len(turns), turn.number not in self._known))
-                if failed == _MOST_FAILED:
-                    raise SystemBroken(f"{failed} trials in a row failed, the last one: {reason}")
+                if kept is None:
+                    text = f"failed: {reason}"
+                else:
+                    text = ", ".join(f"{impact.instance}: {impact.lost} lost" for impact in kept.trial.impacts)
+                work = float(turn.number not in self._known)
+                step = StepEnded(turn.number + 1, len(turns), name, text, work=work, failed=kept is None)
+                self._ended(step, None if name in self._refused else reason)
         finally:
-            self._keep(rate)
+            self._conclude(rate)
 
-    def _keep(self, rate: RateFound) -> None:
+    def _conclude(self, rate: RateFound) -> None:
         notes = list(self._notes)
         if errors := [trial.clock_error_s for trial in self._trials if trial.clock_error_s is not None]:
             notes.append(
@@ -248,31 +206,20 @@ class OutageTest:
         )
 
     def result(self) -> Outage:
-        """Result of the study.
-
-        Raises:
-            CsitError: Nothing was measured.
-        """
         found: Outage | None = self.draft.outage
         if found is None or not found.trials:
             raise CsitError("no event was measured")
         return found
 
     def enough(self) -> None:
-        """Check coverage against `least_measured`.
+        """See `SteppedTest`.
 
         Raises:
             Unsupported: No event is possible on this testbed.
-            CsitError: Too little was measured.
         """
         if len(self._refused) == len(self.spec.events):
             raise Unsupported("; ".join(self._refused.values()))
-        self.result().coverage.check("trials were made", self.spec.least_measured, self._failures)
-
-    def remove(self) -> str | None:
-        """Remove what is deployed, if anything is; return what went wrong, None when nothing did."""
-        deployed, self._deployed = self._deployed, None
-        return deployed.remove(self.draft.plan) if deployed else None
+        super().enough()
 
     def _searched(self) -> RateFound:
         return measure_again("search of NDR", self._searched_once, self._notes)
@@ -281,8 +228,7 @@ class OutageTest:
         spec, chosen = self.spec, _ndr_profile(self.spec)
         try:
             cell = self._deploy(0)
-            if complaints := cell.complaints(cell.measure):
-                raise NoTraffic("no traffic: " + "; ".join(complaints))
+            cell.verify_traffic()
             most_pps, clock = cell.highest_loads().search_pps, cell.deployment.parts.clock
             ndr = search_throughput(cell.measure, chosen, spec.frame, most_pps, clock).ndr
         finally:
@@ -305,8 +251,7 @@ class OutageTest:
             self._notes.append(f"{name} was not measured in repetition {turn.repetition + 1}: {outcome.reason}")
             return None, outcome.reason
         row = outcome.row.model_copy(update={"notes": (*outcome.row.notes, *outcome.notes)})
-        if self._journal is not None:
-            self._journal.keep(row)
+        self._keep(row)
         return row, None
 
     def _measure(self, turn: OutageTurn, rate: RateFound) -> TrialMeasured:
@@ -392,14 +337,7 @@ class OutageTest:
         return cell
 
     def _cell(self, repetition: int) -> CellUnderTest:
-        asked = MeasurementRequest(
-            test_type=TestType.MRR,
-            cell=self.spec.cell,
-            frame=self.spec.frame,
-            profile=profile(self.spec.search),
-            repetition=repetition,
-        )
-        return CellUnderTest(self._topology, self._world, asked)
+        return self._under_test(self.spec.cell, self.spec.frame, profile(self.spec.search), repetition)
 
 
 def _clock_error_s(happened: EventOccurrence | None, lines: Sequence[FlowTimeline]) -> float | None:

@@ -6,20 +6,20 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import ASKED, dotted
+from resources.libraries.python.model.bounds import ASKED, dotted, quoted
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.frames import frame as frame_of
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.paths import PROJECT, specification_file
 from resources.libraries.python.recording.journal import Choices
 from resources.libraries.python.recording.qualifications import FOLDER
 from resources.libraries.python.recording.run_journal import Command, header_of
@@ -53,6 +53,8 @@ GIVEN = (
     "PROFILES",
 )
 """Variables that are in the journal where the user sets them. What a suite sets is in the digest of its tests."""
+KNOWN = ("TOPOLOGY", "SEARCH", "NOISE_FLOOR", "QUALIFY", "RESUME")
+"""Variables that all studies read."""
 
 _NOISE_S = 0.9
 """Sees most of what recurs each second, and no test is longer for it."""
@@ -65,7 +67,6 @@ _NAMED_BY_TAGS = {
     "IP_VERSION": (r"IP([46])FWD", "{}"),
 }
 """Choices implied by tags of rows: the tag without `_`, and the value of the variable."""
-_SPECS = PROJECT / "tests" / "characterization" / "specs"
 Lookup = Callable[[str], object]
 """Returns the value of a variable, None where it is not set."""
 
@@ -105,18 +106,6 @@ def generator_chosen(lookup: Lookup) -> Topology:
         return Topology.model_validate(document)
     except ValidationError as error:
         raise ConfigError(f"GENERATOR '{driver}': {error.errors(include_url=False)[0]['msg']}") from error
-
-
-def specification_file(path: str) -> Path:
-    """File of a specification, relative to the present folder or to the project's own specifications.
-
-    Raises:
-        ConfigError: There is none.
-    """
-    for candidate in (Path(path), _SPECS / path):
-        if candidate.is_file():
-            return candidate.absolute()
-    raise ConfigError(f"{path}: no such specification, neither here nor in {_SPECS}")
 
 
 def resumed_folder(lookup: Lookup) -> Path | None:
@@ -220,6 +209,27 @@ def changed_specification(
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise ConfigError(f"{name}: {dotted(first['loc'])} '{first['input']}': {first['msg']}") from error
+
+
+def refuse_wrong_field(spec: type[Frozen], field: str, name: str, text: str) -> None:
+    """Refuse a value of a variable that no specification can have.
+
+    Args:
+        spec: Class of the specification.
+        field: Its field that the variable replaces; one with the name `frame` is a frame size by name.
+        name: Of the variable.
+        text: Its value.
+
+    Raises:
+        ConfigError: It does not fit, or there is no such frame size.
+    """
+    value: object = frame_of(text) if field == "frame" else text
+    info = spec.model_fields[field]
+    fitting = TypeAdapter[object](Annotated[info.annotation, info])  # type: ignore[arg-type]  # a type made here
+    try:
+        fitting.validate_python(value, context=ASKED)
+    except ValidationError as error:
+        raise ConfigError(f"{name} '{quoted(text)}': {error.errors(include_url=False)[0]['msg']}") from error
 
 
 def chosen_profile(lookup: Lookup) -> SearchProfile:

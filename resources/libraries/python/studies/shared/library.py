@@ -1,7 +1,7 @@
 """Base classes of the Robot libraries of all studies: testbed, journal, record, errors."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -11,6 +11,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.errors import CsitError, PlanError, RunStopped, Unsupported
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.qualification import Qualification
 from resources.libraries.python.model.result import Environment
@@ -28,15 +29,18 @@ from resources.libraries.python.studies.shared.boundary import REDACTION, guard_
 from resources.libraries.python.studies.shared.choices import (
     Lookup,
     chosen_noise_s,
+    chosen_profile,
     chosen_qualifications,
     chosen_topology,
+    refuse_wrong_field,
     rerun_of,
     resumed,
 )
 from resources.libraries.python.studies.shared.keeper import AnyStepJournal, StudyKeeper
 from resources.libraries.python.studies.shared.progress import StudyProgress, human_time
-from resources.libraries.python.studies.shared.retry import DeployedTest, SpecifiedTest, StudyTest
+from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
+from resources.libraries.python.studies.shared.steps import SpecifiedTest
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.loop_back import (
@@ -44,10 +48,10 @@ from resources.libraries.python.testbed.deployment.loop_back import (
     qualification_for_run,
     qualify_again,
 )
-from resources.libraries.python.testbed.worlds.factory import located, world_of
+from resources.libraries.python.testbed.worlds.factory import located, refuse_wrong_simulation, world_of
 
 _Test = TypeVar("_Test", bound=StudyTest)
-_Specified = TypeVar("_Specified", bound=SpecifiedTest)
+_Specified = TypeVar("_Specified", bound=SpecifiedTest[Any, Any])
 _Deployed = TypeVar("_Deployed", bound=DeployedTest)
 _Result = TypeVar("_Result")
 
@@ -63,6 +67,8 @@ class StudyLibrary(ABC, Generic[_Test]):
     ROBOT_LIBRARY_LISTENER: Any = REDACTION
     FIRST_KEYWORD = "the keyword that describes the test"
     """For errors."""
+    VARIABLES: ClassVar[Collection[str]] = ()
+    """Names of variables that this study reads, beside those of all studies."""
     TABLES: ClassVar[Callable[[Any], Iterable[tuple[str, Iterable[Sequence[object]]]]]] = lambda _: ()
     """Tables of a record, which become CSV files."""
 
@@ -110,6 +116,23 @@ class StudyLibrary(ABC, Generic[_Test]):
 
     def _announce(self) -> None:
         """Log what is known of the suite before its first test, whether the testbed opens or not."""
+
+    def refuse_wrong(self, choices: Lookup) -> Topology:
+        """Refuse wrong choices before a run; return the testbed. Nothing is opened.
+
+        Args:
+            choices: Those of a suite.
+
+        Raises:
+            ConfigError: A choice is wrong.
+        """
+        self._choices = choices
+        topology = self._chosen()
+        refuse_wrong_simulation(topology)
+        chosen_profile(choices)
+        chosen_noise_s(choices)
+        chosen_qualifications(choices)
+        return topology
 
     def _chosen(self) -> Topology:
         """Read the choices of the suite; return the testbed.
@@ -225,6 +248,21 @@ class StudyLibrary(ABC, Generic[_Test]):
 
 class SpecifiedStudyLibrary(StudyLibrary[_Specified], Generic[_Specified]):
     """Robot library of a study whose tests are described by a specification and planned before their first step."""
+
+    FIELDS: ClassVar[Mapping[str, str]] = {}
+    """Fields of the specification that variables replace, by the name of the variable."""
+    SPECIFICATION: ClassVar[type[Frozen]] = Frozen
+    """Class of the specification; only where variables replace fields."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.VARIABLES = (*cls.VARIABLES, *cls.FIELDS)
+
+    def _chosen(self) -> Topology:
+        for name, field in self.FIELDS.items():
+            if text := str(self._choices(name) or ""):
+                refuse_wrong_field(self.SPECIFICATION, field, name, text)
+        return super()._chosen()
 
     def _begin_planned(
         self,

@@ -10,7 +10,6 @@ from typing import Any, Protocol, TypeVar
 from robot.errors import ExecutionFailed
 
 from resources.libraries.python.errors import SystemBroken
-from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.recording.run_journal import MOST_ATTEMPTS, RunJournal, TestKey
 from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
 
@@ -25,45 +24,6 @@ class StudyTest(Protocol):
 
     def remove(self) -> str | None:
         """Remove what is deployed; return what went wrong, None when nothing did."""
-
-
-class SpecifiedTest(StudyTest, Protocol):
-    """A test of steps that a specification describes, planned before any of them."""
-
-    spec: Any
-    """The specification; it has a `name`."""
-
-    @property
-    def cost(self) -> StudyCost:
-        """Cost of the steps that fit."""
-
-    @property
-    def remark(self) -> str | None:
-        """Progress of the run before it was resumed; None for a new one."""
-
-    def measure(self) -> None:
-        """Measure all steps; what was measured is in the draft, also when it ends early."""
-
-    def enough(self) -> None:
-        """Check coverage against `least_measured`.
-
-        Raises:
-            CsitError: Too little was measured.
-        """
-
-    def plan(self) -> object:
-        """Derive all plans.
-
-        Raises:
-            PlanError: Nothing fits.
-            Unsupported: The testbed cannot do it.
-        """
-
-    def digest(self) -> str:
-        """Digest of what is measured."""
-
-    def resume(self, journal: Any) -> None:  # noqa: ANN401 - the journal of a study
-        """Keep steps in an open journal, and measure none again that it has."""
 
 
 class DeployedTest(StudyTest, Protocol):

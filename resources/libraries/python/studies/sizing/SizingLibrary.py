@@ -6,8 +6,9 @@ from robot.api import SkipExecution, logger
 from robot.api.deco import library
 
 from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import rerun_of, specification_file
+from resources.libraries.python.studies.shared.choices import rerun_of
 from resources.libraries.python.studies.shared.library import StudyLibrary
 from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.robot_context import variable

@@ -84,7 +84,7 @@ class ServiceSizing:
             CsitError: No size could be measured.
         """
         host = self._world.host(self.asked, self._folder)
-        self.draft.simulation = dict(host.simulation) if host.simulation is not None else None
+        self.draft.simulation = host.simulation
         orchestrator = _Remembering(host.orchestrator)
         spec, workload = self.asked.deployment, self.asked.workload
         try:

@@ -1,20 +1,18 @@
 """Keywords of the suite of stateful density: connection rates and tables of NATs and firewalls, after RFC 9693."""
 
+from typing import ClassVar
+
 from robot.api import logger
 from robot.api.deco import library
 
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import changed_specification
 from resources.libraries.python.studies.shared.library import SpecifiedStudyLibrary
-from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.shared.robot_context import variable
 from resources.libraries.python.studies.stateful.analysis import in_words, stateful_tables
 from resources.libraries.python.studies.stateful.model.record import StatefulRecord
-from resources.libraries.python.studies.stateful.model.spec import load_stateful
-from resources.libraries.python.studies.stateful.run import CellEnded, StatefulJournal, StatefulTest
-
-_CHOICES = {"FRAME": "frame", "SEARCH": "search"}
-"""Keys of the specification that variables replace."""
+from resources.libraries.python.studies.stateful.model.spec import StatefulSpec, load_stateful
+from resources.libraries.python.studies.stateful.run import StatefulJournal, StatefulTest
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
@@ -25,6 +23,8 @@ class StatefulLibrary(SpecifiedStudyLibrary[StatefulTest]):
     """
 
     FIRST_KEYWORD = "Describe Stateful Density"
+    FIELDS: ClassVar = {"FRAME": "frame", "SEARCH": "search"}
+    SPECIFICATION = StatefulSpec
     TABLES = stateful_tables
 
     @keyword
@@ -37,14 +37,9 @@ class StatefulLibrary(SpecifiedStudyLibrary[StatefulTest]):
         | Describe Stateful Density | stateful/nat.yaml |
         """
         topology, world, environment = self._testbed.opened()
-        spec, changed = changed_specification(load_stateful, specification, _CHOICES, variable)
-        study = StatefulTest(topology, world, spec, environment, self._cell)
+        spec, changed = changed_specification(load_stateful, specification, self.FIELDS, variable)
+        study = StatefulTest(topology, world, spec, environment, self._progress.step)
         self._begin_planned(study, changed, StatefulJournal, lambda: f"{study.cost.steps} cells of {spec.kind}")
-
-    def _cell(self, ended: CellEnded) -> None:
-        found = f"failed: {ended.failed}" if ended.cell is None else in_words(ended.cell)
-        failed, work = ended.cell is None, float(ended.measured)
-        self._progress.step(StepEnded(ended.number, ended.of, ended.name, found, work=work, failed=failed))
 
     @keyword
     def measure_stateful_density(self) -> None:

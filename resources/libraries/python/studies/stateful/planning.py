@@ -1,7 +1,5 @@
 """Cost of a study of stateful density: cells, trials, time."""
 
-from dataclasses import dataclass
-
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 
@@ -22,17 +20,8 @@ TCP_S = 2 * DEPLOY_S + 2 * SEARCH_S + 10.0
 """Assumed for TCP: the cell is deployed again, and searched with and without network functions."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatefulCost(StudyCost):
-    """Cost of a study of stateful density; each step is a cell."""
-
-    def counts(self) -> dict[str, float]:
-        """See StudyCost."""
-        return {"cells": self.steps, "trials": self.runs, "seconds": self.seconds}
-
-
-def cost(spec: StatefulSpec, cells: int | None = None) -> StatefulCost:
-    """Count cells, trials and seconds.
+def cost(spec: StatefulSpec, cells: int | None = None) -> StudyCost:
+    """Count cells, which are the steps, trials and seconds.
 
     Args:
         spec: The study.
@@ -45,5 +34,5 @@ def cost(spec: StatefulSpec, cells: int | None = None) -> StatefulCost:
     filled = CAPACITY_TRIALS if spec.capacity else 0
     each_s = DEPLOY_S + SEARCH_S + (FILL_S + AROUND_S) * (filled + spec.tear_downs)
     each_s += TCP_S if spec.tcp else 0.0
-    trials = SEARCH_TRIALS + spec.tear_downs + filled + (2 * SEARCH_TRIALS if spec.tcp else 0)
-    return StatefulCost(spec.name, count, count * trials, "trials", count * each_s)
+    trials = count * (SEARCH_TRIALS + spec.tear_downs + filled + (2 * SEARCH_TRIALS if spec.tcp else 0))
+    return StudyCost(spec.name, count, trials, "trials", count * each_s, {"cells": count, "trials": trials})

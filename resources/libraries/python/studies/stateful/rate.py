@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from resources.libraries.python.errors import NoTraffic
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.goal import SearchProfile
+from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.search.throughput import search_throughput
 from resources.libraries.python.studies.stateful.model.record import EstablishmentRate
 
@@ -21,6 +23,19 @@ class ConnectionLimits:
     """Most connections of each instance in a trial."""
     full: str
     """What more of them would need."""
+
+
+def most_one_way_pps(plan: Plan, frame: Frame, both_pps: float) -> float:
+    """Return the most packets per second in one direction: those that fill the slowest port, where its speed is known.
+
+    Args:
+        plan: Has the ports.
+        frame: Of the packets.
+        both_pps: Most that can be offered in both directions, in sum. A generator whose directions share a CPU may
+            reach as much in one.
+    """
+    line = max_rate(plan, frame)
+    return both_pps if line is None else min(both_pps, line.direction_pps)
 
 
 def search_rate(

@@ -6,27 +6,25 @@ every packet arrives and every table has an entry for it. Tables are emptied bef
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import TypeAdapter
 
 from resources.libraries.python.driver_registry import generators
-from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, PlanError, SystemBroken, Unsupported
+from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, PlanError, Unsupported
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import MOST_FLOWS, Cell, TestType
+from resources.libraries.python.model.request.cell import MOST_FLOWS, Cell
 from resources.libraries.python.model.request.goal import SearchProfile
-from resources.libraries.python.model.result import Environment, MeasurementRequest
+from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import digest, drivers_of
-from resources.libraries.python.recording.draft import Draft
-from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.profiles import NDR, profile
-from resources.libraries.python.studies.shared.steps import measure_step
-from resources.libraries.python.studies.stateful.analysis import checks
+from resources.libraries.python.studies.shared.progress import StepEnded
+from resources.libraries.python.studies.shared.steps import SpecifiedTest, measure_step
+from resources.libraries.python.studies.stateful.analysis import checks, in_words
 from resources.libraries.python.studies.stateful.connection_cell import LEAST_CPS, ConnectionCell
 from resources.libraries.python.studies.stateful.model.record import (
     CellConnections,
@@ -38,7 +36,7 @@ from resources.libraries.python.studies.stateful.model.record import (
 )
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 from resources.libraries.python.studies.stateful.planning import cost
-from resources.libraries.python.studies.stateful.rate import ConnectionLimits, search_rate
+from resources.libraries.python.studies.stateful.rate import ConnectionLimits, most_one_way_pps, search_rate
 from resources.libraries.python.studies.stateful.search import search_capacity
 from resources.libraries.python.studies.stateful.tcp import TcpPeer
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
@@ -49,8 +47,6 @@ _FIRST_ENTRIES = 1024
 """Where a search of the capacity begins if a table does not say its limit."""
 _IN_TIME = 0.8
 """Share of the timeout of entries that filling the tables may take."""
-_MOST_FAILED = 3
-"""Consecutive failed cells that end the study."""
 
 
 class CellMeasured(Frozen):
@@ -68,32 +64,15 @@ class StatefulJournal(StepJournal[CellMeasured]):
     ROWS = TypeAdapter(CellMeasured)
 
 
-@dataclass(frozen=True, slots=True)
-class CellEnded:
-    """A cell was measured, carried over, or failed."""
-
-    number: int
-    of: int
-    name: str
-    cell: CellConnections | None
-    failed: str | None
-    measured: bool
-    """Whether it was measured now."""
-
-
-class StatefulTest:
-    """Deploys each cell, measures it and keeps the draft of the record.
-
-    Args:
-        topology: The testbed.
-        world: Where to deploy, opened by the caller.
-        spec: What to measure.
-        environment: Fingerprint of the machine.
-        on_progress: Called after each cell.
+class StatefulTest(SpecifiedTest[StatefulSpec, StatefulJournal]):
+    """Deploys each cell, measures it and keeps the draft of the record. Arguments are those of `SteppedTest`.
 
     Raises:
         ConfigError: More trials, or more time, than `model.bounds` allows, or a search without a goal of no loss.
     """
+
+    RECORD = StatefulRecord
+    MEASURED = "cells were measured"
 
     def __init__(
         self,
@@ -101,24 +80,15 @@ class StatefulTest:
         world: Testbed,
         spec: StatefulSpec,
         environment: Environment,
-        on_progress: Callable[[CellEnded], None] = lambda _: None,
+        on_step: Callable[[StepEnded], None] = lambda _: None,
     ) -> None:
-        self._topology = topology
-        self._world = world
-        self.spec = spec
+        super().__init__(topology, world, spec, environment, on_step)
         self.cost = cost(spec)
         self._profile = _profile_of(spec)
         self._peer = TcpPeer(topology, world, spec, self._profile)
-        self._on_progress = on_progress
-        self._journal: StatefulJournal | None = None
-        self._known: dict[str, CellConnections] = {}
-        self._deployed: CellUnderTest | None = None
         self._plans: dict[Cell, Plan] = {}
         self._skipped: dict[str, str] = {}
-        self._failures: list[str] = []
-        self.draft = Draft(StatefulRecord, topology, environment)
         self.draft.drivers = drivers_of(topology, spec.cells[0], world.drivers)
-        self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
 
     def plan(self) -> Plan:
         """Derive the plans of all cells; return the first one.
@@ -143,31 +113,16 @@ class StatefulTest:
         self.draft.warnings = list(first.warnings)
         return first
 
-    def digest(self) -> str:
-        """Digest of what is measured and of all plans: cells of the same digest are parts of one study."""
+    def _system(self) -> tuple[str, ...]:
         self.plan()
-        return digest_of(
-            self.spec.model_dump_json(exclude={"least_measured"}), *(digest(plan) for plan in self._plans.values())
-        )
+        return tuple(map(digest, self._plans.values()))
 
     def resume(self, journal: StatefulJournal) -> None:
-        """Keep every cell in an open journal, and measure none again that it has."""
         self._journal = journal
         self._known = {row.cell.name: row.cell for row in journal.rows}
 
-    @property
-    def remark(self) -> str | None:
-        """Progress of the run before it was resumed; None for a new one."""
-        return f"{len(self._known)} cells were measured before the run was resumed" if self._known else None
-
     def measure(self) -> None:
-        """Measure all cells; what was measured is in the draft, also when it ends early.
-
-        Raises:
-            SystemBroken: Several in a row failed.
-            RunStopped: Something cannot be removed, or the journal cannot be written.
-        """
-        done, failed = list[CellConnections](), 0
+        done = list[CellConnections]()
         for number, (cell, plan) in enumerate(self._plans.items(), 1):
             name = _name(cell)
             found, reason = self._known.get(name), ""
@@ -175,35 +130,16 @@ class StatefulTest:
                 found, reason = self._step(cell, plan)
             if found is not None:
                 done.append(found)
-            failed = 0 if found is not None else failed + 1
             self.draft.stateful = StatefulDensity(spec=self.spec, cells=tuple(done), skipped=self._skipped)
-            self._on_progress(CellEnded(number, len(self._plans), name, found, reason or None, name not in self._known))
-            if failed == _MOST_FAILED:
-                raise SystemBroken(f"{failed} cells in a row failed, the last one: {reason}")
+            text, work = f"failed: {reason}" if found is None else in_words(found), float(name not in self._known)
+            step = StepEnded(number, len(self._plans), name, text, work=work, failed=found is None)
+            self._ended(step, reason if found is None else None)
 
     def result(self) -> StatefulDensity:
-        """Result of the study.
-
-        Raises:
-            CsitError: Nothing was measured.
-        """
         found: StatefulDensity | None = self.draft.stateful
         if found is None or not found.cells:
             raise CsitError("; ".join(self._failures) or "no cell was measured")
         return found
-
-    def enough(self) -> None:
-        """Check coverage against `least_measured`.
-
-        Raises:
-            CsitError: Too little was measured.
-        """
-        self.result().coverage.check("cells were measured", self.spec.least_measured, self._failures)
-
-    def remove(self) -> str | None:
-        """Remove what is deployed, if anything is; return what went wrong, None when nothing did."""
-        deployed, self._deployed = self._deployed, None
-        return deployed.remove(self.draft.plan) if deployed else None
 
     def _step(self, cell: Cell, plan: Plan) -> tuple[CellConnections | None, str]:
         outcome = measure_step(_name(cell), lambda: self._measure(cell, plan), self.remove)
@@ -212,8 +148,7 @@ class StatefulTest:
             self.draft.warnings += [f"{_name(cell)} was not measured: {outcome.reason}", *outcome.notes]
             return None, outcome.reason
         row = outcome.row.model_copy(update={"notes": (*outcome.row.notes, *outcome.notes)})
-        if self._journal is not None:
-            self._journal.keep(CellMeasured(cell=row))
+        self._keep(CellMeasured(cell=row))
         return row, ""
 
     def _measure(self, cell: Cell, plan: Plan) -> CellConnections:
@@ -221,9 +156,9 @@ class StatefulTest:
         self.draft.plan = plan
         self._deployed = deployed = self._cell(cell)
         deployed.deploy(plan)
-        if complaints := deployed.complaints(deployed.measure):
-            raise NoTraffic("no traffic: " + "; ".join(complaints))
-        most_pps = deployed.highest_loads().offered_pps  # in both directions, as what was sent until now
+        deployed.verify_traffic()
+        # Found in both directions, as what was sent until now; connections are opened in one.
+        most_pps = most_one_way_pps(plan, spec.frame, deployed.highest_loads().offered_pps)
         connections = ConnectionCell(deployed, spec)
         connections.check()
         rate = self._rate(deployed, connections, most_pps)
@@ -323,8 +258,7 @@ class StatefulTest:
         )
 
     def _cell(self, cell: Cell) -> CellUnderTest:
-        asked = MeasurementRequest(test_type=TestType.MRR, cell=cell, frame=self.spec.frame, profile=self._profile)
-        return CellUnderTest(self._topology, self._world, asked)
+        return self._under_test(cell, self.spec.frame, self._profile)
 
 
 def _torn_down(spec: StatefulSpec, connections: ConnectionCell) -> int:

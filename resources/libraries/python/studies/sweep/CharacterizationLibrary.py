@@ -68,6 +68,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
     """
 
     FIRST_KEYWORD = "Describe Sweep"
+    VARIABLES = tuple(DEFAULTS)
     TABLES = tables_of
 
     def __init__(self) -> None:
@@ -251,6 +252,12 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
             lines.append(break_point_in_words(record.profile))
         predictions = [each.model_copy(update={"notes": ()}) for each in record.predictions]
         return [*lines, *errors_in_words(predictions)]
+
+    def refuse_wrong(self, choices: Lookup) -> Topology:
+        """Refuse a wrong sweep, too; only before a run, as suites of users may give each row values of its own."""
+        topology = super().refuse_wrong(choices)
+        asked_sweep(choices, topology, SweepRow("path", NO_NF))
+        return topology
 
     def _chosen(self) -> Topology:
         topology = generator_chosen(self._choices)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, SystemBroken
+from resources.libraries.python.errors import ConfigError, CsitError, SystemBroken
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, TestType
 from resources.libraries.python.model.result import Environment, MeasurementRequest
@@ -71,7 +71,7 @@ class ServiceSweep:
         self._points: list[SweepPoint] = []
         self.draft = Draft(SweepRecord, topology, environment, pattern="sweep" if asked.bursts is None else "bursts")
         self.draft.drivers = drivers_of(topology, asked.cell, world.drivers)
-        self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
+        self.draft.simulation = world.simulation
         self._memory = SweepMemory()
 
     def plan(self) -> Plan:
@@ -125,8 +125,7 @@ class ServiceSweep:
         Raises:
             NoTraffic: Some do not; the text names the last hop that saw them.
         """
-        if complaints := self._cell.complaints(self._cell.measure):
-            raise NoTraffic("no traffic: " + "; ".join(complaints))
+        self._cell.verify_traffic()
 
     def spec(self) -> SweepSpec:
         """Return the traffic of the sweep; measures the service's throughput if rates depend on it.
@@ -222,7 +221,7 @@ class ServiceSweep:
         Raises:
             RunStopped: Something is left and cannot be removed by force either.
         """
-        return self._cell.remove(self.draft.plan)
+        return self._cell.remove()
 
     def _measured(self, spec: SweepSpec, load: LoadStep) -> MeasuredLoad:
         found = self._sampling.measure(spec, load)

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from resources.libraries.python.dialogue import JsonLines, line_of, plain, shown
+from resources.libraries.python.drivers.host.programs.waiting import next_item
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.testbed.agent.calls import beat_s
 
@@ -67,7 +68,7 @@ class Conversation:
             signal.signal(number, lambda received, _: self._end(f"signal {signal.Signals(received).name}"))
         for thread in (self._read, self._beat):
             threading.Thread(target=thread, daemon=True).start()
-        while (request := self._requests.get()) is not None and not self._gone:
+        while (request := next_item(self._requests)) is not None and not self._gone:
             if request["id"] not in self._cancelled:
                 self._answer(request, answer)
         return self._gone
@@ -77,6 +78,8 @@ class Conversation:
         try:
             try:
                 self._present = request["id"]
+                if self._is_unwanted():  # since before there was anything to interrupt
+                    raise Interrupted
                 reply["value"] = answer(request["call"], request.get("value"))
             finally:
                 self._present = None
@@ -102,18 +105,23 @@ class Conversation:
                     self._end(f"the connection is closed: {error.strerror}")
 
     def _beat(self) -> None:
-        while not self._gone:
+        """Say that this end lives; interrupt once more what goes on although it was interrupted.
+
+        A signal that arrives after Python looked for one, and before the main thread waits, does not wake it.
+        """
+        while not self._gone or self._present is not None:
             self._say({"beat": True})
             time.sleep(beat_s(self._silence_s))
+            if self._is_unwanted():
+                signal.pthread_kill(self._main, signal.SIGUSR1)
 
     def _read(self) -> None:
         lines = JsonLines()
         heard = time.monotonic()
         while not self._gone:
             left_s = heard + self._silence_s - time.monotonic()
-            if left_s <= 0:
-                self._end(f"nothing heard from the controller for {self._silence_s:.0f} s")
-            elif select.select([self._source], [], [], left_s)[0]:
+            # Looked at in any case: this thread may have waited for a CPU meanwhile.
+            if select.select([self._source], [], [], max(0.0, left_s))[0]:
                 piece = os.read(self._source, _PIECE)
                 heard = time.monotonic()
                 if not piece:
@@ -125,6 +133,8 @@ class Conversation:
                     self._end(f"invalid input from the controller: {error}")
                 except Exception as error:  # thread boundary: an agent that does not listen must not stay
                     self._end(f"reading from the controller failed: {error!r}")
+            elif left_s <= 0:
+                self._end(f"nothing heard from the controller for {self._silence_s:.0f} s")
 
     def _heard(self, record: dict[str, Any]) -> None:
         match record:
@@ -147,9 +157,13 @@ class Conversation:
         self._requests.put(None)
         signal.pthread_kill(self._main, signal.SIGUSR1)
 
+    def _is_unwanted(self) -> bool:
+        """Whether the present call, if there is one, is to be interrupted."""
+        return self._present is not None and (bool(self._gone) or self._present in self._cancelled)
+
     def _ring(self, *_: object) -> None:
-        # Between two calls there is nothing to interrupt: the queue skips it. A signal that comes late does no harm.
-        if self._present is not None:
+        # Between two calls there is nothing to interrupt: the queue skips it. A late signal finds another call.
+        if self._is_unwanted():
             self._present = None
             raise Interrupted
 

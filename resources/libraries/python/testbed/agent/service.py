@@ -24,7 +24,14 @@ from resources.libraries.python.testbed.agent.calls import (
     ServiceRequest,
 )
 from resources.libraries.python.testbed.deployment.parts import NodeParts
-from resources.libraries.python.testbed.roles.part import Accounting, DeploymentPart, Disturbable, Processing, Stateful
+from resources.libraries.python.testbed.roles.part import (
+    Accounting,
+    Cabled,
+    DeploymentPart,
+    Disturbable,
+    Processing,
+    Stateful,
+)
 from resources.libraries.python.testbed.services.node_services import NodeService
 from resources.libraries.python.testbed.worlds.machine import TestbedMachine
 
@@ -99,6 +106,8 @@ class AgentDeployment:
             return call.nothing
         if call.method in _STATEFUL and not isinstance(target, Stateful):
             return {}
+        if call.method == "without_link" and not isinstance(target, Cabled):
+            return ()
         member = getattr(target, call.method)
         return member if call.is_property else member(*arguments)
 
@@ -161,7 +170,7 @@ class AgentService:
             calls.HELLO.name: self._hello,
             calls.LOOK.name: self._look,
             calls.OPEN.name: self._open,
-            calls.FINGERPRINT.name: lambda _: fingerprint(),
+            calls.FINGERPRINT.name: lambda _: self._with_ports(fingerprint()),
             calls.PREPARE.name: self._prepare,
             calls.SITE.name: self._site,
             calls.LEFTOVERS.name: lambda plan: tuple(self.machine.leftovers(plan)),
@@ -236,6 +245,10 @@ class AgentService:
             machine.numa_nodes(),
             machine.unsampled(),
         )
+
+    def _with_ports(self, found: Environment) -> Environment:
+        ports = {} if self._machine is None else self._machine.port_settings()
+        return found.model_copy(update={"settings": {**found.settings, **ports}})
 
     def _open(self, request: NodeRequest) -> tuple[str, ...]:
         if self._machine is not None:

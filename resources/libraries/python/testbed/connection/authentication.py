@@ -156,7 +156,7 @@ def resolve(reference: SecretReference, whose: str) -> SecretStr:
         keyring = importlib.import_module("keyring")
     except ImportError as error:
         raise ConfigError(
-            f"{whose}: password says {reference}, but Python's keyring is not installed: pip install keyring"
+            f"{whose}: password says {reference}, but .venv has no keyring: .venv/bin/pip install keyring"
         ) from error
     try:
         kept = keyring.get_password(service, user)
@@ -165,7 +165,7 @@ def resolve(reference: SecretReference, whose: str) -> SecretStr:
     if not kept:
         raise ConfigError(
             f"{whose}: password says {reference}, but the keyring has no such entry: ",
-            command_text("keyring", "set", service, user),
+            command_text(".venv/bin/keyring", "set", service, user),
         )
     keep_secret(kept)
     return SecretStr(kept)

@@ -14,10 +14,14 @@ from resources.libraries.python.testbed.connection.machine import Become, Stream
 
 _BLOCK_BYTES = 262144
 _LOOK_S = 0.2
+_EXIT_S = 10.0
+"""How long a killed program may take to end on a busy machine."""
 
 
 class LocalConnection(StreamConnection):
     """Fulfils `roles.connection.Connection` for the machine this runs on."""
+
+    WITHOUT_SUDO = "run as root, or once "
 
     def __init__(self, name: str = "this machine", become: Become = "auto") -> None:
         """Prepare; nothing is started.
@@ -113,4 +117,4 @@ class _Pipes:
             with suppress(OSError):
                 stream.close()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(2.0)
+            self._process.wait(_EXIT_S)

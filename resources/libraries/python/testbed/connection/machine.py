@@ -65,6 +65,9 @@ def save(content: bytes, target: Path) -> None:
 class StreamConnection(ABC):
     """Fulfils `roles.connection.Connection` for a machine on which programs can be started with streams."""
 
+    WITHOUT_SUDO = ""
+    """Start of the advice where sudo is refused: a way to root's rights without it."""
+
     def __init__(self, name: str, become: Become) -> None:
         """Prepare; nothing is started.
 
@@ -218,10 +221,11 @@ class StreamConnection(ABC):
         try:
             self.run(["sudo", "-n", "--", "true"])
         except CommandFailed as error:
+            answer = "; ".join(error.stderr.strip().splitlines())
             raise CommandFailed(
                 error.argv, error.status,
-                f"{user} may not become root on {self._name} without a password ({error.stderr.strip()}); "
-                f"as root there: {command_text('echo', f'{user} ALL=(ALL) NOPASSWD: ALL')} "
+                f"{user} may not become root on {self._name} without a password ({answer}); "
+                f"{self.WITHOUT_SUDO}as root there: {command_text('echo', f'{user} ALL=(ALL) NOPASSWD: ALL')} "
                 f">{command_text(f'/etc/sudoers.d/{user}')}",
             ) from error  # fmt: skip
         return True

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from resources.libraries.python.errors import CommandFailed, ConnectionFailed, NotReady
+from resources.libraries.python.errors import CommandFailed, ConnectionFailed, NotReady, ending_of_shell
 from resources.libraries.python.redaction import outgoing
 from resources.libraries.python.testbed.connection import command
 from resources.libraries.python.testbed.connection.command import Streams
@@ -214,7 +214,7 @@ class RemoteProgram:
         if why := self._streams.broken():
             return f"{self._machine}: {why} while {self.argv[0]} ran"
         status = self._streams.status(_ENDING_S)
-        how = "no longer reads" if status is None else f"has ended with {status}"
+        how = "no longer reads" if status is None else f"has {ending_of_shell(status)}"
         self._reader.join(_LAST_WORDS_S if status is not None else 0)
         stderr = self.stderr_tail().strip() or "nothing on stderr"
         return f"{self.argv[0]} on {self._machine} {how}: {stderr}"

@@ -48,6 +48,7 @@ _PATIENCE_S = 1.0
 
 
 def _close_in_order(channel: Any, message: Any) -> None:  # noqa: ANN401 (paramiko has no types)
+    channel.closed_by_peer = True
     order: threading.Lock | None = getattr(channel, "order", None)
     held = order is not None and order.acquire(timeout=_PATIENCE_S)
     try:
@@ -315,7 +316,11 @@ class _SshSession:
             return ""
         if not self._channel.get_transport().is_active():
             return "the connection ended"
-        return "the session ended without a word" if self._channel.closed else ""
+        if not self._channel.closed:
+            return ""
+        # A transport that ends closes its channels while it still counts as active.
+        by_peer = getattr(self._channel, "closed_by_peer", False)
+        return "the session ended without a word" if by_peer else "the connection ended"
 
     def release(self) -> None:
         with self._channel.order, suppress(paramiko.SSHException, EOFError, OSError):

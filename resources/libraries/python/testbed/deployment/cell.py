@@ -7,9 +7,10 @@ import logging
 from collections.abc import Callable, Sequence
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.errors import CsitError, PlanError, RunStopped, SystemBroken
+from resources.libraries.python.errors import CsitError, NoTraffic, PlanError, RunStopped, SystemBroken
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.result import Affinity, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.address_bounds import MOST_SOURCES
@@ -97,6 +98,7 @@ class CellUnderTest:
         self._topology = topology
         self._world = world
         self._asked = asked
+        self._plan: Plan | None = None
         self._deployment: Deployment | None = None
         self._clearing = Clearing(topology)
         self.placed: tuple[Affinity, ...] = ()
@@ -119,10 +121,12 @@ class CellUnderTest:
             raise PlanError(reason)
         more = {} if sources is None else {"sources": sources}
         version = self._asked.frame.ip_version
-        return make_plan(self._topology, self._asked.cell, self._world.layout, ip_version=version, **more)
+        self._plan = make_plan(self._topology, self._asked.cell, self._world.layout, ip_version=version, **more)
+        return self._plan
 
     def deploy(self, plan: Plan) -> Deployment:
         """Bring a plan to life and read back where its data threads run."""
+        self._plan = plan
         deployment = Deployment(plan, self._world.parts(plan, self._asked))
         with within("the deployment", _DEPLOY_S + _EACH_NF_S * len(plan.functions)):
             deployment.__enter__()
@@ -185,9 +189,25 @@ class CellUnderTest:
             _log.info("of a trial at a low rate a part is lost, and it is done again: %s", "; ".join(complaints))
         return complaints
 
+    def verify_traffic(self) -> None:
+        """Send at a low rate and see packets of every flow arrive.
+
+        Raises:
+            NoTraffic: Some do not; the text names the last hop that saw them.
+            SystemBroken: Packets do not arrive, and a part is not well.
+        """
+        if complaints := self.complaints(self.measure):
+            raise NoTraffic("no traffic: " + "; ".join(complaints))
+
     def highest_loads(self) -> HighestLoads:
-        """Maximum load of the generator on this deployment, and first load of a search."""
-        trial = Trial(load_pps=0.0, duration_s=_CALIBRATION_S, frame=self._asked.frame, purpose="calibration")
+        """Maximum load of the generator on this deployment, and first load of a search.
+
+        Trials of it are no longer than the MRR trials that a test consists of.
+        """
+        asked = self._asked
+        longest_s = asked.profile.mrr_duration_s if asked.test_type is TestType.MRR else _CALIBRATION_S
+        duration_s = min(_CALIBRATION_S, longest_s)
+        trial = Trial(load_pps=0.0, duration_s=duration_s, frame=asked.frame, purpose="calibration")
         with within("the calibration of the generator", _TRIAL_S):
             highest = self.deployment.parts.generator.highest_loads(trial)
         self._clearing.overloaded()
@@ -201,11 +221,8 @@ class CellUnderTest:
         """Data threads that do not run any more where they ran when the cell had been deployed."""
         return health.moved(self.placed, self.deployment)
 
-    def remove(self, plan: Plan | None) -> str | None:
+    def remove(self) -> str | None:
         """Remove the cell and see that nothing is left of it; return what went wrong, None when nothing did.
-
-        Args:
-            plan: Of the cell, deployed or not.
 
         Raises:
             RunStopped: Something is left and cannot be removed by force either, or a signal has ended the removal.
@@ -222,7 +239,7 @@ class CellUnderTest:
                 signalled = error if getattr(error, "exit", False) else None  # Robot's, of a signal that ends the run
             finally:
                 self.remove_s = deployment.remove_s
-        left = health.clean_up(self._world, plan)
+        left = health.clean_up(self._world, self._plan)
         if signalled is not None:
             raise RunStopped(str(signalled)) from signalled
         if left:

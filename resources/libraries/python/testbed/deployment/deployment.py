@@ -1,23 +1,28 @@
 """Applies a Plan through the roles inside one ExitStack: whatever was started is stopped, in reverse order."""
 
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from types import TracebackType
 from typing import Self
 
+from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITHIN_S, wait_until
 from resources.libraries.python.errors import CsitError, NotReady, RunStopped, SystemBroken
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, Sample
-from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.plan import Medium, Plan
 from resources.libraries.python.model.result import Affinity
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.part import (
+    Cabled,
     DeploymentPart,
     NetworkFunctions,
     Preparable,
     TrafficGenerator,
     VSwitch,
 )
+
+_LINKS_PAUSE_S = 0.1
 
 
 class Deployment:
@@ -41,12 +46,10 @@ class Deployment:
                 for part in self.parts.in_order():
                     # Before start: stopping is safe after a failed start, and a half-started part must be stopped too.
                     stack.callback(part.stop)
-                    try:
+                    with self._explaining(part):
                         part.start()
-                    except NotReady as error:
-                        if found := self._problems_before(part):
-                            raise SystemBroken("; ".join((*found, str(error)))) from error
-                        raise
+                with self._explaining():
+                    self._wait_for_cables()
                 self._stack = stack.pop_all()
         except RunStopped:
             raise
@@ -57,13 +60,61 @@ class Deployment:
         self.deploy_s = time.monotonic() - begin
         return self
 
-    def _problems_before(self, failed: DeploymentPart) -> tuple[str, ...]:
-        """Problems of the parts that were started before: if one has crashed, that explains the timeout of the next."""
+    def _wait_for_cables(self) -> None:
+        """Wait until all cables of the vSwitches have a link, also those from one DUT to the next.
+
+        Generators wait for their own ends when they start. Those of a vSwitch can have a link only afterwards: a
+        generator that drives its ports past the kernel brings them up then.
+
+        Raises:
+            NotReady: One has none.
+        """
+        switch = self.parts.switch
+        if isinstance(switch, Cabled) and any(link.medium is Medium.CABLE for link in self.plan.links):
+            wait_until("links of cables", partial(self._without_link, switch), CABLES_WITHIN_S, _LINKS_PAUSE_S)
+
+    def _without_link(self, switch: Cabled) -> str:
+        """Physical ports of the vSwitches that have no link, as `DUT1.port2 (csv1p2)`."""
+        down = set(switch.without_link())
+        ports = (port for link in self.plan.links for port in (link.a, link.b) if port.interface in down)
+        named: dict[str, str] = {}  # instances that share a cable by VLANs have a port each
+        for port in ports:
+            name = port.nic.port if port.nic is not None else port.interface
+            named.setdefault(f"{self.plan.machines.get(port.owner, port.owner)}.{name}", port.interface)
+        return f"no link at {', '.join(f'{port} ({name})' for port, name in named.items())}" if named else ""
+
+    @contextmanager
+    def _explaining(self, starting: DeploymentPart | None = None) -> Iterator[None]:
+        """Name the problems of started parts when a wait times out: if one has crashed, that is the reason.
+
+        Args:
+            starting: The part whose start waits, which is not asked itself; None when all have been started.
+
+        Raises:
+            SystemBroken: The wait has timed out, and there are problems.
+            NotReady: It has, and there are none.
+        """
+        try:
+            yield
+        except NotReady as error:
+            said = self._ports_without_link() if starting is None else ()  # by the error itself
+            problems = self._problems_before(starting)
+            if found := [text for text in problems if not any(name in text.split() for name in said)]:
+                raise SystemBroken("; ".join((*found, str(error)))) from error
+            raise
+
+    def _ports_without_link(self) -> tuple[str, ...]:
+        with suppress(CsitError):  # a vSwitch that does not answer, which its problems tell
+            return self.parts.switch.without_link() if isinstance(self.parts.switch, Cabled) else ()
+        return ()
+
+    def _problems_before(self, starting: DeploymentPart | None) -> tuple[str, ...]:
+        """Problems of the parts that were started before one, or of all."""
         roles: tuple[VSwitch | NetworkFunctions | TrafficGenerator, ...]
         roles = (self.parts.switch, self.parts.functions, self.parts.generator)
         found: list[str] = []
-        for earlier in roles if failed in roles else ():
-            if earlier is failed:
+        for earlier in roles if starting is None or starting in roles else ():
+            if earlier is starting:
                 break
             try:
                 found += earlier.problems()
@@ -93,6 +144,13 @@ class Deployment:
         return {role: found for role, part in rows if (found := dict(part.facts()))}
 
     def problems(self) -> tuple[str, ...]:
+        """Faults of the parts, a sentence each."""
+        found = self._look()
+        # A program may have ended after its own part was looked at: then another part has lost its link, and a second
+        # look finds the cause.
+        return (self._look() or found) if found else ()
+
+    def _look(self) -> tuple[str, ...]:
         parts = self.parts
         return (*parts.switch.problems(), *parts.functions.problems(), *parts.generator.problems())
 

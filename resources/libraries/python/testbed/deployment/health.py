@@ -60,20 +60,22 @@ def within(what: str, seconds: float) -> Iterator[None]:
         raise NotReady(what, seconds, "it did not return")
 
     begin = time.monotonic()
-    before = signal.signal(signal.SIGALRM, ring)
-    left_s, again_s = signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)
-    outer = 0.0 < left_s < seconds
-    if outer:  # an outer deadline ends first
-        signal.signal(signal.SIGALRM, before)
-        signal.setitimer(signal.ITIMER_REAL, left_s, again_s)
-    try:
+    left_s, again_s = signal.getitimer(signal.ITIMER_REAL)
+    if 0.0 < left_s < seconds:  # an outer deadline ends first
         yield
-    finally:
-        if not outer:
+        return
+    before = signal.getsignal(signal.SIGALRM)
+    try:  # the alarm may ring after each line from here on, and in the middle of cleaning up
+        try:
+            signal.signal(signal.SIGALRM, ring)
+            signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)
+            yield
+        finally:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
-            signal.signal(signal.SIGALRM, before)
-            if left_s:
-                signal.setitimer(signal.ITIMER_REAL, max(0.001, left_s - (time.monotonic() - begin)), again_s)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        if left_s:
+            signal.setitimer(signal.ITIMER_REAL, max(0.001, left_s - (time.monotonic() - begin)), again_s)
 
 
 def problems(deployment: Deployment) -> tuple[str, ...]:
@@ -86,14 +88,21 @@ def problems(deployment: Deployment) -> tuple[str, ...]:
 
 
 def moved(before: Iterable[Affinity], deployment: Deployment) -> tuple[str, ...]:
-    """Data threads that do not run any more where they ran at first; where that was, the verdict judges."""
+    """Data threads that do not run any more where they ran at first; where that was, the verdict judges.
+
+    Where a part has ended that had them, that is named instead.
+    """
     then = {row.name: row.actual_cpus for row in before}
-    return tuple(
-        f"the data thread of {row.owner} {row.name} has moved from CPUs {_cpus(then[row.name])} to "
-        f"{_cpus(row.actual_cpus)}"
-        for row in deployment.affinity()
-        if row.name in then and then[row.name] != row.actual_cpus
-    )
+    try:
+        found = tuple(
+            f"the data thread of {row.owner} {row.name} has moved from CPUs {_cpus(then[row.name])} to "
+            f"{_cpus(row.actual_cpus)}"
+            for row in deployment.affinity()
+            if row.name in then and then[row.name] != row.actual_cpus
+        )
+    except (CsitError, OSError) as error:
+        found = (f"data threads cannot be looked at: {reason_of(error)}",)
+    return (problems(deployment) or found) if found else ()
 
 
 def _cpus(row: tuple[int, ...]) -> str:

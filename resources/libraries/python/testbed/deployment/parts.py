@@ -79,11 +79,6 @@ class NodeParts:
     """Costs of this machine's NFs and vSwitch."""
     stacks: StackSampler | None = None
 
-    def in_order(self) -> tuple[DeploymentPart, ...]:
-        """Return the parts in the order in which they are started."""
-        roles = (self.switch, self.functions, self.generator)
-        return (*self.cables, *(part for part in roles if part is not None))
-
 
 @dataclass(frozen=True, slots=True)
 class LoopBackParts:

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from resources.libraries.python import driver_registry
+from resources.libraries.python.drivers.host.nics import device_users
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.driver import Driver, KernelFeature, RequiredProgram
@@ -22,14 +23,10 @@ DISKS = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their free spac
 
 def questions(node: TgNode | DutNode) -> dict[Any, dict[str, Any]]:
     """Facts to ask of a node of a topology."""
-    wanted = {
-        name: {"device": port.device, "pci_address": port.pci_address}
-        for name, port in node.interfaces.items()
-        if port.device or port.pci_address
-    }
     checks = {import_module(each.sent): each.arguments(node) for each in driver_registry.node_checks()}
     return {
-        ports: {"ports": wanted},
+        ports: {"ports": named_ports(node)},
+        device_users: {"devices": {each.pci_address: None for each in node.interfaces.values() if each.pci_address}},
         driver_needs: {
             "programs": {each.on(node): each.version for each in programs_of(node)},
             "kernel": {each.label: (each.config, each.module) for each in kernel_features_of(node)},
@@ -37,6 +34,15 @@ def questions(node: TgNode | DutNode) -> dict[Any, dict[str, Any]]:
         leftovers: {},
         machine: {"disks": DISKS},
         **{module: dict(arguments) for module, arguments in checks.items() if arguments is not None},
+    }
+
+
+def named_ports(node: TgNode | DutNode) -> dict[str, dict[str, str | None]]:
+    """The ports of a node that are to be found by their kernel names or PCI addresses, as `sent.ports` takes them."""
+    return {
+        name: {"device": port.device, "pci_address": port.pci_address}
+        for name, port in node.interfaces.items()
+        if port.device or port.pci_address
     }
 
 

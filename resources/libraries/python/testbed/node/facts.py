@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from pydantic import Field
+
+from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import InstalledProgram
 
@@ -98,6 +101,55 @@ class MachineFacts(Frozen):
     disks: dict[str, Disk | None]
 
 
+_ENCODED = {2.5: 0.8, 5.0: 0.8, 64.0: 1.0}
+"""Share of the bits on a PCIe lane that carry data, by GT/s: 8b/10b, 128b/130b between, and flits without a code (PCI
+Express Base Specification 6.0)."""
+
+
+class PcieLink(Frozen):
+    """The PCIe link that a port's NIC has, and the most that the NIC can do."""
+
+    gt_per_s: float
+    """Of each lane."""
+    lanes: int
+    most_gt_per_s: float
+    most_lanes: int
+
+    @property
+    def reduced(self) -> bool:
+        """Whether the NIC can do more."""
+        return self.gt_per_s < self.most_gt_per_s or self.lanes < self.most_lanes
+
+    @property
+    def gbps(self) -> float:
+        """What the link carries without its line code, in Gb/s each way."""
+        return _gbps(self.gt_per_s, self.lanes)
+
+    def __str__(self) -> str:
+        has, could = (self.gt_per_s, self.lanes), (self.most_gt_per_s, self.most_lanes)
+        return f"{_link(*has)} of {_link(*could)}" if self.reduced else _link(*has)
+
+
+def _link(gt_per_s: float, lanes: int) -> str:
+    return f"{gt_per_s:g} GT/s x{lanes} ({_gbps(gt_per_s, lanes):.0f} Gb/s)"
+
+
+def _gbps(gt_per_s: float, lanes: int) -> float:
+    return gt_per_s * _ENCODED.get(gt_per_s, 128 / 130) * lanes
+
+
+class PauseFrames(Frozen):
+    """Flow control of a port by Ethernet pause frames (IEEE 802.3, annex 31B)."""
+
+    rx: bool
+    """It stops sending when it receives one."""
+    tx: bool
+    """It sends them when its receive queues are full."""
+
+    def __str__(self) -> str:
+        return f"rx {'on' if self.rx else 'off'}, tx {'on' if self.tx else 'off'}"
+
+
 class PortFacts(Frozen):
     """A port that the topology names."""
 
@@ -109,6 +161,11 @@ class PortFacts(Frozen):
     vendor: str | None
     model: str | None
     iommu_group: str | None
+    virtual_functions: int
+    """How many it has."""
+    pcie: PcieLink | None
+    pause: PauseFrames | None
+    """None where the kernel does not drive it, or its driver has no flow control."""
     mac_address: str | None
     up: bool | None
     carrier: bool | None
@@ -132,6 +189,23 @@ class PortInventory(Frozen):
     iommu_groups: int
     vfio_without_iommu: bool
     interfaces: tuple[str, ...]
+
+
+class DeviceUser(Frozen):
+    """A program of user space that has a device open."""
+
+    pid: int
+    command: str
+
+    def __str__(self) -> str:
+        return f"pid {self.pid} ({self.command})"
+
+
+class DeviceUsers(Frozen):
+    """As `drivers.host.nics.device_users` says it, of ports with a PCI address."""
+
+    users: dict[str, tuple[DeviceUser, ...]]
+    """By PCI address."""
 
 
 class DriverFacts(Frozen):
@@ -197,14 +271,12 @@ class Leftovers(Frozen):
     containers: tuple[str, ...] = ()
     """Containers of a container engine, by engine and name."""
     folders: tuple[str, ...] = ()
-    traces: tuple[str, ...] = ()
-    """Tracing instances of the kernel, by their names."""
     settings: dict[str, str]
     """With the values they had before."""
     ports: tuple[str, ...]
     bindings: tuple[str, ...]
-    others: tuple[str, ...] = ()
-    """Anything else on the record, such as virtual functions and files of huge pages."""
+    others: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Anything else on the record by its key, such as virtual functions and what packages of drivers declare."""
     unclaimed: tuple[str, ...]
     """Namespaces that are named like ours and are on no record."""
     runtimes: tuple[StoredRuntime, ...]
@@ -218,12 +290,17 @@ class Leftovers(Frozen):
             *(f"control group {each}" for each in self.groups),
             *self.containers,
             *(f"folder {each}" for each in self.folders),
-            *(f"tracing instance {each}" for each in self.traces),
             *(f"port in use: {each}" for each in self.ports),
             *(f"driver of a port: {each}" for each in self.bindings),
-            *self.others,
+            *(f"{_label(key)} {each}" for key, entries in self.others.items() for each in entries),
             *(f"setting {name}, which was {value}" for name, value in self.settings.items()),
         )
+
+
+def _label(key: str) -> str:
+    """Description before entries of the record: that of the package of drivers which declares them, or their key."""
+    declared = driver_registry.leftovers().get(key)
+    return declared.label if declared is not None else f"{key.replace('_', ' ')}:"
 
 
 class Facts(Frozen):
@@ -231,6 +308,7 @@ class Facts(Frozen):
 
     machine: MachineFacts
     ports: PortInventory
+    device_users: DeviceUsers
     driver_needs: DriverFacts
     packages: dict[str, dict[str, Any]]
     """Answers to `NodeCheck`s, by their keys."""

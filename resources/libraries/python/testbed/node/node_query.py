@@ -80,7 +80,9 @@ def ask_all(
     try:
         done = connection.run([python, "-I", "-"], stdin=program(questions), within_s=within_s, root=root)
     except CommandFailed as failed:
-        raise _defect_there(connection.name, failed) or failed from failed
+        if (defect := _defect_there(connection.name, failed)) is None:
+            raise
+        raise defect from failed
     round_trip_s = time.perf_counter() - begin
     answered = read_answer(connection, python, done)
     # It began after we asked, and ended before we heard of it.

@@ -157,7 +157,7 @@ def _huge_pages(
     targets |= {(row.node, 2**20): row.hugepages_1gb for row in declared}
     why = "as the topology declares"
     if not declared:
-        _, wanted_mb, what = huge_pages(topology, name, cells)
+        _, wanted_mb, what = huge_pages(topology, name, facts, cells)
         free_mb = sum(row.free_hugepage_mb() for row in facts.machine.memory.nodes if row.node == node.numa_node)
         # Those that are taken stay taken: as many come on top.
         more = max(0, -(-(wanted_mb - free_mb) // 2))

@@ -8,13 +8,16 @@ import time
 from typing import Any, Generic, TypeVar
 
 from resources.libraries.python.dialogue import JsonLines, error_of, line_of, shown
-from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady
+from resources.libraries.python.drivers.host.programs.waiting import wait_for_event
+from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady, ending_of_shell
 from resources.libraries.python.redaction import visible
 from resources.libraries.python.testbed.agent.calls import Call, beat_s
 from resources.libraries.python.testbed.roles.connection import Channel
 
 _log = logging.getLogger(__name__)
 _GLANCE_S = 1.0
+_STATUS_S = 10.0
+"""How long the status of an agent may take that has closed its output: it is still ending, or its node is busy."""
 _TRACEBACK = "Traceback (most recent call last):"
 _LARGEST_NUMBER = 2**64
 A = TypeVar("A")
@@ -41,7 +44,7 @@ class Pending(Generic[R]):
             CsitError: What the agent's driver raised, with the node's name in front; or the answer is invalid.
         """
         try:
-            in_time = self._answered.wait(self._within_s)
+            in_time = wait_for_event(self._answered, self._within_s)
         except BaseException:  # a deadline of the caller, or Ctrl-C: the answer is not needed any more
             self._link.cancel(self._number)
             raise
@@ -219,10 +222,10 @@ class AgentLink:
     def _ended(self) -> str:
         if self._closing:
             return "agent connection closed"
-        deadline = time.monotonic() + _GLANCE_S
-        while (status := self._channel.status()) is None and time.monotonic() < deadline:
+        deadline = time.monotonic() + _STATUS_S
+        while (status := self._channel.status()) is None and time.monotonic() < deadline and not self._closing:
             time.sleep(0.02)  # it comes after the end of the output
-        how = "the connection was cut" if status is None else f"the agent ended with {status}"
+        how = "the connection was cut" if status is None else f"the agent {ending_of_shell(status)}"
         output = self._last_output()
         return f"{how}; it said last: {output}" if output else how
 

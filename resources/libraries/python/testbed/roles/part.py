@@ -121,8 +121,20 @@ class Accounting(Protocol):
         """Return what they have counted since then, in the program's own words, by name of the part."""
 
 
-class DisturbableSwitch(VSwitch, Disturbable, Accounting, Protocol):
-    """A virtual switch that can be hit by events, and keeps accounts of its work, where its driver can do that."""
+@runtime_checkable
+class Cabled(Protocol):
+    """A part with ports of cables to other machines."""
+
+    def without_link(self) -> tuple[str, ...]:
+        """Return its ports of cables that have no link, by interface name. Cheap: polled while a cell is deployed.
+
+        Raises:
+            CsitError: It has ended, or does not answer.
+        """
+
+
+class DisturbableSwitch(VSwitch, Cabled, Disturbable, Accounting, Protocol):
+    """A virtual switch that has cables, can be hit by events, and keeps accounts, where its driver can do that."""
 
 
 class NetworkFunctions(ForwardingPart, Protocol):

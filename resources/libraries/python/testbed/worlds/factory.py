@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.cpu.memory import discover_memory
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.testbed import topology as model
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.planning.physical_ports import located as complete
@@ -74,6 +75,31 @@ def layout_of(topology: model.Topology) -> Layouts:
             for name, node in topology.machines.items()
         }
     return discover() if topology.dut.cpus == "discover" else topology.dut.layout
+
+
+def refuse_wrong_simulation(topology: model.Topology) -> None:
+    """Refuse parameters of a simulation that do not fit, which a topology alone does not know.
+
+    Raises:
+        ConfigError: A key is unknown, or a value does not fit.
+    """
+    if topology.world is model.World.SIM:
+        from resources.libraries.python.drivers.sim.simulation import simulation_of  # noqa: PLC0415
+
+        simulation_of(topology)
+
+
+def refuse_without_basics(topology: model.Topology) -> None:
+    """Refuse a run on this machine without Linux or the rights; what else the machine lacks is found by opening it.
+
+    Raises:
+        Unsupported: It has no Linux, or the user lacks rights.
+    """
+    if topology.world is model.World.LOCAL:
+        from resources.libraries.python.drivers.host.ownership.preflight import missing_basics  # noqa: PLC0415
+
+        if problem := missing_basics():
+            raise Unsupported(str(problem))
 
 
 def memory_of(topology: model.Topology) -> MemoryLayout | None:

@@ -31,6 +31,7 @@ from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import MeasurementRequest
+from resources.libraries.python.model.testbed.attachment import attachment_of
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.model.testbed.topology import Topology
@@ -41,6 +42,9 @@ from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.studies.sizing.planning.instance_cpus import usable_mb
 from resources.libraries.python.testbed.deployment.parts import NodeParts
+from resources.libraries.python.testbed.node.fact_collection import named_ports
+from resources.libraries.python.testbed.node.facts import PortInventory
+from resources.libraries.python.testbed.node.sent import ports
 from resources.libraries.python.testbed.services.bundle import ServiceBundle
 from resources.libraries.python.testbed.services.node_services import (
     NodeService,
@@ -104,6 +108,20 @@ class TestbedMachine:
         node = self._dut if self._dut is not None else self._tg
         interfaces = node.interfaces if node is not None and self._node is not None else {}
         return {name: numa_node_of(each.pci_address, each.device) for name, each in interfaces.items()}
+
+    def port_settings(self) -> dict[str, str]:
+        """PCIe links of its physical ports, and flow control of those that the kernel keeps, for the record."""
+        node = self._dut if self._dut is not None else self._tg
+        if node is None or self._node is None:
+            return {}
+        there = PortInventory.model_validate(ports.answer({"ports": named_ports(node)})).ports
+        found: dict[str, str] = {}
+        for name, row in there.items():
+            if row is not None and row.pcie is not None:
+                found[f"PCIe link of {name}"] = str(row.pcie)
+            if row is not None and row.pause is not None and not attachment_of(node.interfaces[name], node).unbinds:
+                found[f"pause frames of {name}"] = str(row.pause)
+        return found
 
     def unsampled(self) -> PreflightProblem | None:
         """Return why call stacks cannot be sampled here; None where they can, or nothing is sampled."""

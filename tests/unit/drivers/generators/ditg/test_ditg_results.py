@@ -5,6 +5,7 @@ from typing import cast
 import numpy as np
 import pytest
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.ditg import programs
 from resources.libraries.python.drivers.generators.ditg.driver import DitgGenerator, most_runs, trial_result
 from resources.libraries.python.drivers.generators.ditg.programs import (
@@ -23,6 +24,7 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import Protocol, Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.testbed.deployment import cell
 from tests.unit.drivers.generators.trex.stand_in import plan
 
@@ -163,7 +165,7 @@ def generator(rows: int, flows: int) -> DitgGenerator:
     """A generator that is not started, for so many service instances with so many flows each."""
     made = plan("CSP", rows, 1)
     rated = made.model_copy(update={"flows": tuple(flow.model_copy(update={"sources": flows}) for flow in made.flows)})
-    return DitgGenerator(rated, cast(Fabric, None), cast(MachineLock, None))
+    return DitgGenerator(cast(TgNode, None), DriverContext(rated, cast(Fabric, None), cast(MachineLock, None), 1518))
 
 
 @pytest.mark.parametrize("flows", [1, 17, 18, 26, 27, 64])

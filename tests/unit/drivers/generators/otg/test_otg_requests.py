@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.generators.otg.server.schema import (
     OtgConfig,
     parse,
 )
-from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.errors import ConfigError, Unsupported
 from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, IPV4, IPV6, UDP, VLAN, configuration
 
 SPEEDS = {"eth1": 10e9, "eth2": None}
@@ -179,12 +179,18 @@ def test_names_and_locations_are_known_and_there_once() -> None:
         (b"[" * 100 + b"]" * 100, "nested more than 40 deep"),
         (b'"' + b"x" * (1 << 20) + b'"', "1,048,578 bytes, at most 1,048,576"),
         (b"7", "the request: an object is expected|the request: a mapping"),
-        (b'{"flows": [' + b",".join([b"{}"] * 17) + b"]}", "flows"),
     ],
 )
 def test_a_request_is_bounded(body: bytes, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         parse(body, OtgConfig)
+
+
+def test_more_flows_than_the_server_has_are_unsupported() -> None:
+    (flow,) = configuration()["flows"]
+    flows = [{**flow, "name": f"f{number}"} for number in range(17)]
+    with pytest.raises(Unsupported, match=r"^flows: 17, at most 16 are possible$"):
+        parse(json.dumps({"flows": flows}).encode(), OtgConfig)
 
 
 def test_what_is_not_traffic_is_refused() -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from resources.libraries.python.drivers.generators.otg.server import traffic as module
+from resources.libraries.python.drivers.generators.otg.server import ports, traffic
 from resources.libraries.python.drivers.generators.otg.server.schema import OtgConfig, parse
 from resources.libraries.python.drivers.generators.otg.server.traffic import Traffic
 from resources.libraries.python.errors import CsitError, NotReady
@@ -46,7 +46,7 @@ class Worker:
     def __init__(self, machine: Machine) -> None:
         self._machine, self._number = machine, len(machine.workers)
         self._asked_s = machine.clock.now_s
-        self.is_closed = False
+        self.is_closed = self.ended = False
         machine.workers.append(self)
 
     def send(self, record: Mapping[str, object]) -> None:
@@ -76,10 +76,10 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
         "WorkerProcess": lambda: Worker(made),
         "_counter": lambda *_: counter,
         "ThreadCounters": lambda _: SimpleNamespace(rows=rows, close=lambda: None),
-        "kernel": SimpleNamespace(link_is_up=made.is_up),
-        "ethtool": SimpleNamespace(speed_bps=lambda *_: None),
     }.items():
-        monkeypatch.setattr(module, name, value)
+        monkeypatch.setattr(traffic, name, value)
+    monkeypatch.setattr(ports, "kernel", SimpleNamespace(link_is_up=made.is_up))
+    monkeypatch.setattr(ports, "ethtool", SimpleNamespace(speed_bps=lambda *_: None))
     return made
 
 
@@ -159,3 +159,40 @@ def test_all_flows_share_the_time_in_which_they_have_to_stop(machine: Machine, s
     with pytest.raises(NotReady, match=r"^the end of flow f2 not ready after 15\.0 s; "):
         served.stop()
     assert machine.clock.now_s - begun_s == pytest.approx(15)
+
+
+def test_workers_take_the_flows_of_the_next_configuration_and_those_without_one_end(
+    machine: Machine, served: Traffic
+) -> None:
+    configure(served, 3)
+    configure(served, 2)
+    assert sorted(worker.is_closed for worker in machine.workers) == [False, False, True]
+    configure(served, 4)
+    assert len(machine.workers) == 5
+    configure(served, 0)
+    assert all(worker.is_closed for worker in machine.workers)
+
+
+def test_workers_that_ended_or_wait_for_the_word_to_go_take_no_other_flow(machine: Machine, served: Traffic) -> None:
+    configure(served, 3)
+    machine.workers[0].ended = True
+    machine.answers_after_s = {1: 20.0}
+    with pytest.raises(NotReady, match=r"^generator's frames of flow f1 "):
+        served.start(["f1"])
+    machine.answers_after_s = {}
+    configure(served, 3)
+    assert [worker.is_closed for worker in machine.workers] == [True, True, False, False, False]
+
+
+def test_a_flow_that_cannot_be_opened_leaves_no_worker(
+    machine: Machine, served: Traffic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(served, 3)
+
+    def refuse(*_: object) -> None:
+        raise CsitError("eth2: out of memory")
+
+    monkeypatch.setattr(traffic, "_counter", refuse)
+    with pytest.raises(CsitError, match=r"^eth2: out of memory$"):
+        configure(served, 2)
+    assert all(worker.is_closed for worker in machine.workers)

@@ -48,7 +48,7 @@ class StandIn:
             (package / "__init__.py").write_text("")
             shutil.copy(Path(__file__).with_name(file), package / "api.py")
             (package / "scenario.json").write_text(json.dumps(scenario))
-        (library / "__init__.py").write_text("")
+        shutil.copy(Path(__file__).with_name("stand_in_clock.py"), library / "__init__.py")
 
     def calls(self) -> list[dict[str, Any]]:
         """What the library was asked."""

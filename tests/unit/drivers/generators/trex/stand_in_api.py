@@ -6,7 +6,6 @@ is said by `scenario.json` beside it; what it was asked is written to `calls.jso
 """
 
 import json
-import os
 import signal
 import time
 from pathlib import Path
@@ -157,13 +156,11 @@ class STLClient:
             case "refuse":
                 raise TRexError("Port 0 : *** attempting to exceed the line rate")
             case "hang":
-                time.sleep(60)
+                signal.pause()
             case "interrupt":
-                os.kill(os.getpid(), signal.SIGINT)
-                time.sleep(1)
+                signal.raise_signal(signal.SIGINT)
             case "die":
-                os.kill(os.getpid(), signal.SIGTERM)
-                time.sleep(1)
+                signal.raise_signal(signal.SIGTERM)
         self._started_s = time.monotonic()
         self._duration_s = duration
 

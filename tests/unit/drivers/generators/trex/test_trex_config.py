@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.trex import config, driver
 from resources.libraries.python.drivers.generators.trex.config import table_of
 from resources.libraries.python.drivers.generators.trex.driver import TrexGenerator, most_s
@@ -198,7 +199,7 @@ def test_the_first_load_asked_for_fills_the_cables(
     topology = lab(1, 2, discriminator=word, trex={"ports": "af_packet"})  # type: ignore[arg-type]
     asked = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1), {})
     lock = MachineLock()
-    generator = TrexGenerator(asked, Fabric(asked, lock, node="TG"), lock, Trex(ports="af_packet"))
+    generator = TrexGenerator(topology.tg, DriverContext(asked, Fabric(asked, lock, node="TG"), lock, 1518))
     loads: list[float | None] = []
 
     def run(trial: Trial) -> TrialResult:

@@ -10,23 +10,20 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.tunnels import (
+    WITHIN_S,
     TunnelEnd,
     Tunnels,
-    given,
     kernel_makes,
     loopback_up,
     tunnel_device,
 )
 from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.drivers.host.links.routing import configure_routers
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.plan import NfPlan
-from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.testbed.nodes import DutNode
 
 _FOR = "for NFs of kind ipsec"
 _LEFT, _RIGHT = TunnelEnd("ipsec-left", "initiator", 0, 101), TunnelEnd("ipsec-right", "responder", 0, 102)
@@ -94,7 +91,9 @@ class Ipsecs(Tunnels):
         for function in self._functions:
             self._fabric.change(function.name, [loopback_up(), *devices()])
             lines = batch([secrets.token_hex(_KEY_BYTES) for _ in range(2)])
-            self._fabric.run_inside(function.name, partial(given, [ip, "-batch", "-"], lines, "ip xfrm"))
+            self._fabric.run_inside(
+                function.name, partial(completed, [ip, "-batch", "-"], WITHIN_S, stdin=lines, what="ip xfrm")
+            )
             for side in (0, 1):
                 self._route_into(function, side)
         self._wait_until_carrying()
@@ -108,7 +107,7 @@ class Ipsecs(Tunnels):
         return {"ipsec": f"Linux {self._release} in the kernel, {does}"}
 
 
-def missing() -> Iterator[PreflightProblem]:
+def missing(*_: object) -> Iterator[PreflightProblem]:
     """Requirements that this machine lacks."""
     if (ip := path_of("ip")) is None:
         yield PreflightProblem(f"ip missing {_FOR}", "install it: apt-get install iproute2")
@@ -116,15 +115,7 @@ def missing() -> Iterator[PreflightProblem]:
     if not kernel_makes(*devices()):
         fix = "boot a kernel with CONFIG_XFRM_INTERFACE"
         yield PreflightProblem(f"the kernel makes no XFRM interfaces {_FOR}", fix)
-    elif not kernel_makes(work=partial(given, [ip, "-batch", "-"], batch(["00" * _KEY_BYTES] * 2), "ip xfrm")):
+        return
+    lines = batch(["00" * _KEY_BYTES] * 2)
+    if not kernel_makes(work=partial(completed, [ip, "-batch", "-"], WITHIN_S, stdin=lines)):
         yield PreflightProblem(f"the kernel has no ESP with {CIPHER} {_FOR}", "boot a kernel with CONFIG_INET_ESP")
-
-
-def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
-    """Requirements of a node's NFs that this machine lacks."""
-    return missing()
-
-
-def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> Ipsecs:
-    """Make the driver of NFs on a node."""
-    return Ipsecs(row, context.fabric)

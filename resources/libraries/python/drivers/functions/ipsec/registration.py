@@ -9,8 +9,8 @@ DRIVERS = (
         label="IPsec",
         word="ipsec",
         form=Form.PROGRAM_BESIDE,
-        factory="resources.libraries.python.drivers.functions.ipsec.driver:make",
-        missing="resources.libraries.python.drivers.functions.ipsec.driver:missing_on",
+        factory="resources.libraries.python.drivers.functions.ipsec.driver:Ipsecs",
+        missing="resources.libraries.python.drivers.functions.ipsec.driver:missing",
         kernel=(
             KernelFeature("ESP", "INET_ESP", "esp4"),
             KernelFeature("XFRM interfaces", "XFRM_INTERFACE", "xfrm_interface"),

@@ -15,6 +15,6 @@ DRIVERS = (
         shareable=True,
         kernel=(VETH,),
         events=frozenset(PartEvent) - {PartEvent.RELOAD},
-        factory="resources.libraries.python.drivers.functions.linux_router.driver:make",
+        factory="resources.libraries.python.drivers.functions.linux_router.driver:LinuxRouters",
     ),
 )

@@ -1,10 +1,9 @@
 """Network functions as monitors: a program that receives all packets, beside the routing kernel or alone."""
 
 import re
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,16 +12,16 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.monitor import suricata
 from resources.libraries.python.drivers.functions.monitor.registration import SURICATA, Ngrep, Suricata
 from resources.libraries.python.drivers.functions.monitor.suricata import patterns
+from resources.libraries.python.drivers.functions.namespace_functions import ProgramFunctions, passed_by
 from resources.libraries.python.drivers.functions.vm.guest_software import cards
 from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application, PacketSockets
-from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
-from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, ProgramFunctions
+from resources.libraries.python.drivers.host.programs.namespace_programs import problems_at_an_end
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets import packet_sockets
 from resources.libraries.python.drivers.host.sockets.packet_sockets import PacketSocket
-from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, TapPlan
@@ -30,12 +29,6 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 _READY_S = 15.0
-_ENDING_S = 1.0
-"""From the moment in which a program hangs up to its end: a large one has much memory to give back."""
-_FEW = 1000
-"""Packets that may be the system's own, or on their way."""
-_SEEN = 0.9
-"""Share of the packets at its interface that must have come to the monitor, dropped ones included."""
 _MERGED = 64
 """Segments of a TCP connection that the kernel merges as they come in, up to 64 KiB, and a monitor sees as one."""
 
@@ -126,28 +119,15 @@ def programs(pattern_count: int, rule_count: int) -> Mapping[str, MonitorProgram
     }  # fmt: skip
 
 
-class Monitors(ProgramFunctions):
+class Monitors(ProgramFunctions[NfPlan | TapPlan]):
     """Fulfils `NetworkFunctions` and `Processing` of the roles: NFs that look at packets, inline or passive.
 
     An inline one looks at its left interface, which packets of both directions pass once.
     """
 
-    def __init__(
-        self, functions: Sequence[NfPlan | TapPlan], fabric: Fabric, program: MonitorProgram, companions: Companions
-    ) -> None:
-        """Prepare.
-
-        Args:
-            functions: Those that are of this kind.
-            fabric: Has their namespaces, where those of inline ones route; started before `start`.
-            program: What looks at packets.
-            companions: Runs it.
-        """
-        self._functions = tuple(functions)
-        self._owners = tuple(function.name for function in self._functions)
-        self._fabric = fabric
-        self._program = program
-        self._companions = companions
+    def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan | TapPlan]) -> None:
+        super().__init__(node, context, functions)
+        self._program = program_of(functions[0].kind, node)
         self._sockets: dict[str, PacketSocket] = {}
         self._stack = ExitStack()
         self._version = ""
@@ -214,13 +194,7 @@ class Monitors(ProgramFunctions):
         try:
             return tuple(self._passed_by())
         except CsitError as error:  # one that counts by itself does not answer
-            return self._ended() or (str(error),)
-
-    def _ended(self) -> tuple[str, ...]:
-        """Programs that have ended, or are about to: they hang up some milliseconds before their end can be seen."""
-        with suppress(NotReady):
-            wait_until("end", lambda: "" if self._companions.problems() else "none", _ENDING_S)
-        return tuple(self._companions.problems())
+            return problems_at_an_end([self._companions]) or (str(error),)
 
     def _passed_by(self) -> Iterator[str]:
         processed = self.processed()
@@ -230,14 +204,14 @@ class Monitors(ProgramFunctions):
             done = processed[function.name]
             seen = done.packets + (done.dropped or 0)
             # One that is held back by a limit may not have looked at anything yet: that is the limit, and no defect.
-            if function.limits.cpu is None and _MERGED * seen < _SEEN * passed - _FEW:
+            if function.limits.cpu is None and passed_by(seen, passed, merged=_MERGED):
                 yield f"{passed} packets passed {_watched(function)}, and {self._program.name} was given {seen} of them"
 
     def stop(self) -> None:
         self.call_off()
         self._sockets = {}
         self._stack.close()
-        self._companions.stop()
+        super().stop()
 
 
 def missing(kind: NfKind, program: MonitorProgram) -> Iterator[PreflightProblem]:
@@ -261,28 +235,10 @@ def version_of(name: str, argument: str) -> str:
     Raises:
         CsitError: It cannot be run.
     """
-    try:
-        done = subprocess.run(
-            [path_of(name) or name, argument],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_READY_S,
-            check=False,
-        )
-    except OSError as error:
-        raise CsitError(f"{name} cannot be run: {error.strerror}") from error
-    except subprocess.TimeoutExpired as error:
-        raise NotReady(f"the version of {name}", _READY_S, "still running") from error
-    text = (done.stdout + done.stderr).decode(errors="replace")
-    found = re.search(rf"\b{re.escape(name)}:? (?:version )?(V?\d\S*\b)", text, re.IGNORECASE)
+    done = completed([path_of(name) or name, argument], _READY_S, check=False, what=f"the version of {name}")
+    pattern = rf"\b{re.escape(name)}:? (?:version )?(V?\d\S*\b)"
+    found = re.search(pattern, done.stdout + done.stderr, re.IGNORECASE)
     return f"{name} {found[1]}" if found else name
-
-
-def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan]) -> Monitors:
-    """Make the driver of NFs on a node."""
-    kind = row[0].kind
-    program = program_of(kind, node)
-    return Monitors(row, context.fabric, program, context.companions(kind))
 
 
 def missing_on(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:

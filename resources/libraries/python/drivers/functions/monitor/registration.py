@@ -6,21 +6,21 @@ from typing import Annotated
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import FormerField, Frozen
 from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.kinds import Form
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 
-class Ngrep(Frozen):
+class Ngrep(FormerField):
     """Parameters of NFs of kind ngrep."""
 
     patterns: Annotated[int, Field(ge=1, le=5000)] = 100
     """That each payload is searched for; none is in what our own generators send."""
 
 
-class Suricata(Frozen):
+class Suricata(FormerField):
     """Parameters of NFs of kind suricata."""
 
     rules: Annotated[int, Field(ge=1, le=50_000)] = 1000
@@ -54,7 +54,7 @@ def _monitor(name: str, program: RequiredProgram, guest: GuestKind, **options: t
         label=program.name,
         word=name,
         form=Form.PROGRAM_BESIDE,
-        factory=f"{_PACKAGE}.driver:make",
+        factory=f"{_PACKAGE}.driver:Monitors",
         missing=f"{_PACKAGE}.driver:missing_on",
         programs=(program,),
         on_request=True,

@@ -4,24 +4,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.namespace_functions import NamespaceFunctions, passed_by
 from resources.libraries.python.drivers.functions.nftables import program
-from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE, Ruleset, family, ruleset_of
+from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE, family, ruleset_of
 from resources.libraries.python.drivers.functions.vm_application.applications import Application
 from resources.libraries.python.drivers.host.links import conntrack
-from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers, router_steps
 from resources.libraries.python.drivers.host.programs.disturbances import Steps
-from resources.libraries.python.drivers.host.programs.namespace_programs import NamespaceFunctions
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.testbed.nodes import DutNode
 
-_FEW = 1000
-"""Packets that may be the system's own, or on their way."""
-_LOOKED_UP = 0.9
-"""Share of the packets received that must have gone through the rules."""
 _MERGED = 64
 """Segments of a TCP connection that the kernel merges as they come in, up to 64 KiB, and looks up as one."""
 
@@ -29,23 +24,13 @@ _AGAIN = 3
 """Deletions of entries that packets on their way have made since the last one."""
 
 
-class NftablesRouters(NamespaceFunctions):
+class NftablesRouters(NamespaceFunctions[NfPlan]):
     """Fulfils `NetworkFunctions` and `Stateful` of the roles: NFs that route IPv4 in the kernel by rules for it."""
 
-    def __init__(self, functions: Sequence[NfPlan], fabric: Fabric, ruleset: Ruleset) -> None:
-        """Prepare.
-
-        Args:
-            functions: Those that are of this kind.
-            fabric: Has the namespaces, which forward already; started before `start`.
-            ruleset: For each of them.
-        """
-        self._fabric = fabric
-        self._ruleset = ruleset
-        self._functions: dict[str, list[NfPlan]] = {}
-        for function in functions:
-            self._functions.setdefault(function.name, []).append(function)
-        self._owners = tuple(self._functions)
+    def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan]) -> None:
+        super().__init__(node, context, functions)
+        self._ruleset = ruleset_of(functions[0].kind, node)
+        self._rows = {owner: [each for each in functions if each.name == owner] for owner in self._owners}
         self._version = ""
 
     def start(self) -> None:
@@ -56,7 +41,7 @@ class NftablesRouters(NamespaceFunctions):
             CsitError: The kernel refused something.
         """
         self._version = program.version()
-        for owner, row in self._functions.items():
+        for owner, row in self._rows.items():
             try:
                 self._fabric.run_inside(owner, partial(program.load, self._ruleset.text(row)))
             except CommandFailed as error:
@@ -64,7 +49,7 @@ class NftablesRouters(NamespaceFunctions):
             configure_routers(row, self._fabric)
 
     def steps(self, target: str, event: PartEvent) -> Steps | None:
-        row = self._functions.get(target)
+        row = self._rows.get(target)
         return router_steps(event, row, self._fabric, partial(self._reload, target, row)) if row else None
 
     def _reload(self, owner: str, row: Sequence[NfPlan]) -> None:
@@ -77,7 +62,7 @@ class NftablesRouters(NamespaceFunctions):
         Raises:
             CsitError: An NF has lost its rules.
         """
-        return {owner: self._looked_up(owner) for owner in self._functions}
+        return {owner: self._looked_up(owner) for owner in self._owners}
 
     def _looked_up(self, owner: str) -> int:
         found = self._fabric.run_inside(owner, program.counters)
@@ -113,10 +98,10 @@ class NftablesRouters(NamespaceFunctions):
 
     @property
     def _tracking(self) -> Sequence[str]:
-        return [owner for owner, row in self._functions.items() if row[0].kind.driver.tracks_connections]
+        return [owner for owner, row in self._rows.items() if row[0].kind.driver.tracks_connections]
 
     def facts(self) -> Mapping[str, str]:
-        kind = next((row[0].kind for row in self._functions.values()), None)
+        kind = next((function.kind for function in self._functions), None)
         return {kind: f"{self._version}, {self._ruleset.about}"} if kind is not None and self._version else {}
 
     def problems(self) -> tuple[str, ...]:
@@ -124,24 +109,15 @@ class NftablesRouters(NamespaceFunctions):
         return super().problems() or tuple(self._passed_by())
 
     def _passed_by(self) -> Iterator[str]:
-        for owner in self._functions:
+        for owner in self._owners:
             try:
                 looked_up = self._looked_up(owner)
-                received = sum(row.rx_packets for row in self._fabric.counters([owner]).values())
+                received = self._received(owner)
             except CsitError as error:
                 yield f"the rules of {owner} cannot be read: {error}"
                 continue
-            if _MERGED * looked_up < _LOOKED_UP * received - _FEW:
+            if passed_by(looked_up, received, merged=_MERGED):
                 yield f"{owner} received {received:,} packets, and only {looked_up:,} went through its rules"
-
-    def stop(self) -> None:
-        """Call off an event: rules and routes end with their namespaces, which `Fabric.stop` removes."""
-        self.call_off()
-
-
-def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> NftablesRouters:
-    """Make the driver of NFs on a node."""
-    return NftablesRouters(row, context.fabric, ruleset_of(row[0].kind, node))
 
 
 def application(function: NfPlan, node: DutNode, _: int) -> Application:

@@ -1,14 +1,12 @@
 """The program `nft`, run in the network namespace that the calling thread is in."""
 
 import json
-import subprocess
 from collections.abc import Iterator
 
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
-from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
+from resources.libraries.python.errors import CommandFailed, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.testbed.nodes import DutNode
 
 _PROGRAM = "nft"
 _PACKAGE = "nftables"
@@ -59,7 +57,7 @@ def version() -> str:
     return _run("--version").partition("(")[0].strip()
 
 
-def missing() -> Iterator[PreflightProblem]:
+def missing(*_: object) -> Iterator[PreflightProblem]:
     """Requirements that this machine lacks."""
     if path_of(_PROGRAM) is None:
         yield PreflightProblem(
@@ -73,16 +71,8 @@ def _run(*words: str, script: str = "") -> str:
     if path is None:
         raise Unsupported("; ".join(map(str, missing())))
     argv = (path, *words)
-    try:
-        done = subprocess.run(argv, input=script, capture_output=True, text=True, timeout=_WITHIN_S, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise NotReady(" ".join(argv), _WITHIN_S, "still running") from error
+    done = completed(argv, _WITHIN_S, stdin=script, check=False)
     if done.returncode:
         # Of a ruleset nft also shows the lines; the first one says what is wrong.
         raise CommandFailed(argv, done.returncode, (done.stderr.strip().splitlines() or ["nothing on stderr"])[0])
     return done.stdout
-
-
-def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
-    """Requirements of a node's NFs that this machine lacks."""
-    return missing()

@@ -5,47 +5,30 @@ from pathlib import Path
 from socket import IPPROTO_UDP
 
 from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.namespace_functions import ProgramFunctions, passed_by
 from resources.libraries.python.drivers.functions.nginx import program
 from resources.libraries.python.drivers.functions.nginx import program as nginx
 from resources.libraries.python.drivers.functions.nginx.program import configuration, ports
 from resources.libraries.python.drivers.functions.nginx.registration import ROUTES
 from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application, Datagrams
-from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers, deliver_locally
-from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, ProgramFunctions
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.frames import traffic_profile
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 _READY_S = 15.0
-_FEW = 1000
-"""Packets that may be the system's own, or on their way."""
-_TAKEN_IN = 0.9
-"""Share of the packets received that must have gone to nginx."""
 
 
-class NginxProxies(ProgramFunctions):
+class NginxProxies(ProgramFunctions[NfPlan]):
     """Fulfils `NetworkFunctions` and `Processing` of the roles: NFs that take datagrams in and send them on."""
 
-    def __init__(self, functions: Sequence[NfPlan], cores: CoreMap, fabric: Fabric, companions: Companions) -> None:
-        """Prepare.
-
-        Args:
-            functions: Those that are of this kind.
-            cores: Has their data CPUs: a worker for each.
-            fabric: Has their namespaces, which route; started before `start`.
-            companions: Runs the programs.
-        """
-        self._functions = tuple(functions)
-        self._owners = tuple(function.name for function in self._functions)
-        self._cores = cores
-        self._fabric = fabric
-        self._companions = companions
+    def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan]) -> None:
+        super().__init__(node, context, functions)
+        self._cores = context.plan.cores
         self._traffic = traffic_profile()
         self._version = ""
 
@@ -113,20 +96,14 @@ class NginxProxies(ProgramFunctions):
     def _passed_by(self) -> Iterator[str]:
         wanted = " and ".join(map(str, ports(self._traffic)))
         for name in self._owners:
-            received = sum(row.rx_packets for row in self._fabric.counters([name]).values())
-            came = self._processed(name)[1]
-            if came < _TAKEN_IN * received - _FEW:
+            received, came = self._received(name), self._processed(name)[1]
+            if passed_by(came, received):
                 yield f"{name} received {received:,} packets, and only {came:,} were UDP datagrams to ports {wanted}"
 
 
 def _udp_counters() -> str:
     """The kernel's counters of the calling thread's namespace."""
     return Path("/proc/thread-self/net/snmp").read_text(encoding="ascii")
-
-
-def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> NginxProxies:
-    """Make the driver of NFs on a node."""
-    return NginxProxies(row, context.plan.cores, context.fabric, context.companions(row[0].kind))
 
 
 _TABLE = 100

@@ -1,18 +1,15 @@
 """nginx with its stream module: the program on this machine, and its configuration as an NF from the plan."""
 
-import subprocess
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
-from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.frames import TrafficProfile
-from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.rendering import render
 
 NAME = "nginx"
@@ -76,7 +73,7 @@ def _addresses(prefix: str) -> list[str]:
     return [str(last - number) for number in range(1, _BEHIND + 1)]
 
 
-def missing() -> Iterator[PreflightProblem]:
+def missing(*_: object) -> Iterator[PreflightProblem]:
     """Requirements that this machine lacks."""
     path = path_of(NAME)
     if path is None or (module() is None and not _has_stream_built_in(path)):
@@ -122,13 +119,4 @@ def _has_stream_built_in(path: str) -> bool:
 
 
 def _stderr_of(path: str, option: str) -> str:
-    try:
-        done = subprocess.run([path, option], capture_output=True, timeout=_WITHIN_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CsitError(f"{path} cannot be run: {error}") from error
-    return done.stderr.decode(errors="replace")
-
-
-def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
-    """Requirements of a node's NFs that this machine lacks."""
-    return missing()
+    return completed([path, option], _WITHIN_S, check=False).stderr

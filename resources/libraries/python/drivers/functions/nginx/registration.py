@@ -14,8 +14,8 @@ _nginx = partial(
     FunctionDriver,
     label="nginx",
     form=Form.PROGRAM_BESIDE,
-    factory=f"{_PACKAGE}.driver:make",
-    missing=f"{_PACKAGE}.program:missing_on",
+    factory=f"{_PACKAGE}.driver:NginxProxies",
+    missing=f"{_PACKAGE}.program:missing",
     programs=(PROGRAM,),
     on_request=True,
     udp_only=True,
@@ -25,7 +25,7 @@ _guest = partial(
     GuestKind,
     application=f"{_PACKAGE}.driver:application",
     programs=(RequiredProgram("nginx", "nginx libnginx-mod-stream"), ROUTES),
-    missing=f"{_PACKAGE}.program:missing_on",
+    missing=f"{_PACKAGE}.program:missing",
 )
 
 DRIVERS = (

@@ -6,7 +6,6 @@ The ends authenticate by keys that are generated at each start.
 import hashlib
 import re
 import ssl
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,11 +21,11 @@ from resources.libraries.python.drivers.functions.tunnels import (
     version,
 )
 from resources.libraries.python.drivers.host.links.routing import configure_routers
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
-from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.plan import NfPlan
-from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.rendering import render
 
@@ -97,14 +96,7 @@ def make_identity(openssl: str, folder: Path) -> Identity:
     key.touch(mode=0o600)
     argv = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-sha256"]
     argv += ["-days", _DAYS, "-subj", "/CN=csit", "-keyout", str(key), "-out", str(certificate)]
-    try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_WITHIN_S, check=False)
-    except OSError as error:
-        raise CsitError(f"{openssl} cannot be run: {error.strerror}") from error
-    except subprocess.TimeoutExpired as error:
-        raise NotReady("a certificate by openssl", _WITHIN_S, "still running") from error
-    if done.returncode:
-        raise CommandFailed(argv, done.returncode, done.stderr.decode(errors="replace"))
+    completed(argv, _WITHIN_S, what="a certificate by openssl")
     return Identity(certificate, key, fingerprint(certificate.read_text(encoding="ascii")))
 
 
@@ -117,6 +109,9 @@ class OpenVpns(Tunnels):
     """NFs that encrypt packets and decrypt them again by two processes of OpenVPN."""
 
     _version = ""
+
+    def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan]) -> None:
+        super().__init__(node, context, functions, "openvpn")
 
     def ends(self, name: str) -> tuple[TunnelEnd, TunnelEnd]:  # noqa: ARG002
         """The same in every NF, as each has a network namespace of its own."""
@@ -174,19 +169,13 @@ class OpenVpns(Tunnels):
         return {"openvpn": f"{self._version}, {does}"}
 
 
-def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> OpenVpns:
-    """Make the driver of NFs on a node."""
-    ends = (context.companions(f"openvpn-{side}") for side in ("left", "right"))
-    return OpenVpns(row, context.fabric, *ends)
-
-
 _FOR = "for NFs of kind openvpn"
 _OLDEST = (2, 6)
 """Earlier ones cannot know each other by a fingerprint alone."""
 _WITHIN_S = 15.0
 
 
-def missing() -> Iterator[PreflightProblem]:
+def missing(*_: object) -> Iterator[PreflightProblem]:
     """Requirements that this machine lacks."""
     for program in ("openvpn", "openssl"):
         if path_of(program) is None:
@@ -202,8 +191,3 @@ def missing() -> Iterator[PreflightProblem]:
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", text)))
-
-
-def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
-    """Requirements of a node's NFs that this machine lacks."""
-    return missing()

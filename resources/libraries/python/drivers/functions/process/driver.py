@@ -1,15 +1,14 @@
 """Network functions as programs of the user, in a network namespace each."""
 
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.functions.namespace_functions import ProgramFunctions
 from resources.libraries.python.drivers.host.links.routing import configure_routers
-from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, ProgramFunctions
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
-from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady
+from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, TapPlan
 from resources.libraries.python.model.request.function import UserProgram
@@ -56,26 +55,19 @@ def processed(output: str, what: str) -> ProcessedPackets:
         raise CsitError(f"{what} printed no counter `{_PACKETS} <number>`; last output: {last}") from error
 
 
-class UserPrograms(ProgramFunctions):
+class UserPrograms(ProgramFunctions[NfPlan | TapPlan]):
     """Fulfils `NetworkFunctions` and `Processing` of the roles: a program of the user's in the NF's namespace.
 
     The kernel routes between the interfaces of an inline one; the program looks, changes how the kernel does it, or
     does nothing but use up CPU time. It runs as an ordinary process on the NF's data CPUs.
     """
 
-    def __init__(self, functions: Sequence[NfPlan | TapPlan], fabric: Fabric, companions: Companions) -> None:
-        """Prepare.
+    _takes_turns = False
 
-        Args:
-            functions: Those that are of this kind; each has its program.
-            fabric: Has their namespaces; started before `start`.
-            companions: Runs the programs.
-        """
-        self._functions = {function.name: function for function in functions}
-        self._owners = tuple(self._functions)
-        self._programs = {name: function.program for name, function in self._functions.items() if function.program}
-        self._fabric = fabric
-        self._companions = companions
+    def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan | TapPlan]) -> None:
+        super().__init__(node, context, functions)
+        self._words = {function.name: names(function) for function in functions}
+        self._programs = {function.name: function.program for function in functions if function.program}
 
     def start(self) -> None:
         """Give inline ones their routes, then start all programs.
@@ -87,12 +79,12 @@ class UserPrograms(ProgramFunctions):
         for name, program in self._programs.items():
             if path_of(program.start[0]) is None:
                 raise ConfigError(f"the program of {name} is not there: {program.start[0]}")
-        configure_routers((each for each in self._functions.values() if isinstance(each, NfPlan)), self._fabric)
+        configure_routers((each for each in self._functions if isinstance(each, NfPlan)), self._fabric)
         for name, program in self._programs.items():
             self._companions.start(name, self._argv(name, program.start))
 
     def _argv(self, name: str, argv: Sequence[str]) -> list[str]:
-        row = filled(argv, names(self._functions[name]))
+        row = filled(argv, self._words[name])
         return [path_of(row[0]) or row[0], *row[1:]]
 
     def processed(self) -> Mapping[str, ProcessedPackets]:
@@ -131,23 +123,4 @@ class UserPrograms(ProgramFunctions):
     def _run(self, name: str, argv: Sequence[str]) -> str:
         """Run a command where an NF's program runs; what it printed."""
         inside = self._companions.inside(name, self._argv(name, argv))
-        return self._fabric.run_inside(name, partial(_run, inside))
-
-
-def _run(argv: Sequence[str]) -> str:
-    try:
-        done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_WITHIN_S, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        raise NotReady(" ".join(argv), _WITHIN_S, "still running") from error
-    except OSError as error:
-        raise CsitError(f"{argv[0]} cannot be run: {error.strerror}") from error
-    if done.returncode:
-        raise CommandFailed(argv, done.returncode, done.stderr.strip()[-300:] or "nothing on stderr")
-    return done.stdout
-
-
-def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan]) -> UserPrograms:
-    """Make the driver of NFs on a node."""
-    return UserPrograms(row, context.fabric, context.companions(row[0].kind, takes_turns=False))
+        return self._fabric.run_inside(name, partial(completed, inside, _WITHIN_S)).stdout

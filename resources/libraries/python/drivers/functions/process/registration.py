@@ -13,6 +13,6 @@ DRIVERS = (
         passive=True,
         takes_program=True,
         events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
-        factory="resources.libraries.python.drivers.functions.process.driver:make",
+        factory="resources.libraries.python.drivers.functions.process.driver:UserPrograms",
     ),
 )

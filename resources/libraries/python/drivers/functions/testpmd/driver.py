@@ -8,24 +8,20 @@ from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.namespace_functions import NamespaceFunctions
 from resources.libraries.python.drivers.functions.testpmd.command import PROGRAM, command, memory_mb
-from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour, threads_of
-from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac
-from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
-from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Disturbed, Steps, process_steps
+from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Steps, process_steps
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.plan import Medium, NfPlan, Plan, Port
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.plan import Medium, NfPlan, Port
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 _FOLDER = "testpmd"
@@ -70,41 +66,21 @@ def version(output: str) -> str:
     return match[0].strip("'") if match else "unknown version"
 
 
-class Testpmds(Disturbed):
-    """Fulfils `NetworkFunctions` and `Disturbable` of the roles: NFs that forward in user space."""
+class Testpmds(NamespaceFunctions[NfPlan]):
+    """Fulfils `NetworkFunctions` and `Disturbable` of the roles: NFs that forward in user space.
 
-    def __init__(
-        self,
-        functions: Sequence[NfPlan],
-        plan: Plan,
-        fabric: Fabric,
-        machine: MachineLock,
-        groups: NfGroups,
-        *,
-        largest_frame_bytes: int = 1518,
-    ) -> None:
-        """Prepare.
+    Of shared memory only the vSwitch's end counts packets.
+    """
 
-        Args:
-            functions: Those that are of this kind.
-            plan: Has their cores.
-            fabric: Has their namespaces, which do not forward by themselves; started before `start`.
-            machine: The machine's lock, held.
-            groups: Has their containers, if they run in some.
-            largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
-        """
-        self._functions = tuple(functions)
-        self._plan = plan
-        self._fabric = fabric
-        self._machine = machine
-        self._groups = groups
-        self._largest_frame_bytes = largest_frame_bytes
-        self._owners = tuple(function.name for function in self._functions)
+    def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan]) -> None:
+        super().__init__(node, context, functions)
+        self._plan, self._machine, self._groups = context.plan, context.lock, context.groups
+        self._largest_frame_bytes = context.largest_frame_bytes
         self._folder: Path | None = None
         self._daemons: dict[str, Daemon] = {}
         self._vhost = {
             link.b.interface: link
-            for link in plan.links
+            for link in context.plan.links
             if link.medium is Medium.VHOST_USER and link.b.owner in self._owners
         }
         """Links of shared memory by the NFs' interfaces."""
@@ -233,7 +209,7 @@ class Testpmds(Disturbed):
 
         Empty where one of them is gone.
         """
-        received = self._fabric.affinity(self._owners)
+        received = super().affinity()
         polled = data_threads.affinity({name: [lcore] for name, lcore in self._lcores.items()})
         of_kernel = {
             name: cpus | polled[name] if cpus and polled.get(name) else frozenset[int]()
@@ -241,10 +217,6 @@ class Testpmds(Disturbed):
         }
         shared = (port for owner in self._owners for port in self._plan.ports(owner) if port.interface in self._vhost)
         return of_kernel | {name: polled.get(name, frozenset[int]()) for port in shared for name in port.queue_names}
-
-    def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by interface, of the kernel. Of shared memory only the vSwitch's end counts."""
-        return self._fabric.counters(self._owners)
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return {name: (daemon.pid,) for name, daemon in self._daemons.items()}
@@ -258,10 +230,10 @@ class Testpmds(Disturbed):
     def problems(self) -> tuple[str, ...]:
         """Those that have ended, ports that have lost their data thread or their carrier."""
         ended = filter(None, (daemon.problem() for daemon in self._daemons.values()))
-        return (*ended, *self._fabric.problems(self._owners))
+        return (*ended, *super().problems())
 
     def stop(self) -> None:
-        self.call_off()
+        super().stop()
         daemons, self._daemons = self._daemons, {}
         self._lcores = {}
         for daemon in daemons.values():
@@ -275,7 +247,7 @@ class Testpmds(Disturbed):
             self._folder = None
 
 
-def missing() -> Iterator[PreflightProblem]:
+def missing(*_: object) -> Iterator[PreflightProblem]:
     """Requirements of testpmd that this machine lacks."""
     lacking = [program for program in (PROGRAM, "stdbuf") if shutil.which(program) is None]
     if lacking:
@@ -283,20 +255,3 @@ def missing() -> Iterator[PreflightProblem]:
             f"{', '.join(lacking)} missing for NFs of kind testpmd",
             "install it: apt-get install dpdk-dev librte-net-af-packet23 coreutils",
         )
-
-
-def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> Testpmds:
-    """Make the driver of NFs on a node."""
-    return Testpmds(
-        row,
-        context.plan,
-        context.fabric,
-        context.lock,
-        context.groups,
-        largest_frame_bytes=context.largest_frame_bytes,
-    )
-
-
-def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
-    """Requirements of a node's NFs that this machine lacks."""
-    return missing()

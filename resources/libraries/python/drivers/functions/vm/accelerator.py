@@ -22,7 +22,7 @@ from resources.libraries.python.drivers.functions.vm.qemu import QEMU, Hardware,
 from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.image_cache import cache_folder
-from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.errors import Unsupported, ending
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
@@ -123,7 +123,7 @@ def try_kvm(image: Image, folder: Path, machine: MachineLock, within_s: float = 
             process.wait()
             machine.release_process(process.pid)
     if not console.ready:
-        return _failure(console, f"QEMU ended with {process.returncode} after {time.monotonic() - begin:.1f} s")
+        return _failure(console, f"QEMU {ending(process.returncode)} after {time.monotonic() - begin:.1f} s")
     return ""
 
 

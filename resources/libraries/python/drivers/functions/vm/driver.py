@@ -317,7 +317,6 @@ class VirtualMachines(Disturbed):
             if problem := guest.problem():
                 found.append(problem)
                 continue
-            found += [f"vCPU {number} of {guest.name} is gone" for number in guest.lost_vcpus()]
             found += self._inside.problems(guest.name)
         return (*found, *self._fabric.problems(self._owners))
 

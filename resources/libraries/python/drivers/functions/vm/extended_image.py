@@ -3,7 +3,6 @@
 import hashlib
 import logging
 import re
-import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -11,7 +10,9 @@ from tempfile import NamedTemporaryFile
 from resources.libraries.python.drivers.functions.vm.archive import ArchiveEntry, cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.host.programs.image_cache import alone
-from resources.libraries.python.errors import CommandFailed, Unsupported
+from resources.libraries.python.drivers.host.programs.program_output import completed
+from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.errors import Unsupported
 
 _log = logging.getLogger(__name__)
 
@@ -28,14 +29,9 @@ def libraries(programs: Sequence[Path]) -> tuple[Path, ...]:
         Unsupported: There is no ldd, or a library is nowhere.
         CommandFailed: One is no program.
     """
-    argv = ("ldd", *map(str, programs))
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=_WITHIN_S, check=False)
-    except FileNotFoundError as error:
-        raise Unsupported("there is no ldd here, which finds what programs need inside of a guest") from error
-    if done.returncode:
-        raise CommandFailed(argv, done.returncode, done.stderr)
-    return parse(done.stdout)
+    if path_of("ldd") is None:
+        raise Unsupported("there is no ldd here, which finds what programs need inside of a guest")
+    return parse(completed(("ldd", *map(str, programs)), _WITHIN_S).stdout)
 
 
 def parse(shown: str) -> tuple[Path, ...]:

@@ -6,6 +6,7 @@ import resource
 import socket
 import subprocess
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from resources.libraries.python.drivers.functions.vm.init import READY
@@ -14,11 +15,13 @@ from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.processes import ending, is_stopped
+from resources.libraries.python.drivers.host.ownership.processes import end_of, is_stopped
 from resources.libraries.python.errors import CsitError
 
 _RUNAWAY_US = 120_000_000
 """CPU time without a rest after which the kernel kills a guest (RLIMIT_RTTIME)."""
+_END_S = 5.0
+"""How long a killed QEMU may take to end its threads."""
 
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?=]*[A-Za-z]|\x1bc|[\x00-\x09\x0b-\x1f\x7f]")
@@ -196,27 +199,27 @@ class Guest:
         """Why there is no guest any more; empty while there is one."""
         if self._process is None:
             return f"{self.name} has no virtual machine"
-        status = self._process.poll()
-        if status is None:
-            return ""
-        return f"the virtual machine of {self.name} {ending(status)}; its console ends with:\n{self.console.tail()}"
+        how = end_of(self._process)
+        return f"the virtual machine of {self.name} {how}; its console ends with:\n{self.console.tail()}" if how else ""
 
     def problem(self) -> str:
-        """Why the guest does not run: it has ended, or is stopped by a signal; empty while it runs."""
+        """Why the guest does not run: it has ended, is stopped by a signal, or lost vCPUs; empty while it runs."""
         if ended := self.ended():
             return ended
-        stopped = self._process is not None and is_stopped(self._process.pid)
-        return f"the virtual machine of {self.name} is stopped (SIGSTOP)" if stopped else ""
+        if self._process is not None and is_stopped(self._process.pid):
+            return f"the virtual machine of {self.name} is stopped (SIGSTOP)"
+        lost = [f"vCPU {number} of {self.name}" for number in range(len(self._vcpus)) if not self.affinity(number)]
+        if lost and self._process is not None:
+            # QEMU ends no vCPU alone: it is ending, and how tells more than what it has lost so far.
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_S)
+        return self.ended() or (f"{', '.join(lost)}: no longer running" if lost else "")
 
     def affinity(self, vcpu: int) -> frozenset[int]:
         """CPUs on which a vCPU may really run; empty when its thread is gone."""
         if self.ended() or vcpu >= len(self._vcpus):
             return frozenset()
         return data_threads.affinity({self.name: [self._vcpus[vcpu]]})[self.name]
-
-    def lost_vcpus(self) -> list[int]:
-        """Numbers of the vCPUs whose threads are gone."""
-        return [number for number in range(len(self._vcpus)) if not self.affinity(number)]
 
     def kill(self) -> None:
         """End QEMU; `wait` waits for it. A guest has nothing to save, and QEMU's own way out took 5 s and more here."""

@@ -21,7 +21,8 @@ from pydantic import ValidationError
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.init import render_init
 from resources.libraries.python.drivers.host.programs.image_cache import alone, file_digest, make, newest
-from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
+from resources.libraries.python.drivers.host.programs.program_output import completed
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.unpacking import read_packed
 
@@ -53,12 +54,13 @@ def fetch(folder: Path) -> list[Path]:
     Raises:
         Unsupported: This system has no apt, or its sources have no kernel for virtual machines.
         CommandFailed: They cannot be fetched.
+        NotReady: That takes too long.
     """
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
         raise Unsupported("a guest's kernel and busybox come from Debian's packages, and there is no apt-get here")
     try:
         return _download(folder)
-    except (CommandFailed, Unsupported) as error:
+    except (CommandFailed, NotReady, Unsupported) as error:
         if os.geteuid() != 0:
             raise
         _log.info("%s; reading apt's lists anew", error)
@@ -97,10 +99,7 @@ def package_depends(description: str) -> list[str]:
 
 def _shown(name: str) -> str:
     """A package's description; empty when apt does not know it."""
-    done = subprocess.run(
-        ["apt-cache", "show", "--no-all-versions", name], capture_output=True, text=True, check=False, timeout=60
-    )
-    return done.stdout
+    return completed(["apt-cache", "show", "--no-all-versions", name], 60, check=False).stdout
 
 
 def unpack(packages: Iterable[Path], folder: Path) -> dict[str, str]:
@@ -118,16 +117,7 @@ def unpack(packages: Iterable[Path], folder: Path) -> dict[str, str]:
 
 
 def _run(argv: Sequence[str], folder: Path | None = None) -> str:
-    try:
-        done = subprocess.run(
-            argv, cwd=folder, capture_output=True, text=True, check=False, timeout=_FETCH_WITHIN_S,
-            env={**os.environ, "LC_ALL": "C"},
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        raise CommandFailed(argv, 124, f"not done after {_FETCH_WITHIN_S:g} s") from error
-    if done.returncode:
-        raise CommandFailed(argv, done.returncode, done.stderr)
-    return done.stdout
+    return completed(argv, _FETCH_WITHIN_S, folder=folder, environment={**os.environ, "LC_ALL": "C"}).stdout
 
 
 _log = logging.getLogger(__name__)

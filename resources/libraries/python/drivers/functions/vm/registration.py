@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import FormerField
 from resources.libraries.python.model.driver import (
     TUN,
     FunctionDriver,
@@ -22,7 +22,7 @@ from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Memory
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 
 
-class Vm(Frozen):
+class Vm(FormerField):
     """How virtual machines are made."""
 
     memory_mb: Annotated[int, Field(ge=64)] = 128

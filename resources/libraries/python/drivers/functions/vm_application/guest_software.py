@@ -14,6 +14,7 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.monitor import suricata
 from resources.libraries.python.drivers.functions.monitor.registration import OWN_USER, READER
+from resources.libraries.python.drivers.functions.namespace_functions import passed_by
 from resources.libraries.python.drivers.functions.nftables.program import read_counters
 from resources.libraries.python.drivers.functions.nftables.registration import PROGRAM as RULES_PROGRAM
 from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE
@@ -44,12 +45,6 @@ from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.rendering import render
-
-_FEW = 1000
-"""Packets that may be the system's own, or on their way."""
-_SEEN = 0.9
-"""Share of the packets received that the application must have been given."""
-
 
 _WITHIN_S = 20.0
 """A guest in emulation may have to wait for its CPU."""
@@ -272,7 +267,7 @@ class Applications(Router):
         else:
             what, seen, merged = Path(each.argv[0]).name, self._counted(name)[1], self._counts[name].merged
         received = sum(row.rx_packets for row in self._counters(name).values())
-        if merged * seen < _SEEN * received - _FEW:
+        if passed_by(seen, received, merged=merged):
             yield f"{received} packets entered the guest of {name}, and its {what} saw {seen} of them"
 
     def stop(self) -> None:

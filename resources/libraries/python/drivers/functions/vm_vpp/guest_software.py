@@ -228,7 +228,7 @@ class VppInside:
             folder=FOLDER,
             placement=placement(self._plan, name),
             heap_mb=self._settings.main_heap_mb,
-            buffers=self._settings.buffers_per_numa,
+            buffers=self._settings.buffers,
             pages=HugePageChoice("2m", "huge pages of the guest"),
             waiting=self._waiting,
             plugins=(),
@@ -305,16 +305,11 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> Virtua
     return VirtualMachines(row, context.plan, context.fabric, context.lock, node.settings(Vm), inside=inside)
 
 
-def missing(settings: Vpp) -> Iterator[PreflightProblem]:
+def missing(node: DutNode, _: NfKind) -> Iterator[PreflightProblem]:
     """Requirements that this machine lacks: those of all virtual machines, VPP, or what finds its libraries."""
     yield from vm_missing()
-    yield from program_missing(Path(settings.prefix), ())
+    yield from program_missing(Path(node.settings(Vpp).prefix), ())
     if shutil.which("ldd") is None:
         yield PreflightProblem(
             "there is no ldd, which finds what VPP needs inside of a guest", "install glibc's programs"
         )
-
-
-def missing_on(node: DutNode, _: NfKind) -> Iterator[PreflightProblem]:
-    """Requirements of a node's NFs that this machine lacks."""
-    return missing(node.settings(Vpp))

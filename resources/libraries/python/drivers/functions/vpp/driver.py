@@ -4,13 +4,9 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Self
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
-from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac
-from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
 from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, routing
 from resources.libraries.python.drivers.vpp.installation import Site, remove_folder
@@ -22,7 +18,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.plan import NfPlan, Plan
+from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import DutNode
 
@@ -34,46 +30,12 @@ _log = logging.getLogger(__name__)
 class VppRouters(Disturbed):
     """Fulfils `NetworkFunctions` and `Disturbable` of the roles."""
 
-    def __init__(  # noqa: PLR0917 - what it stands on
-        self,
-        functions: Sequence[NfPlan],
-        plan: Plan,
-        fabric: Fabric,
-        machine: MachineLock,
-        settings: Vpp,
-        groups: NfGroups,
-        *,
-        largest_frame_bytes: int = 1518,
-    ) -> None:
-        """Prepare.
-
-        Args:
-            functions: Those that are of this kind.
-            plan: Has their cores and links.
-            fabric: Has their namespaces, which do not forward by themselves; started before `start`.
-            machine: The machine's lock, held.
-            settings: How VPP is run.
-            groups: Has their containers, if they run in some.
-            largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
-        """
+    def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan]) -> None:
         self._functions = {function.name: function for function in functions}
-        self._site = Site(plan, fabric, machine, settings, largest_frame_bytes)
+        self._site = Site(context.plan, context.fabric, context.lock, node.settings(Vpp), context.largest_frame_bytes)
         self._members: dict[str, VppMember] = {}
-        self._groups = groups
+        self._groups = context.groups
         self._pages: HugePageChoice | None = None
-
-    @classmethod
-    def on(cls, node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> Self:
-        """Make the driver of NFs on a node."""
-        return cls(
-            row,
-            context.plan,
-            context.fabric,
-            context.lock,
-            node.settings(Vpp),
-            context.groups,
-            largest_frame_bytes=context.largest_frame_bytes,
-        )
 
     def start(self) -> None:
         """Start all of them together, configure them, wait until their shared memory is connected.
@@ -219,16 +181,7 @@ class VppRouters(Disturbed):
             remove_folder(self._site.folder, member.owner)
 
 
-def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> VppRouters:
-    """Make the driver of NFs on a node."""
-    return VppRouters.on(node, context, row)
-
-
-def missing(settings: Vpp) -> Iterator[PreflightProblem]:
+def missing(node: DutNode, _: NfKind) -> Iterator[PreflightProblem]:
     """Requirements that this machine lacks: VPP with its plugins."""
+    settings = node.settings(Vpp)
     yield from program_missing(Path(settings.prefix), ("memif", "af_packet", *acl(settings)))
-
-
-def missing_on(node: DutNode, _: NfKind) -> Iterator[PreflightProblem]:
-    """Requirements of a node's NFs that this machine lacks."""
-    return missing(node.settings(Vpp))

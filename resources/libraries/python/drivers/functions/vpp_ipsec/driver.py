@@ -6,11 +6,10 @@ theirs over to it. Keys are generated at each start; they are never in a file, a
 """
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.vpp.driver import VppRouters
 from resources.libraries.python.drivers.functions.vpp.driver import missing as router_missing
 from resources.libraries.python.drivers.vpp import show_output
@@ -179,20 +178,10 @@ def _passed(rows: Mapping[str, show_output.InterfaceRow]) -> ProcessedPackets:
     return ProcessedPackets(left, max(0, came - left))
 
 
-def missing(settings: Vpp) -> Iterator[PreflightProblem]:
+def missing(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:
     """Requirements that this machine lacks: VPP with its plugins, and a crypto engine."""
-    yield from router_missing(settings)
-    prefix = Path(settings.prefix)
+    yield from router_missing(node, kind)
+    prefix = Path(node.settings(Vpp).prefix)
     if program(prefix).exists() and not crypto_engines(prefix):
         fix = "install the package vpp-crypto-engines, or build VPP with one"
         yield PreflightProblem(f"VPP at {prefix} has no crypto engine {_FOR}", fix)
-
-
-def missing_on(node: DutNode, _: NfKind) -> Iterator[PreflightProblem]:
-    """Requirements of a node's NFs that this machine lacks."""
-    return missing(node.settings(Vpp))
-
-
-def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> VppTunnels:
-    """Make the driver of NFs on a node."""
-    return VppTunnels.on(node, context, row)

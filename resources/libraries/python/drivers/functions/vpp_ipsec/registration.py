@@ -13,8 +13,8 @@ DRIVERS = tuple(
         words=(*router.words, "IPsec"),
         simple=False,
         on_request=True,
-        factory="resources.libraries.python.drivers.functions.vpp_ipsec.driver:make",
-        missing="resources.libraries.python.drivers.functions.vpp_ipsec.driver:missing_on",
+        factory="resources.libraries.python.drivers.functions.vpp_ipsec.driver:VppTunnels",
+        missing="resources.libraries.python.drivers.functions.vpp_ipsec.driver:missing",
     )
     for router in ROUTERS
 )

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.tunnels import (
+    WITHIN_S,
     TunnelEnd,
     Tunnels,
     devices_here,
-    given,
     kernel_makes,
     loopback_up,
     no_tun,
@@ -24,10 +24,10 @@ from resources.libraries.python.drivers.functions.tunnels import (
     version,
 )
 from resources.libraries.python.drivers.functions.wireguard.registration import SOCKETS
-from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file, take_all
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
-from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
@@ -58,10 +58,10 @@ class KeyPair:
 class WireGuards(Tunnels):
     """NFs that encrypt packets and decrypt them again, in the kernel or by two processes of wireguard-go."""
 
-    def __init__(self, functions: Sequence[NfPlan], fabric: Fabric, machine: Claims, *companions: Companions) -> None:
+    def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan]) -> None:
         """As `Tunnels`; the machine's record has the control sockets, which a killed run would leave."""
-        super().__init__(functions, fabric, *companions)
-        self._machine = machine
+        super().__init__(node, context, functions, "" if in_kernel() else _KIND)
+        self._machine: Claims = context.lock
         self._claimed: list[str] = []
         self._version = ""
 
@@ -138,11 +138,15 @@ class WireGuards(Tunnels):
 
 
 def remove_left(devices: Iterable[str]) -> list[str]:
-    """Remove control sockets of programs that have ended; return a sentence for each."""
-    left = [device for device in devices if _socket(device).exists()]
-    for device in left:
-        _socket(device).unlink(missing_ok=True)
-    return [f"removed the control socket of the WireGuard device {device}" for device in left]
+    """Remove control sockets of programs that have ended; return a sentence for each.
+
+    Raises:
+        CsitError: Some cannot be removed; the others were.
+    """
+    return take_all(
+        partial(remove_file, _socket(device), f"the control socket of the WireGuard device {device}")
+        for device in devices
+    )
 
 
 def _socket(device: str) -> Path:
@@ -200,18 +204,12 @@ def ask(argv: Sequence[str], private_key: str = "") -> str:
         NotReady: It did not end.
         CsitError: It cannot be run.
     """
-    return given(argv, f"{private_key}\n", f"wg {argv[1]}")
+    return completed(argv, WITHIN_S, stdin=f"{private_key}\n", what=f"wg {argv[1]}").stdout.strip()
 
 
 def in_kernel() -> bool:
     """Whether the kernel has WireGuard; its module is loaded by that where it is one."""
     return kernel_makes(tunnel_device("wg-probe", _KIND))
-
-
-def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> WireGuards:
-    """Make the driver of NFs on a node."""
-    ends = () if in_kernel() else (context.companions(f"wireguard-{side}") for side in ("left", "right"))
-    return WireGuards(row, context.fabric, context.lock, *ends)
 
 
 def missing(*, in_kernel: bool) -> Iterator[PreflightProblem]:

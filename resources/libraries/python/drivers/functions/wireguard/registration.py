@@ -10,7 +10,7 @@ DRIVERS = (
         label="WireGuard",
         word="wireguard",
         form=Form.PROGRAM_BESIDE,
-        factory="resources.libraries.python.drivers.functions.wireguard.driver:make",
+        factory="resources.libraries.python.drivers.functions.wireguard.driver:WireGuards",
         missing="resources.libraries.python.drivers.functions.wireguard.driver:missing_on",
         programs=(RequiredProgram("wg", "wireguard-tools"),),
         kernel=(KernelFeature("WireGuard", "WIREGUARD", "wireguard", instead="wireguard-go takes its place"),),

@@ -286,9 +286,9 @@ class BuiltInGenerator:
     def highest_loads(self, trial: Trial) -> HighestLoads:
         """Maximum load of the generator, and first load of a search.
 
-        Measured by 0.3 s of sending unpaced, and 0.3 s of sending by a schedule that asks for as much: a schedule
-        visits every flow for a few frames, which costs more per frame, the more so the more flows there are. The load
-        of a search is lowered where far less comes back, see `overload.highest_loads`.
+        Measured by sending unpaced for as long as the trial, 0.3 s at most, and as long by a schedule that asks for as
+        much: a schedule visits every flow for a few frames, which costs more per frame, the more so the more flows
+        there are. The load of a search is lowered where far less comes back, see `overload.highest_loads`.
 
         Returns:
             At least 10 % below what the schedule reached.
@@ -297,8 +297,9 @@ class BuiltInGenerator:
             CsitError: as `run`.
         """
         self._turn(trial.only)
-        unpaced_pps = _offered_pps(self._trial(trial, None, 0.0, _MAXIMUM_S))
-        reports = self._trial(trial, unpaced_pps, 0.0, _MAXIMUM_S)
+        duration_s = min(_MAXIMUM_S, trial.duration_s)
+        unpaced_pps = _offered_pps(self._trial(trial, None, 0.0, duration_s))
+        reports = self._trial(trial, unpaced_pps, 0.0, duration_s)
 
         def forwarded_at(load_pps: float, duration_s: float) -> float:
             return _forwarded_pps(self._trial(trial, load_pps, 0.0, duration_s))

@@ -1,8 +1,12 @@
 """Reports of a worker as results of a trial. Apart from `arrivals`, as workers do not load models."""
 
+from dataclasses import asdict, fields
+
 from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport, TimelineReport
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency, FlowTimeline, Gap
 from resources.libraries.python.model.plan import Flow
+
+_LATENCIES = tuple(field.name for field in fields(LatencyReport))
 
 
 def flow_latency(
@@ -17,20 +21,8 @@ def flow_latency(
         received: Those that came.
         values: Nanoseconds; None where no packet was timed.
     """
-    return FlowLatency(
-        instance=instance,
-        direction=direction,
-        sent=sent,
-        received=received,
-        min_ns=values.min_ns if values else None,
-        mean_ns=values.mean_ns if values else None,
-        p50_ns=values.p50_ns if values else None,
-        p90_ns=values.p90_ns if values else None,
-        p99_ns=values.p99_ns if values else None,
-        p999_ns=values.p999_ns if values else None,
-        max_ns=values.max_ns if values else None,
-        histogram=values.histogram if values else None,
-    )
+    found = asdict(values) if values else dict.fromkeys(_LATENCIES)
+    return FlowLatency(instance=instance, direction=direction, sent=sent, received=received, **found)
 
 
 def flow_timeline(flow: Flow, found: TimelineReport, bin_s: float) -> FlowTimeline:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from resources.libraries.python.dialogue import JsonLines, error_of, line_of
-from resources.libraries.python.drivers.host.ownership.processes import end_group, is_stopped
+from resources.libraries.python.drivers.host.ownership.processes import end_group, end_of, exit_status, is_stopped
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.paths import PROJECT
 
@@ -20,6 +20,7 @@ _LOG = logging.getLogger(__name__)
 _MODULE = "resources.libraries.python.drivers.generators.builtin.worker"
 _TAIL_BYTES = 2000
 _END_S = 2.0
+"""How long a worker may take that was asked to end."""
 _LOOK_S = 1.0
 """A worker that is stopped at two looks in a row is not waited for any longer."""
 
@@ -64,7 +65,7 @@ class WorkerProcess:
     @property
     def ended(self) -> bool:
         """Whether it runs no more."""
-        return self._process.poll() is not None
+        return exit_status(self._process) is not None
 
     @property
     def is_stopped(self) -> bool:
@@ -87,6 +88,7 @@ class WorkerProcess:
 
         Raises:
             CommandFailed: the worker has ended.
+            CsitError: It has closed its input, and does not end.
         """
         assert self._process.stdin is not None  # noqa: S101 - asked for above
         try:
@@ -106,7 +108,8 @@ class WorkerProcess:
         Raises:
             CommandFailed: The worker has exited.
             NotReady: No answer came in time, the worker is stopped, or it waited for something in vain.
-            CsitError: The worker reports an error, or its answer is no record.
+            CsitError: The worker reports an error, its answer is no record, or it has closed its output and does not
+                end.
         """
         deadline = time.monotonic() + within_s
         while not self.has_spoken:
@@ -129,12 +132,11 @@ class WorkerProcess:
         tail = os.pread(self._stderr.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES))
         return tail.decode(errors="replace").strip() or "nothing"
 
-    def _ended(self) -> CommandFailed:
-        try:
-            status = self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            status = self._process.wait()
+    def _ended(self) -> CsitError:
+        """The error to raise of a worker that has closed its input or output, which `close` ends."""
+        how, status = end_of(self._process, closed=True), self._process.returncode
+        if status is None:
+            return CsitError(f"{' '.join(self._argv)} {how}: {self.last_words()}")
         return CommandFailed(self._argv, status, self.last_words())
 
     def close(self) -> None:

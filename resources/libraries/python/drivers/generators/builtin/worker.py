@@ -3,7 +3,8 @@
 `python -m resources.libraries.python.drivers.generators.builtin.worker`. In comes its specification as a line of JSON,
 out goes how it will send; then per trial in comes `prepare`, out goes `ready` (frames made, counters read), in comes
 `go`, and out goes the report, and before it what has been sent so far where that is asked for; `stop` in between ends
-the trial early. Instead of any answer there may be an error. The end of the input ends the worker.
+the trial early. Between trials another specification may come, which is answered as the first one is. Instead of any
+answer there may be an error; one about a specification, and the end of the input, end the worker.
 """
 
 import gc
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from resources.libraries.python.dialogue import JsonPipe
 from resources.libraries.python.drivers.generators.builtin import kernel, wire
@@ -44,10 +46,7 @@ class Exchange(JsonPipe):
             raise SystemExit("no word to go: the driver is gone")
 
 
-def _open(exchange: Exchange) -> FlowPorts | None:
-    request = exchange.hear()
-    if request is None:
-        return None
+def _open(exchange: Exchange, request: dict[str, Any]) -> FlowPorts | None:
     try:
         spec = wire.worker_spec(request)
         if spec.cpus:
@@ -81,21 +80,27 @@ def main() -> None:
     kernel.sharpen_timers()
     live_frames.listen()
     exchange = Exchange()
-    ports = _open(exchange)
-    if ports is None:
-        return
-    # what stays is moved out of the collector's sight, and the collector never runs in a trial
-    gc.freeze()
-    gc.disable()
+    ports: FlowPorts | None = None
     while request := exchange.hear():
-        if "prepare" not in request:  # the word to stop, when the trial had just ended
-            continue
-        try:
-            exchange.say(asdict(ports.trial(wire.trial_spec(request["prepare"]), exchange.ready)))
-        except CsitError as error:
-            exchange.fail(error)
-        gc.collect()
-    ports.close()
+        match request:
+            case {"prepare": trial} if ports is not None:
+                try:
+                    exchange.say(asdict(ports.trial(wire.trial_spec(trial), exchange.ready)))
+                except CsitError as error:
+                    exchange.fail(error)
+                gc.collect()
+            case {"flows": _}:
+                if ports is not None:
+                    ports.close()
+                if (ports := _open(exchange, request)) is None:
+                    return
+                # what stays is moved out of the collector's sight, and the collector never runs in a trial
+                gc.freeze()
+                gc.disable()
+            case _:  # the word to stop, when the trial had just ended
+                continue
+    if ports is not None:
+        ports.close()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """The driver of D-ITG: a plan and trials in, results out."""
 
 import logging
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -27,8 +26,7 @@ from resources.libraries.python.drivers.generators.ditg.programs import (
 )
 from resources.libraries.python.drivers.generators.ditg.watch import Counters, PortReading, Watch, seconds_of_day
 from resources.libraries.python.drivers.host.links import routing
-from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.measurements.trial import (
     Direction,
@@ -40,7 +38,7 @@ from resources.libraries.python.model.measurements.trial import (
     Trial,
     TrialResult,
 )
-from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.quantities import rates
@@ -205,18 +203,14 @@ class DitgGenerator:
     of the network interfaces; delays are of all packets in D-ITG's logs. A trial never stops early.
     """
 
-    def __init__(self, plan: Plan, fabric: Fabric, machine: MachineLock) -> None:
-        """Prepare.
-
-        Args:
-            plan: Flows, ports and the generator's CPUs; `Flow.sources` is how many flows an instance has.
-            fabric: Has the generator's namespace; started before `start`.
-            machine: The machine's lock, held.
+    def __init__(self, _: TgNode, context: DriverContext) -> None:
+        """Prepare; `Flow.sources` is how many flows an instance has.
 
         Raises:
             Unsupported: Service instances share ports, whose counters cannot separate them; or there are
                 too many flows.
         """
+        plan = context.plan
         if len({flow.rx_interface for flow in plan.flows}) < len(plan.flows):
             raise Unsupported("D-ITG needs a port pair of its own for every service instance")
         self._flows = sum(flow.sources for flow in plan.flows if flow.direction is Direction.FORWARD)
@@ -226,8 +220,8 @@ class DitgGenerator:
                 f"at most {_MOST_FLOWS} in all, and the plan has {self._flows}"
             )
         self._plan = plan
-        self._fabric = fabric
-        self._programs = DitgPrograms(fabric, machine, plan.cores.cpus(GENERATOR)[0])
+        self._fabric = context.fabric
+        self._programs = DitgPrograms(context.fabric, context.lock, plan.cores.cpus(GENERATOR)[0])
         self._senders = [flow.tx_interface for flow in plan.flows if flow.direction is Direction.FORWARD]
         self._version = ""
 
@@ -319,13 +313,7 @@ class DitgGenerator:
 
 def _version() -> str:
     """The first line that the sender says of itself."""
-    done = subprocess.run([SENDER, "-h"], capture_output=True, timeout=10, check=False)
-    lines = [line for line in done.stdout.decode(errors="replace").splitlines() if "version" in line]
+    lines = [line for line in completed([SENDER, "-h"], 10, check=False).stdout.splitlines() if "version" in line]
     if not lines:
         raise CsitError(f"{SENDER} -h prints no version")
     return f"D-ITG {lines[0].partition('version ')[2].strip()}"
-
-
-def make(_: TgNode, context: DriverContext) -> DitgGenerator:
-    """Make the driver for a node."""
-    return DitgGenerator(context.plan, context.fabric, context.lock)

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,11 +15,11 @@ from resources.libraries.python.drivers.generators.ditg.flows import Script
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
 
 SENDER, RECEIVER, DECODER = "ITGSend", "ITGRecv", "ITGDec"
@@ -53,18 +52,13 @@ def sent_by_second(log: str, interfaces: Collection[str]) -> tuple[float, ...]:
     return tuple(totals.values())
 
 
-def missing() -> Iterator[PreflightProblem]:
+def missing(*_: object) -> Iterator[PreflightProblem]:
     """Programs that are not installed."""
     programs = (SENDER, RECEIVER, DECODER, PROGRAM)
     if lacking := [program for program in programs if shutil.which(program) is None]:
         yield PreflightProblem(
             f"{', '.join(lacking)} missing for the generator ditg", "install it: apt-get install d-itg sysstat"
         )
-
-
-def missing_on(_: TgNode) -> Iterator[PreflightProblem]:
-    """Requirements of a node's generator that this machine lacks."""
-    return missing()
 
 
 _PORT = 9000
@@ -226,7 +220,8 @@ class DitgPrograms:
 
         Raises:
             CommandFailed: The sender failed; its last words are in the text.
-            NotReady: It did not end in time.
+            CsitError: The receiver ended, or the sender is stopped or does not come to its end.
+            NotReady: The sender did not end in time.
         """
         within_s = most_s(seconds, len(script.lines))
         (self.folder / _SCRIPT).write_text(script.text, encoding="ascii")
@@ -240,24 +235,29 @@ class DitgPrograms:
             self._start(sender)
             wait_until(
                 f"{SENDER} of {seconds:g} s",
-                lambda: "" if sender.problem() else f"runs; it said last: {sender.last_output()}",
+                partial(self._still_running, sender),
                 within_s,
                 pause_s=_POLL_S,
             )
+            log = sender.output()
+            if "rror" in log or "ERROR" in log or log.count("Finished sending") < len(script.lines):
+                raise sender.failure(sender.last_output())
         finally:
             for daemon in (sender, reporter):
                 daemon.request_end()
             for daemon in (sender, reporter):
                 daemon.wait_end(_END_S)
-        log = sender.output()
-        if "rror" in log or "ERROR" in log or log.count("Finished sending") < len(script.lines):
-            raise CommandFailed([SENDER], None, sender.last_output())
         self._wait_written()
         return SenderRun(
             returned=self._decoded(_SENT),
             arrived=self._decoded(_ARRIVED),
             sender_pps=sent_by_second(reporter.output(), frozenset(interfaces)),
         )
+
+    def _still_running(self, sender: Daemon) -> str:
+        if problems := self.problems():
+            raise CsitError(problems[0])
+        return "" if sender.problem() else f"runs; it said last: {sender.last_output()}"
 
     def problems(self) -> tuple[str, ...]:
         """How the receiver has ended; empty while it runs."""
@@ -295,9 +295,9 @@ class DitgPrograms:
         if not path.exists() or not path.stat().st_size:
             return nothing()
         argv = [DECODER, path.name, "-l", text.name]
-        done = subprocess.run(argv, cwd=self.folder, capture_output=True, timeout=_DECODE_S, check=False)
-        if done.returncode or not text.exists():
-            raise CommandFailed(argv, done.returncode, done.stderr.decode(errors="replace")[-300:])
+        done = completed(argv, _DECODE_S, folder=self.folder)
+        if not text.exists():
+            raise CommandFailed(argv, done.returncode, done.stderr)
         try:
             return packets(text.read_text(encoding="ascii"))
         except ValueError as error:

@@ -7,8 +7,8 @@ DRIVERS = (
     GeneratorDriver(
         name="ditg",
         label="D-ITG",
-        factory="resources.libraries.python.drivers.generators.ditg.driver:make",
-        missing="resources.libraries.python.drivers.generators.ditg.programs:missing_on",
+        factory="resources.libraries.python.drivers.generators.ditg.driver:DitgGenerator",
+        missing="resources.libraries.python.drivers.generators.ditg.programs:missing",
         programs=(RequiredProgram("ITGSend", "d-itg"), RequiredProgram("sar", "sysstat")),
         words=("ITGSend", "ITGRecv", "ITGDec"),
         protocols=(Protocol.UDP, Protocol.TCP, Protocol.ICMP),

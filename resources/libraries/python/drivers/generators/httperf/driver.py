@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,16 +13,15 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.connection_rates import connections_of, connections_result, highest
 from resources.libraries.python.drivers.generators.httperf.registration import MOST_CONNECTIONS, PORTS
 from resources.libraries.python.drivers.host.links import routing
-from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
-from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.trial import Direction, HighestLoads, Trial, TrialResult
-from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
 
@@ -155,17 +153,11 @@ class HttperfClients:
     connections.
     """
 
-    def __init__(self, plan: Plan, fabric: Fabric, machine: MachineLock) -> None:
-        """Prepare.
-
-        Args:
-            plan: Flows, ports and the generator's CPUs.
-            fabric: Has the generator's namespace; started before `start`.
-            machine: The machine's lock, held.
-        """
+    def __init__(self, _: TgNode, context: DriverContext) -> None:
+        plan = context.plan
         self._plan = plan
-        self._fabric = fabric
-        self._machine = machine
+        self._fabric = context.fabric
+        self._machine = context.lock
         self._flows = [flow for flow in plan.flows if flow.direction is Direction.FORWARD]
         cpus = plan.cores.cpus(GENERATOR)
         self._client_cpu, self._server_cpu = cpus[0], cpus[-1]
@@ -207,6 +199,7 @@ class HttperfClients:
         Raises:
             Unsupported: The trial asks for something else, or for more connections than a client has ports.
             CommandFailed: A client failed; its own words are in the text.
+            CsitError: A client is stopped, or does not come to its end.
             NotReady: One did not end in time.
         """
         connections = connections_of(trial, len(self._flows), MOST_CONNECTIONS, "httperf")
@@ -277,7 +270,7 @@ def _report(daemon: Daemon) -> ClientReport:
     try:
         return read_report(daemon.output())
     except ValueError as error:
-        raise CommandFailed((daemon.what,), None, str(error)) from error
+        raise daemon.failure(str(error)) from error
 
 
 def _set_sysctls() -> None:
@@ -301,14 +294,6 @@ def _version() -> str:
 
 def _version_of(program: str, *options: str, pattern: str) -> str:
     """The version in what a program says of itself."""
-    try:
-        done = subprocess.run([str(path_of(program)), *options], capture_output=True, timeout=_VERSION_S, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise CsitError(f"{program} cannot be run: {error}") from error
-    found = re.search(pattern, (done.stdout + done.stderr).decode(errors="replace"))
+    done = completed([path_of(program) or program, *options], _VERSION_S)
+    found = re.search(pattern, done.stdout + done.stderr)
     return found[1] if found else "of an unknown version"
-
-
-def make(_: TgNode, context: DriverContext) -> HttperfClients:
-    """Make the driver for a node."""
-    return HttperfClients(context.plan, context.fabric, context.lock)

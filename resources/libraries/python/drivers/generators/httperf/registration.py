@@ -11,7 +11,7 @@ DRIVERS = (
     GeneratorDriver(
         name="httperf",
         label="httperf",
-        factory="resources.libraries.python.drivers.generators.httperf.driver:make",
+        factory="resources.libraries.python.drivers.generators.httperf.driver:HttperfClients",
         programs=(RequiredProgram("httperf", "httperf"), RequiredProgram("nginx", "nginx")),
         protocols=(),
         connections=frozenset({Protocol.TCP}),

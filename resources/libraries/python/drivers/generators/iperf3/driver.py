@@ -1,7 +1,6 @@
 """The driver of iperf3: from a plan and trials to its runs, from reports and counters of the ports to results."""
 
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,8 +13,7 @@ from resources.libraries.python.drivers.generators.builtin.counters import settl
 from resources.libraries.python.drivers.generators.iperf3 import command, run
 from resources.libraries.python.drivers.generators.iperf3.run import DirectionReport, Reports, Runs, Second
 from resources.libraries.python.drivers.host.links import routing
-from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
@@ -29,7 +27,7 @@ from resources.libraries.python.model.measurements.trial import (
     Trial,
     TrialResult,
 )
-from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.quantities import rates
@@ -157,24 +155,20 @@ class Iperf3Generator:
     seconds.
     """
 
-    def __init__(self, plan: Plan, fabric: Fabric, machine: MachineLock) -> None:
+    def __init__(self, _: TgNode, context: DriverContext) -> None:
         """Prepare.
-
-        Args:
-            plan: Flows, ports and the generator's CPUs.
-            fabric: Has the generator's namespace; started before `start`.
-            machine: The machine's lock, held.
 
         Raises:
             Unsupported: Service instances share ports, whose counters cannot separate them.
         """
+        plan = context.plan
         if len({flow.rx_interface for flow in plan.flows}) < len(plan.flows):
             raise Unsupported("iperf3 needs a port pair of its own for every service instance")
         self._plan = plan
-        self._fabric = fabric
-        self._machine = machine
+        self._fabric = context.fabric
+        self._machine = context.lock
         self._forward = [flow for flow in plan.flows if flow.direction is Direction.FORWARD]
-        self._runs = Runs(fabric, machine, plan.cores.cpus(GENERATOR)[0])
+        self._runs = Runs(context.fabric, context.lock, plan.cores.cpus(GENERATOR)[0])
         self._folder: Path | None = None
         self._version = ""
 
@@ -241,7 +235,7 @@ class Iperf3Generator:
         return self._fabric.counters([GENERATOR])
 
 
-def missing() -> Iterator[PreflightProblem]:
+def missing(*_: object) -> Iterator[PreflightProblem]:
     """Requirements that this machine lacks."""
     if shutil.which(command.PROGRAM) is None:
         yield PreflightProblem("iperf3 missing for the generator iperf3", "install it: apt-get install iperf3")
@@ -249,18 +243,4 @@ def missing() -> Iterator[PreflightProblem]:
 
 def _version() -> str:
     """`iperf 3.12`."""
-    try:
-        done = subprocess.run([command.PROGRAM, "--version"], capture_output=True, timeout=_VERSION_S, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise CsitError(f"{command.PROGRAM} cannot be run: {error}") from error
-    return " ".join(done.stdout.decode(errors="replace").split()[:2])
-
-
-def make(_: TgNode, context: DriverContext) -> Iperf3Generator:
-    """Make the driver for a node."""
-    return Iperf3Generator(context.plan, context.fabric, context.lock)
-
-
-def missing_on(_: TgNode) -> Iterator[PreflightProblem]:
-    """Requirements of a node's generator that this machine lacks."""
-    return missing()
+    return " ".join(completed([command.PROGRAM, "--version"], _VERSION_S).stdout.split()[:2])

@@ -7,8 +7,8 @@ DRIVERS = (
     GeneratorDriver(
         name="iperf3",
         label="iperf3",
-        factory="resources.libraries.python.drivers.generators.iperf3.driver:make",
-        missing="resources.libraries.python.drivers.generators.iperf3.driver:missing_on",
+        factory="resources.libraries.python.drivers.generators.iperf3.driver:Iperf3Generator",
+        missing="resources.libraries.python.drivers.generators.iperf3.driver:missing",
         programs=(RequiredProgram("iperf3", "iperf3"),),
         protocols=(Protocol.UDP, Protocol.TCP),
         keeps_log=True,

@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
-from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.planning.names import GENERATOR
@@ -153,16 +153,27 @@ class _FlowEnd:
     place: Path
     """File of the report."""
 
+    def check_signals(self) -> None:
+        """See that no signal has ended or stopped it: the other end would only report a connection that was closed.
+
+        Raises:
+            CommandFailed: One has ended it.
+            CsitError: It is stopped, or does not come to its end.
+        """
+        if self.daemon.problem() and ((status := self.daemon.status) is None or status < 0):
+            raise self.daemon.failure(self.daemon.output())
+
     def report(self) -> dict[str, Any]:
         """Read the report.
 
         Raises:
             CommandFailed: It is no JSON, or contains an error; the text quotes iperf3.
+            CsitError: The same of an end that is stopped or does not come to its end.
         """
         try:
             return report(self.place.read_text(encoding="utf-8", errors="replace"), self.daemon.output())
         except ValueError as error:
-            raise CommandFailed((self.daemon.what,), None, str(error)) from error
+            raise self.daemon.failure(str(error)) from error
 
 
 class Runs:
@@ -192,6 +203,7 @@ class Runs:
         Raises:
             Unsupported: iperf3 cannot send that.
             CommandFailed: An end failed; its own words are in the text.
+            CsitError: An end is stopped, or does not come to its end.
             NotReady: One did not begin or end in time.
         """
         argvs = [command.client(flow, trial, len(flows)) for flow in flows]
@@ -201,6 +213,8 @@ class Runs:
             clients = [self._start("client", flow, argv, folder) for flow, argv in zip(flows, argvs, strict=True)]
             within_s = command.seconds(trial) + _LONGER_S
             wait_until("the end of iperf3", lambda: _still_running(clients), within_s, pause_s=_POLL_S)
+            for end in (*servers, *clients):
+                end.check_signals()
             reports = [client.report() for client in clients]
             wait_until("the end of iperf3's servers", lambda: _still_running(servers), _END_S, pause_s=_POLL_S)
             heard = [server.report() for server in servers]

@@ -20,9 +20,9 @@ from resources.libraries.python.drivers.generators.otg.flows import (
     trial_result,
 )
 from resources.libraries.python.drivers.generators.otg.registration import SERVERS, Otg
-from resources.libraries.python.drivers.host.links.fabric import CABLES_WITHIN_S, Fabric
+from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITHIN_S, wait_until
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
@@ -132,7 +132,7 @@ class OtgGenerator:
         return found
 
     def highest_loads(self, trial: Trial) -> HighestLoads:
-        """Maximum load on the deployed path, and first load of a search, by some trials of 0.3 s.
+        """Maximum load on the deployed path, and first load of a search; see `found_by_trials`.
 
         Raises:
             CsitError: As `run`.

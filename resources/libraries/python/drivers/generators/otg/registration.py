@@ -1,7 +1,7 @@
 """Declaration of servers of the Open Traffic Generator API as the generator."""
 
 from ipaddress import ip_address
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
@@ -19,8 +19,6 @@ _URL = r"^(https?|grpcs?)://[A-Za-z0-9.:\[\]-]+/?$"
 class Otg(Frozen):
     """Where an OTG server is, and which of its ports are those of the testbed."""
 
-    NEVER_A_FIELD: ClassVar[bool] = True
-    """Without these settings the digest of a testbed is the one that it had before there were any."""
     location: Annotated[str, Field(pattern=_URL, max_length=300)] = "http://127.0.0.1:8443"
     """URL of the server: https or grpcs (gRPC with TLS); http or grpc on a loopback address."""
     verify: bool = True

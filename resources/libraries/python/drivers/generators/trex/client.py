@@ -13,13 +13,14 @@ from resources.libraries.python.dialogue import JsonLines, line_of
 from resources.libraries.python.drivers.generators.trex import client_process
 from resources.libraries.python.drivers.generators.trex.wire import Record, read
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.processes import end_group, ending
+from resources.libraries.python.drivers.host.ownership.processes import end_group, end_of
 from resources.libraries.python.errors import CsitError, NotReady
 from resources.libraries.python.model.base import Frozen
 
 _LOG = logging.getLogger(__name__)
 _TAIL_BYTES = 1500
 _END_S = 2.0
+"""How long a client may take that was asked to end."""
 _LOOK_S = 0.2
 _PIECE = 1 << 20
 Result = TypeVar("Result")
@@ -115,21 +116,20 @@ class Client:
             self._said += self._lines.feed(piece)
         return self._said.pop(0)
 
-    def problem(self) -> str:
-        """Why it does not run; empty while it does."""
+    def problem(self, *, closed: bool = False) -> str:
+        """Why it does not run; empty while it does.
+
+        Args:
+            closed: Whether it has closed its input or output; `stop` ends a client that goes on running.
+        """
         if self._process is None:
             return "TRex's client is not started"
-        status = self._process.poll()
-        return "" if status is None else f"TRex's client {ending(status)}; it said last: {self._tail()}"
+        how = end_of(self._process, closed=closed)
+        return f"TRex's client {how}; it said last: {self._tail()}" if how else ""
 
     def _ended(self) -> CsitError:
-        process = self._running
-        try:
-            process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        return CsitError(self._why() or self.problem())
+        problem = self.problem(closed=True)
+        return CsitError(self._why() or problem)
 
     @property
     def _running(self) -> "subprocess.Popen[bytes]":

@@ -20,12 +20,9 @@ from resources.libraries.python.drivers.generators.trex.server import Server
 from resources.libraries.python.drivers.generators.trex.wire import LINKS_S, OpenedPorts, OpenPorts, Report, RunTrial
 from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
-from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
-from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import traffic_profile
 from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.model.testbed.nodes import TgNode
@@ -58,35 +55,30 @@ def most_s(duration_s: float) -> float:
 class TrexGenerator:
     """Sends and counts by TRex. Fulfils `roles.part.TrafficGenerator`."""
 
-    def __init__(
-        self, plan: Plan, fabric: Fabric, machine: MachineLock, settings: Trex, *, largest_frame_bytes: int = 1518
-    ) -> None:
+    def __init__(self, node: TgNode, context: DriverContext) -> None:
         """Prepare.
-
-        Args:
-            plan: Flows, ports and the generator's CPUs.
-            fabric: Has the generator's namespace; started before `start`.
-            machine: The machine's lock, held.
-            settings: Of the topology.
-            largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
 
         Raises:
             Unsupported: The ports or CPUs of the plan do not do for TRex.
         """
+        plan, settings = context.plan, node.settings(Trex)
         self._plan = plan
-        self._fabric = fabric
-        self._machine = machine
+        self._fabric = context.fabric
+        self._machine = context.lock
         self._settings = settings
-        self._largest_frame_bytes = largest_frame_bytes
+        self._largest_frame_bytes = context.largest_frame_bytes
         self._table = table_of(plan, settings)
         table = self._table
         self._placement = place(plan, len(table.ports) // 2, dpdk=table.dpdk, queues=table.queues)
-        self._server = Server(Path(settings.directory), machine)
+        self._server = Server(Path(settings.directory), context.lock)
         ends = [(link.a, link.b) for link in plan.links] + [(link.b, link.a) for link in plan.links]
         self._far_ends = [
             far.interface
             for near, far in ends
-            if near.owner == GENERATOR and far.owner == VSWITCH and near.nic is None and VSWITCH in fabric.owners
+            if near.owner == GENERATOR
+            and far.owner == VSWITCH
+            and near.nic is None
+            and VSWITCH in context.fabric.owners
         ]
         self._turned_away_before = 0
         self._client: Client | None = None
@@ -186,7 +178,7 @@ class TrexGenerator:
         return max(0, now - before)
 
     def highest_loads(self, trial: Trial) -> HighestLoads:
-        """Maximum load on the deployed path, and first load of a search, by some trials of 0.3 s.
+        """Maximum load on the deployed path, and first load of a search; see `found_by_trials`.
 
         Raises:
             CsitError: As `run`.
@@ -244,10 +236,3 @@ class TrexGenerator:
             for thread in self._plan.cores.threads
             if thread.owner != GENERATOR and thread.role is ThreadRole.DATA and thread.machine == machine
         )
-
-
-def make(node: TgNode, context: DriverContext) -> TrexGenerator:
-    """Make the driver for a node."""
-    return TrexGenerator(
-        context.plan, context.fabric, context.lock, node.settings(Trex), largest_frame_bytes=context.largest_frame_bytes
-    )

@@ -12,11 +12,13 @@ from typing import Any
 from resources.libraries.python.drivers.generators.trex.client_process import LIBRARY
 from resources.libraries.python.drivers.generators.trex.config import PROGRAM
 from resources.libraries.python.drivers.generators.trex.registration import Trex
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import InstalledProgram
 from resources.libraries.python.model.findings.check_finding import CheckFinding, Severity, ok, problem, warning
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.testbed.attachment import kernel_driver
 from resources.libraries.python.model.testbed.nodes import TgNode
+from resources.libraries.python.planning.placement.sender_threads import counting_limit
 
 _API = Path("trex", "stl", "api.py")
 
@@ -82,12 +84,29 @@ def missing_on(node: TgNode) -> Iterator[PreflightProblem]:
     return missing(node.settings(Trex))
 
 
+_READ_REQUEST_BYTES = 4096
+"""That TRex's start script sets for mlx5 NICs, for the rate of small frames."""
+_FIXED_BYTES = 128
+"""Where a hypervisor shows this one the script leaves it: it cannot be set there."""
+
+
+class TrexPortFacts(Frozen):
+    """A port that TRex takes by DPDK."""
+
+    driver: str | None
+    read_request_bytes: int | None
+    """The most that it asks for by one PCIe read request."""
+
+
 class TrexFacts(InstalledProgram):
-    """An installation of TRex, as `trex_facts` reports it."""
+    """An installation of TRex, as `trex_facts` reports it, and its ports by PCI address."""
 
     directory: str
     client: bool
     """It has its own client library."""
+    ports: dict[str, TrexPortFacts]
+    neighbours: dict[str, str | None]
+    """Drivers of other ports of the same cards."""
 
 
 def check(place: str, node: TgNode, answer: Mapping[str, Any]) -> Iterator[CheckFinding]:
@@ -101,6 +120,14 @@ def check(place: str, node: TgNode, answer: Mapping[str, Any]) -> Iterator[Check
     if _BROKEN[0] <= release <= _BROKEN[1] and (ports := _ports_on_i40e(node)):
         text = f"TCP connections of {trex.version} (ASTF) fail on NICs of driver i40e, which {', '.join(ports)} have"
         yield warning(place, "TRex", text, "use v3.04 for tcp_peer: trex_astf (trex-core issue 1221)")
+    if limit := counting_limit(node):
+        fix = (
+            "NICs of driver i40e (X710, XL710, XXV710) count themselves; ./csit qualify measures the bound over a "
+            "cable between two ports of the TG"
+        )
+        yield warning(place, "TRex", limit, fix)
+    yield from _cards(place, trex)
+    yield from _read_requests(place, trex)
 
 
 def _ports_on_i40e(node: TgNode) -> list[str]:
@@ -108,6 +135,31 @@ def _ports_on_i40e(node: TgNode) -> list[str]:
     if node.settings(Trex).ports == "af_packet":
         return []
     return [name for name, interface in node.interfaces.items() if kernel_driver(interface) == "i40e"]
+
+
+def _cards(place: str, trex: TrexFacts) -> Iterator[CheckFinding]:
+    """Find ports of the kernel on cards of TRex's ports: its start script, which runs do without, refuses them."""
+    for address, driver in trex.neighbours.items():
+        if driver == "i40e":
+            card = address.rpartition(".")[0]
+            ours = ", ".join(each for each in trex.ports if each.rpartition(".")[0] == card)
+            text = (
+                f"{address}, a port of the same card as {ours}, is under the kernel's i40e, which disturbs the card's "
+                "counters, by which TRex counts flows (trex-528)"
+            )
+            fix = f"use a card without ports of the kernel, or echo {address} > /sys/bus/pci/drivers/i40e/unbind"
+            yield problem(place, "TRex", text, fix)
+
+
+def _read_requests(place: str, trex: TrexFacts) -> Iterator[CheckFinding]:
+    for address, port in trex.ports.items():
+        size = port.read_request_bytes
+        if port.driver == "mlx5_core" and size is not None and _FIXED_BYTES < size < _READ_REQUEST_BYTES:
+            text = (
+                f"{address} asks for {size} bytes at most by a PCIe read request (MaxReadReq), which slows small frames"
+            )
+            fix = f"setpci -s {address} CAP_EXP+8.w=5000:7000, for {_READ_REQUEST_BYTES}; a reboot undoes it"
+            yield warning(place, "TRex", text, fix)
 
 
 def _installed(place: str, trex: TrexFacts) -> CheckFinding:

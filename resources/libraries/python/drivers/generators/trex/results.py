@@ -150,10 +150,12 @@ def trial_result(
     counts = {count.group: count for count in report.groups}
     flow_counts = tuple(_count(flow, counts.get(load_group(index))) for index, flow in enumerate(flows))
     stretched = not report.aborted and stretch_s(trial, report) > max(_LONG * trial.duration_s, _LONG_S)
-    dropped, sentence = _own_drops(report, turned_away)
+    dropped = turned_away + sum(port.receive_errors for port in report.ports)
     lost = sum(max(0, flow.sent - flow.received) for flow in flow_counts)
-    mostly_its_own = dropped > _OWN_SHARE * lost
+    lossy = any(count.received < count.sent for count in report.groups)
+    mostly_its_own = lossy and dropped > _OWN_SHARE * lost
     limits = _limits(trial, report, sum(flow.sent for flow in flow_counts), stretched=stretched)
+    sentence = _own_drops(dropped, lossy=lossy)
     limits += [sentence] if mostly_its_own else []
     remarks = [sentence] if dropped and not mostly_its_own else []
     notes = [*limits, *remarks, *_remarks(trial, report, flow_counts)]
@@ -188,10 +190,14 @@ def _count(flow: Flow, count: GroupCount | None) -> FlowCount:
     return FlowCount(instance=flow.instance, direction=flow.direction, sent=sent, received=received)
 
 
-def _own_drops(report: Report, turned_away: int) -> tuple[int, str]:
-    """Packets that had come back and that the generator lost itself, in number and in words."""
-    dropped = turned_away + sum(port.receive_errors for port in report.ports)
-    return dropped, f"the generator itself dropped {dropped:,} packets that had come back to its ports"
+def _own_drops(dropped: int, *, lossy: bool) -> str:
+    """Packets that the generator did not take in, in words.
+
+    Where the trial lost nothing they are not its own: NICs count damaged frames of any sender as receive errors.
+    """
+    if not lossy:
+        return f"{dropped:,} receive errors of the generator's ports, but no packet was lost"
+    return f"the generator itself dropped {dropped:,} packets that had come back to its ports"
 
 
 def _limits(trial: Trial, report: Report, sent: int, *, stretched: bool) -> list[str]:

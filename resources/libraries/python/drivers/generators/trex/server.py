@@ -4,11 +4,13 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.generators.trex.config import arguments, prefix_of
 from resources.libraries.python.drivers.generators.trex.registration import HUGE_FILES
 from resources.libraries.python.drivers.host.cpu.memory import remove_files
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.errors import CsitError
@@ -20,8 +22,12 @@ _LOG = logging.getLogger(__name__)
 
 
 def remove_left(prefixes: Iterable[str]) -> list[str]:
-    """Remove files that programs with these prefixes have left in hugetlbfs; return a sentence for each."""
-    return [sentence for prefix in prefixes for sentence in remove_files(prefix)]
+    """Remove files that programs with these prefixes have left in hugetlbfs; return a sentence for each.
+
+    Raises:
+        CsitError: Some cannot be removed; the others were.
+    """
+    return take_all(partial(remove_files, prefix) for prefix in prefixes)
 
 
 class Server:

@@ -27,11 +27,9 @@ from resources.libraries.python.drivers.generators.trex.wire import (
 )
 from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
-from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.measurements.trial import Direction, HighestLoads, Protocol, Trial, TrialResult
-from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
@@ -132,22 +130,17 @@ class TrexConnections:
     connections. Counters of ASTF are of all ports of a server, so each instance has a server of its own.
     """
 
-    def __init__(self, plan: Plan, fabric: Fabric, machine: MachineLock, settings: Trex) -> None:
+    def __init__(self, node: TgNode, context: DriverContext) -> None:
         """Prepare.
-
-        Args:
-            plan: Flows, ports and the generator's CPUs.
-            fabric: Has the generator's namespace; started before `start`.
-            machine: The machine's lock, held.
-            settings: Of the topology.
 
         Raises:
             Unsupported: Instances share ports, or the CPUs of the plan do not do for TRex.
         """
+        plan, settings = context.plan, node.settings(Trex)
         self._plan = plan
-        self._fabric = fabric
+        self._fabric = context.fabric
         self._settings = settings
-        self._machine = machine
+        self._machine = context.lock
         self._flows = [flow for flow in plan.flows if flow.direction is Direction.FORWARD]
         table = config.table_of(plan, settings)
         pairs = [(table.number[flow.tx_interface], table.number[flow.rx_interface]) for flow in self._flows]
@@ -161,7 +154,7 @@ class TrexConnections:
             replace(table, ports=tuple(table.ports[number] for number in pair), number={}) for pair in pairs
         ]
         self._placement = config.place(plan, len(pairs), dpdk=table.dpdk, queues=table.queues)
-        self._servers = [Server(Path(settings.directory), machine, number) for number in range(len(pairs))]
+        self._servers = [Server(Path(settings.directory), context.lock, number) for number in range(len(pairs))]
         self._client: Client | None = None
         self._opened: OpenedServers | None = None
 
@@ -283,8 +276,3 @@ class TrexConnections:
     def _numa_node(self) -> int:
         nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
         return next((nic.numa_node for nic in nics if nic.numa_node is not None), self._plan.cores.numa_node)
-
-
-def make(node: TgNode, context: DriverContext) -> TrexConnections:
-    """Make the driver for a node."""
-    return TrexConnections(context.plan, context.fabric, context.lock, node.settings(Trex))

@@ -82,8 +82,9 @@ def remove_folders(folders: Iterable[Path]) -> None:
     """Remove groups by their folders; groups that are gone are skipped.
 
     Raises:
-        CsitError: One has processes.
+        CsitError: One has processes; the others were removed.
     """
+    failures: list[str] = []
     for folder in folders:
         try:
             folder.rmdir()
@@ -91,7 +92,9 @@ def remove_folders(folders: Iterable[Path]) -> None:
             continue
         except OSError as error:
             reason = f"processes {processes_of([folder])} are in it" if error.errno == errno.EBUSY else error.strerror
-            raise CsitError(f"control group {folder} cannot be removed: {reason}") from error
+            failures.append(f"control group {folder} cannot be removed: {reason}")
+    if failures:
+        raise CsitError("; ".join(failures))
 
 
 def write(path: Path, value: str) -> None:
@@ -167,13 +170,14 @@ def end_and_remove(folders: Collection[Path]) -> list[str]:
     """Kill all processes of groups and remove the groups; return one message per action.
 
     Raises:
-        NotReady: A process does not end.
-        CsitError: A group cannot be removed.
+        CsitError: A process does not end, or a group cannot be removed; the other groups were.
     """
     there = [folder for folder in folders if folder.exists()]
-    let_threads_go(there)
-    done = [f"killed process {pid} of an instance" for pid in end(there, 0)]
-    remove_folders(there)
+    try:
+        let_threads_go(there)
+        done = [f"killed process {pid} of an instance" for pid in end(there, 0)]
+    finally:
+        remove_folders(there)
     return [*done, *(f"removed control group {folder}" for folder in there)]
 
 

@@ -1,8 +1,10 @@
 """The machine's memory by NUMA node as the kernel describes it, and its free huge pages."""
 
 import re
+from functools import partial
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file, take_all
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.testbed.memory import MemoryLayout, MemoryNode
 
@@ -149,15 +151,19 @@ def remove_files(prefix: str, mounts: Path = MOUNTS) -> list[str]:
     Args:
         prefix: Its `--file-prefix`.
         mounts: The kernel's list of mounts; another file for tests.
+
+    Raises:
+        CsitError: Some files cannot be removed; the others were.
     """
-    removed = []
-    for line in mounts.read_text(encoding="utf-8").splitlines():
-        _, folder, kind, *_ = line.split()
-        if kind == "hugetlbfs":
-            for path in sorted(Path(folder).glob(f"{prefix}map_*")):
-                path.unlink(missing_ok=True)
-                removed.append(f"removed huge page file {path}")
-    return removed
+    rows = (line.split() for line in mounts.read_text(encoding="utf-8").splitlines())
+    folders = [Path(folder) for _, folder, kind, *_ in rows if kind == "hugetlbfs"]
+
+    def remove(folder: Path) -> list[str]:
+        return take_all(
+            partial(remove_file, path, f"huge page file {path}") for path in sorted(folder.glob(f"{prefix}map_*"))
+        )
+
+    return take_all(partial(remove, folder) for folder in folders)
 
 
 def _file(numa_node: int, size_kb: int, what: str, nodes: Path) -> Path:

@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink,
 from resources.libraries.python.drivers.host.links.rate_limits import limit, network_limits
 from resources.libraries.python.drivers.host.nics.cables import Cables
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITHIN_S, wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Medium, Plan, Port
@@ -128,8 +128,6 @@ _ETHERNET_BYTES = 18
 """Header and FCS: what a frame has and an MTU has not."""
 _SMALLEST_MTU = 1500
 _LINKS_WITHIN_S = 10.0
-CABLES_WITHIN_S = 30.0
-"""The two ends of a cable negotiate, and the other machine may be slower."""
 
 _log = logging.getLogger(__name__)
 
@@ -248,6 +246,14 @@ class Fabric:
         mine = [name for name in self._table.of(owner) if name in self._cables.names]
         if mine:
             wait_until(f"cables of {owner}", partial(self._not_running, mine), CABLES_WITHIN_S, pause_s=0.01)
+
+    def cables_down(self, owner: str) -> tuple[str, ...]:
+        """This owner's ends of cables that pass no packets, without ports that a program of user space drives.
+
+        Raises:
+            CsitError: The kernel refused.
+        """
+        return tuple(name for name in self._table.down([owner]) if name in self._cables.names)
 
     def _not_running(self, wanted: Collection[str]) -> str:
         """Names of ports that do not pass packets yet: the kernel brings their carrier up in the background."""

@@ -7,23 +7,60 @@ own in the namespace of the calling thread, and needs 0.8 to 1.1 ms to read two 
 import ctypes
 import errno
 import fcntl
+import logging
 import socket
 import struct
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from resources.libraries.python.errors import CommandFailed
 
 _SIOCETHTOOL = 0x8946
 _GSET, _GDRVINFO = 0x01, 0x03
-_GCHANNELS, _SCHANNELS = 0x3C, 0x3D
 _OFFLOADS = {"tso": (0x1E, 0x1F), "gro": (0x2B, 0x2C)}
 _GFLAGS, _SFLAGS, _FLAG_LRO = 0x25, 0x26, 1 << 15
 _VALUE = struct.Struct("=II")
-_CHANNELS = struct.Struct("=9I")
 _SETTINGS = struct.Struct("=IIIHBBBBBBIIHBBIII")
 _UNKNOWN_MBPS = frozenset({0, 0xFFFF, 0xFFFFFFFF})
 _DRIVER_INFO = struct.Struct("=I32s32s32s32s32s12s5I")
 _NOT_OFFERED = frozenset({errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL})
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parameters:
+    """Numbers that the kernel gives and takes in one structure, all of 32 bits, after the command."""
+
+    get: int
+    set: int
+    option: str
+    """Of ethtool, for messages."""
+    count: int
+    maxima: int = 0
+    """How many of them, at the beginning, are what the driver has at most."""
+
+    def read(self, where: socket.socket, interface: str) -> tuple[int, ...]:
+        numbers = struct.Struct(f"={1 + self.count}I")
+        body = numbers.pack(self.get, *[0] * self.count)
+        return numbers.unpack(_ask(where, interface, body, ("ethtool", self.option.lower(), interface)))[1:]
+
+    def write(self, where: socket.socket, interface: str, values: Sequence[int], *changes: str) -> None:
+        """Write all values; a message has the changes, as ethtool takes them."""
+        body = struct.pack(f"={1 + self.count}I", self.set, *values)
+        _ask(where, interface, body, ("ethtool", self.option, interface, *changes))
+
+
+_QUEUES = _Parameters(0x3C, 0x3D, "-L", 8, maxima=4)
+_PARAMETERS = {
+    "queues": _QUEUES,
+    "ring sizes": _Parameters(0x10, 0x11, "-G", 8, maxima=4),
+    "interrupt coalescing": _Parameters(0x0E, 0x0F, "-C", 22),
+    "pause frames": _Parameters(0x12, 0x13, "-A", 3),
+}
+"""In the order in which they are restored: some drivers forget what follows when the number of queues changes."""
+CHANGED_WITH_QUEUES = ("ring sizes", "interrupt coalescing")
+"""Those that a change of the queues may change as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +158,11 @@ def channels(where: socket.socket, interface: str) -> Channels | None:
         CommandFailed: There is no such port.
     """
     try:
-        answer = _ask(where, interface, _CHANNELS.pack(_GCHANNELS, *[0] * 8), ("ethtool", "-l", interface))
+        most_rx, most_tx, _, most_combined, rx, tx, other, combined = _QUEUES.read(where, interface)
     except CommandFailed as error:
         if error.status in _NOT_OFFERED:
             return None
         raise
-    _, most_rx, most_tx, _, most_combined, rx, tx, other, combined = _CHANNELS.unpack(answer)
     return Channels(rx, tx, combined, most_rx, most_tx, most_combined, other)
 
 
@@ -136,10 +172,65 @@ def set_channels(where: socket.socket, interface: str, wanted: Channels) -> None
     Raises:
         CommandFailed: The driver refused.
     """
-    counts = {"rx": wanted.rx, "tx": wanted.tx, "combined": wanted.combined}
-    argv = ("ethtool", "-L", interface, *(f"{name} {count}" for name, count in counts.items()))
-    body = _CHANNELS.pack(_SCHANNELS, 0, 0, 0, 0, wanted.rx, wanted.tx, wanted.other, wanted.combined)
-    _ask(where, interface, body, argv)
+    values = (0, 0, 0, 0, wanted.rx, wanted.tx, wanted.other, wanted.combined)
+    changes = (f"rx {wanted.rx}", f"tx {wanted.tx}", f"combined {wanted.combined}")
+    _QUEUES.write(where, interface, values, *changes)
+
+
+Parameters = dict[str, tuple[int, ...]]
+"""Settings of a port by kind, such as `ring sizes`, as the kernel's structure has them, without maxima."""
+
+
+def parameters(where: socket.socket, interface: str, kinds: Collection[str] = tuple(_PARAMETERS)) -> Parameters:
+    """Return settings of a port, without kinds that its driver does not have.
+
+    Args:
+        where: A socket in the port's network namespace.
+        interface: The port.
+        kinds: Of `_PARAMETERS`.
+    """
+    found = {}
+    for kind in kinds:
+        with suppress(CommandFailed):
+            found[kind] = _PARAMETERS[kind].read(where, interface)[_PARAMETERS[kind].maxima :]
+    return found
+
+
+def restore_parameters(where: socket.socket, interface: str, before: Mapping[str, tuple[int, ...]]) -> None:
+    """Restore changed settings of a port; what its driver refuses is logged.
+
+    A refusal is no reason to keep the port on record: each later run would be refused the same.
+
+    Args:
+        where: A socket in the port's network namespace.
+        interface: The port.
+        before: From `parameters`.
+    """
+    for kind in (kind for kind in _PARAMETERS if kind in before):
+        one = _PARAMETERS[kind]
+        try:
+            now = one.read(where, interface)
+            wanted = (*now[: one.maxima], *before[kind])
+            if now != wanted:
+                _write(one, where, interface, now, wanted)
+        except (CommandFailed, struct.error) as error:
+            _log.warning("%s of %s could not be set back to %s: %s", kind, interface, before[kind], error)
+
+
+def _write(
+    kind: _Parameters, where: socket.socket, interface: str, now: tuple[int, ...], wanted: tuple[int, ...]
+) -> None:
+    """Change settings of a port, all of them, or without whether pause frames are negotiated.
+
+    Some drivers (i40e, ice) report whether they have been negotiated by now, and refuse to change that.
+    """
+    try:
+        kind.write(where, interface, wanted)
+    except CommandFailed:
+        if kind.option != "-A" or now[0] == wanted[0]:
+            raise
+        if now[1:] != wanted[1:]:
+            kind.write(where, interface, (now[0], *wanted[1:]))
 
 
 def _ask(where: socket.socket, interface: str, body: bytes, argv: tuple[str, ...]) -> bytes:

@@ -11,6 +11,8 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
+from pydantic import Field
+
 from resources.libraries.python.drivers.host.links import namespace_syscalls, rtnetlink_messages
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, setns
 from resources.libraries.python.drivers.host.links.namespaces import DIRECTORY, Namespace
@@ -49,6 +51,8 @@ class AdoptedPort(Frozen):
     """None if the driver does not report it; the same for the other counts."""
     tx_queues: int | None
     combined_queues: int | None
+    parameters: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    """Ring sizes and interrupt coalescing, see `ethtool.parameters`; empty in records of earlier versions."""
 
     def __str__(self) -> str:
         return f"port {self.device}{f' ({self.bus})' if self.bus else ''}"
@@ -134,6 +138,7 @@ def _described(netlink: Netlink, device: Device, root: Path, use: tuple[str, str
         rx_queues=queues.rx if queues else None,
         tx_queues=queues.tx if queues else None,
         combined_queues=queues.combined if queues else None,
+        parameters=ethtool.parameters(where, name, ethtool.CHANGED_WITH_QUEUES),
     )
 
 
@@ -325,6 +330,7 @@ def _restore(port: AdoptedPort, netlink: Netlink, device: Device, root: Path) ->
         wanted = queues.with_counts(port.rx_queues, port.tx_queues, port.combined_queues)
         if wanted != queues:
             ethtool.set_channels(where, name, wanted)
+    ethtool.restore_parameters(where, name, port.parameters)
     for option, on in (("gro", port.gro), ("tso", port.tso)):
         ethtool.set_offload(where, name, option, on=on)
     if ethtool.lro(where, name) is not port.lro:

@@ -6,22 +6,32 @@ that has it, `drivers_probe` lets the kernel look for a driver again.
 
 import logging
 import os
-import re
 import subprocess
 from collections.abc import Collection, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
+from pydantic import Field
+
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.namespace_syscalls import SYSFS
 from resources.libraries.python.drivers.host.links.netlink import Netlink
-from resources.libraries.python.drivers.host.nics.port_inventory import device_at, devices, driver_of, group_of, why_not
-from resources.libraries.python.drivers.host.ownership.processes import process
+from resources.libraries.python.drivers.host.nics import ethtool
+from resources.libraries.python.drivers.host.nics.device_users import END_IT, users
+from resources.libraries.python.drivers.host.nics.port_inventory import (
+    device_at,
+    devices,
+    driver_of,
+    group_of,
+    index_at,
+    why_not,
+)
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import ConfigError, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.testbed.attachment import VFIO
 
-USER_SPACE = "vfio-pci"
+USER_SPACE = VFIO
 _HARMLESS = frozenset({USER_SPACE, "pci-stub", "pcieport"})
 """Drivers that do not touch a device's memory: the rest of an IOMMU group may have them."""
 _NETWORK_CLASS = "0x02"
@@ -72,50 +82,55 @@ class Surroundings:
             return why_not(netlink, device, known), device.up, device.mtu
 
     @staticmethod
-    def users_of_group(group: int, root: Path = Path("/proc")) -> list[str]:
-        """Processes that have an IOMMU group open, each as `pid 17 (command)`."""
-        node = re.compile(rf"/dev/vfio/(noiommu-)?{group}$")
-        found = []
-        for entry in os.listdir(root):  # noqa: PTH208 - names are enough
-            if entry.isdigit() and _has_open(root / entry / "fd", node):
-                with suppress(ProcessLookupError):
-                    found.append(f"pid {entry} ({process(int(entry)).command})")
-        return found
+    def parameters_of_port(interface: str) -> ethtool.Parameters:
+        """Settings of a port that its driver forgets when it loses the port."""
+        with closing(Netlink()) as netlink:
+            return ethtool.parameters(netlink.socket, interface)
 
     @staticmethod
-    def restore_port(now: str, name: str, up: bool, mtu: int | None) -> None:
-        """Give a port that is new its old name, MTU and state.
+    def bring_down(name: str) -> None:
+        """Bring a port down, where it is in the network namespace of the calling thread."""
+        with closing(Netlink()) as netlink:
+            if (device := devices(netlink).get(name)) is not None:
+                netlink.do([rtnetlink_messages.set_down(name, device.index)])
+
+    @staticmethod
+    def users_of(device: Path) -> list[str]:
+        """Processes that have a PCI device (its folder in sysfs) open, each as `pid 17 (command)`."""
+        return [f"pid {pid} ({command})" for pid, command in users(device, Path("/proc"))]
+
+    @staticmethod
+    def restore_port(index: int, name: str, up: bool, mtu: int | None, parameters: ethtool.Parameters) -> None:
+        """Give a port that is new its old name, MTU, parameters and state.
 
         Waits first until udev has named the ports of this machine.
 
         Args:
-            now: Its present name.
-            name: The one it had.
+            index: Its index: udev may rename it at any moment.
+            name: The name that it had.
             up: Whether it was up.
             mtu: In bytes; None where that is not known.
+            parameters: Such as ring sizes.
         """
         with closing(Netlink()) as netlink:
-            index = devices(netlink)[now].index
+
+            def called() -> str | None:
+                return next((each.name for each in devices(netlink).values() if each.index == index), None)
 
             def missing() -> str:
-                here = {device.index: device.name for device in devices(netlink).values()}
-                return "" if here.get(index) == name else f"it is called {here.get(index)}"
+                now = called()
+                return "" if now == name else f"it is called {now}"
 
             try:
                 wait_until(f"the name {name}", missing, _RENAMED_S, _PAUSE_S)
             except NotReady:
+                now = called() or f"port {index}"
                 netlink.do([rtnetlink_messages.set_down(now, index), rtnetlink_messages.rename(now, index, name)])
             if mtu is not None:
                 netlink.do([rtnetlink_messages.set_mtu(name, index, mtu)])
+            ethtool.restore_parameters(netlink.socket, name, parameters)
             if up:
                 netlink.do([rtnetlink_messages.set_up(name, index)])
-
-
-def _has_open(folder: Path, node: re.Pattern[str]) -> bool:
-    try:
-        return any(node.match(str(entry.readlink())) for entry in folder.iterdir())
-    except OSError:  # it has ended, or closed one in between
-        return False
 
 
 class Binding(Frozen):
@@ -130,6 +145,9 @@ class Binding(Frozen):
     """The kernel's name of the port, where the kernel had it."""
     up: bool = False
     mtu: int | None = None
+    parameters: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    """Queues, ring sizes, interrupt coalescing and pause frames, see `ethtool.parameters`; empty in records of earlier
+    versions."""
 
     def __str__(self) -> str:
         return f"PCI port {self.pci_address}, taken from {self.driver or 'no driver'}"
@@ -172,7 +190,8 @@ class PciDrivers:
             together: PCI addresses of ports that are handed to user space with it, which may be of its IOMMU group.
 
         Raises:
-            ConfigError: It is not there, is no network device, or must not be taken.
+            ConfigError: It is not there, is no network device, or must not be taken: the machine or a program uses it,
+                or it has virtual functions.
             Unsupported: The driver or an IOMMU is missing.
         """
         folder = self._folder(pci_address)
@@ -185,16 +204,22 @@ class PciDrivers:
         if not place.is_dir():
             raise Unsupported(f"no driver {driver} for {pci_address} in this kernel: modprobe {driver} loads none")
         before, port = driver_of(folder), device_at(pci_address, self._root)
-        up, mtu = False, None
+        up, mtu, parameters = False, None, ethtool.Parameters()
         if port is not None:
             reason, up, mtu = self._around.refusal_of_port(port)
             if reason:
                 raise ConfigError(
                     f"{pci_address}: {port} {reason}: it may be what this machine is reached by; name another port"
                 )
+            parameters = self._around.parameters_of_port(port)
         if driver == USER_SPACE and before != driver:
             for problem in self._isolation(pci_address, folder, together):
                 raise Unsupported(problem)
+        # Its driver removes them when it loses the port.
+        refuse_functions(pci_address, self._root)
+        # While the kernel has the port no program can have it, unlike one that was bound to another driver before.
+        if port is None and (by := self._users_left(pci_address, folder)):
+            raise ConfigError(f"{pci_address} is in use by {by}; {END_IT}")
         override = _read(folder / "driver_override")
         return Binding(
             pci_address=pci_address,
@@ -203,6 +228,7 @@ class PciDrivers:
             device=port,
             up=up,
             mtu=mtu,
+            parameters=parameters,
         )
 
     def _isolation(self, pci_address: str, folder: Path, together: Collection[str]) -> Iterator[str]:
@@ -257,13 +283,16 @@ class PciDrivers:
             return [f"PCI port {binding.pci_address} is not on this machine any more"]
         now = driver_of(folder)
         if now != binding.driver:
-            self._wait_unused(binding.pci_address, folder)
+            # The kernel does not return from an unbind before the last user has gone.
+            if by := self._users_left(binding.pci_address, folder):
+                raise CsitError(f"{binding.pci_address} is in use by {by}; {END_IT}")
             self._change(binding.pci_address, binding.driver)
         self._override(folder, binding.override)
+        # Also where the driver is back: what gave it back may have been killed before it came to the port.
+        if binding.device is not None and (now != binding.driver or device_at(binding.pci_address, self._root)):
+            self._wait_port(binding, binding.device)
         if now == binding.driver:
             return []
-        if binding.device is not None:
-            self._wait_port(binding)
         return [f"gave PCI port {binding.pci_address} back to {binding.driver or 'no driver'}"]
 
     def _change(self, pci_address: str, driver: str | None) -> None:
@@ -282,30 +311,28 @@ class PciDrivers:
 
         wait_until(f"driver {driver or '(none)'} of {pci_address}", missing, self._within_s, _PAUSE_S)
 
-    def _wait_unused(self, pci_address: str, folder: Path) -> None:
-        # The kernel does not return from an unbind before the last user has gone.
-        group = group_of(folder)
-        if group is None:
-            return
+    def _users_left(self, pci_address: str, folder: Path) -> str:
+        """Return processes that have a device open and keep it: those that are about to end are waited for."""
         try:
             wait_until(
                 f"end of the users of {pci_address}",
-                lambda: ", ".join(self._around.users_of_group(group)),
+                lambda: ", ".join(self._around.users_of(folder)),
                 self._within_s,
                 _PAUSE_S,
             )
         except NotReady as error:
-            raise CsitError(f"{pci_address} is in use by {error.last_seen}; end it first") from error
+            return error.last_seen
+        return ""
 
-    def _wait_port(self, binding: Binding) -> None:
-        found: list[str] = []
+    def _wait_port(self, binding: Binding, name: str) -> None:
+        found: list[int] = []
 
         def missing() -> str:
-            found[:] = [name for name in [device_at(binding.pci_address, self._root)] if name]
+            found[:] = [index for index in [index_at(binding.pci_address, self._root)] if index is not None]
             return "" if found else "no port of the kernel"
 
         wait_until(f"port of {binding.pci_address}", missing, self._within_s, _PAUSE_S)
-        self._around.restore_port(found[0], binding.device or found[0], binding.up, binding.mtu)
+        self._around.restore_port(found[0], name, binding.up, binding.mtu, binding.parameters)
 
     def _override(self, folder: Path, driver: str | None) -> None:
         if (_read(folder / "driver_override") or _NO_OVERRIDE) != (driver or _NO_OVERRIDE):
@@ -334,16 +361,33 @@ def _read(path: Path) -> str | None:
     return None
 
 
+def refuse_functions(pci_address: str, root: Path = SYSFS) -> None:
+    """Refuse a port that has virtual functions, which are not ours: ours are removed with their cell.
+
+    Raises:
+        ConfigError: It has some.
+    """
+    count = _read(root / "bus/pci/devices" / pci_address / "sriov_numvfs") or "0"
+    if count != "0":
+        raise ConfigError(
+            f"{pci_address} has {count} virtual functions already, which are not ours; if nothing uses them: ",
+            f"echo 0 > /sys/bus/pci/devices/{pci_address}/sriov_numvfs",
+        )
+
+
 class ParentFunction(Frozen):
-    """A physical function; it had no virtual ones before."""
+    """A physical function as it was before it got virtual ones; it had none."""
 
     pci_address: str
+    device: str | None = None
+    """The kernel's name of its port; None in records of earlier versions."""
+    up: bool = Field(default=True, exclude_if=lambda up: up)
 
     def __str__(self) -> str:
         return f"virtual functions of PCI port {self.pci_address}"
 
     def restore(self, root: Path = SYSFS, around: Surroundings | None = None) -> list[str]:
-        """Remove its virtual functions; say so where there were some.
+        """Remove its virtual functions, and bring its port down where it was; say so where there were some.
 
         Raises:
             CsitError: One is in use, or the kernel refused.
@@ -351,16 +395,19 @@ class ParentFunction(Frozen):
         around = around or Surroundings()
         folder = root / "bus/pci/devices" / self.pci_address
         try:
-            if int((folder / "sriov_numvfs").read_text(encoding="ascii")) == 0:
-                return []
+            has_some = int((folder / "sriov_numvfs").read_text(encoding="ascii")) > 0
             # The kernel does not return from the removal before the last user has gone.
             for function in sorted(folder.glob("virtfn*")):
-                group = group_of(function.resolve()) if driver_of(function.resolve()) == USER_SPACE else None
-                if group is not None and (users := around.users_of_group(group)):
-                    raise CsitError(f"{self} cannot be removed: {', '.join(users)} has {function.resolve().name} open")
-            around.write(folder / "sriov_numvfs", "0")
+                device = function.resolve()
+                if driver_of(device) == USER_SPACE and (by := around.users_of(device)):
+                    raise CsitError(f"{self} cannot be removed: {', '.join(by)} has {device.name} open")
+            if has_some:
+                around.write(folder / "sriov_numvfs", "0")
+            # Also where a cleanup was killed after it had removed them.
+            if self.device is not None and not self.up:
+                around.bring_down(self.device)
         except FileNotFoundError:
             return []
         except OSError as error:
             raise CsitError(f"{self} cannot be removed: {error.strerror}") from error
-        return [f"removed {self}"]
+        return [f"removed {self}"] if has_some else []

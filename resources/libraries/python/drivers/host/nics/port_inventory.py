@@ -157,12 +157,30 @@ def device_at(pci_address: str, root: Path = SYSFS) -> str | None:
         pci_address: With its domain, such as `0000:3b:00.0`.
         root: Where sysfs is mounted.
     """
+    port = _port_at(pci_address, root)
+    return port.name if port is not None else None
+
+
+def index_at(pci_address: str, root: Path = SYSFS) -> int | None:
+    """The index of the port at a PCI address, which it keeps when it is renamed; None as of `device_at`.
+
+    None also while it is being renamed.
+
+    Args:
+        pci_address: With its domain, such as `0000:3b:00.0`.
+        root: Where sysfs is mounted.
+    """
+    port = _port_at(pci_address, root)
+    return _integer(port / "ifindex") if port is not None else None
+
+
+def _port_at(pci_address: str, root: Path) -> Path | None:
     device = root / "bus/pci/devices" / pci_address
     # The port of a virtio device is one level further down.
     for folder in (device / "net", *sorted(device.glob("virtio*/net"))):
         with suppress(OSError):
-            if names := sorted(entry.name for entry in folder.iterdir()):
-                return names[0]
+            if ports := sorted(folder.iterdir()):
+                return ports[0]
     return None
 
 

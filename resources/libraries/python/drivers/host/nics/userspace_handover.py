@@ -1,10 +1,12 @@
 """Physical ports that a program of user space drives past the kernel: handed over for a run, given back afterwards."""
 
 from collections.abc import Iterable
+from functools import partial
 
 from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, Binding, PciDrivers
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.plan import Nic
 
 
@@ -53,13 +55,10 @@ class HandedOver:
         Raises:
             CsitError: One could not be given back, and stays on record; the others were.
         """
-        failures: list[CsitError] = []
-        for binding in reversed(self._bound):
-            try:
-                self._drivers.restore(binding)
-                self._lock.release_binding(binding)
-            except CsitError as error:
-                failures.append(error)
-        self._bound = []
-        if failures:
-            raise failures[0]
+        bound, self._bound = self._bound, []
+        take_all(partial(self._restore, binding) for binding in reversed(bound))
+
+    def _restore(self, binding: Binding) -> list[str]:
+        restored = self._drivers.restore(binding)
+        self._lock.release_binding(binding)
+        return restored

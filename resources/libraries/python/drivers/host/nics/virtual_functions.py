@@ -7,6 +7,7 @@ PCI bus is known before: `sriov_offset` and `sriov_stride` of the physical funct
 
 from collections.abc import Iterable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from pyroute2.netlink.rtnl import RTM_SETLINK
@@ -15,8 +16,9 @@ from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.namespace_syscalls import SYSFS
 from resources.libraries.python.drivers.host.links.netlink import Netlink, Request
-from resources.libraries.python.drivers.host.nics.nic_driver import ParentFunction, Surroundings
+from resources.libraries.python.drivers.host.nics.nic_driver import ParentFunction, Surroundings, refuse_functions
 from resources.libraries.python.drivers.host.nics.port_inventory import device_at, devices
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
@@ -58,11 +60,6 @@ def set_function(name: str, index: int, number: int, mac: str) -> Request:
     rows = [("IFLA_VFINFO_LIST", {"attrs": [("IFLA_VF_INFO", {"attrs": function})]})]
     body = rtnetlink_messages.encoded(ifinfmsg, {"index": index}, rows)
     return Request(RTM_SETLINK, 0, body, f"configure virtual function {number} of {name}")
-
-
-def function_mac(mac: str) -> str:
-    """A locally administered MAC for the function of a port with that MAC."""
-    return f"{int(mac[:2], 16) | 0x02:02x}{mac[2:]}"
 
 
 def address_of(parent: str, number: int = 0, root: Path = SYSFS) -> str:
@@ -124,7 +121,7 @@ class VirtualFunctions:
         """Prepare. Nothing happens before `start`.
 
         Args:
-            nics: Ports as `on_functions` has them, each with the MAC of the port.
+            nics: Ports as `on_functions` has them, each with its MAC in the plan.
             lock: The machine's lock, held.
             root: Where sysfs is mounted; another one for tests.
             around: What is around that sysfs; another one for tests.
@@ -150,15 +147,11 @@ class VirtualFunctions:
             port = device_at(parent, self._root)
             if port is None:
                 raise ConfigError(f"{parent} has no port of the kernel, so its virtual functions cannot be configured")
-            if (reason := self._around.refusal_of_port(port)[0]) is not None:
+            reason, up, _ = self._around.refusal_of_port(port)
+            if reason is not None:
                 raise ConfigError(f"{parent}: {port} {reason}: it may be what this machine is reached by")
-            there = int((folder / "sriov_numvfs").read_text(encoding="ascii"))
-            if there:
-                raise ConfigError(
-                    f"{parent} has {there} virtual functions already, which are not ours; "
-                    f"echo 0 > /sys/bus/pci/devices/{parent}/sriov_numvfs"
-                )
-            function = ParentFunction(pci_address=parent)
+            refuse_functions(parent, self._root)
+            function = ParentFunction(pci_address=parent, device=port, up=up)
             self._lock.claim_functions(function)
             self._made.append(function)
             self._write(folder / "sriov_numvfs", str(nic.vfs))
@@ -170,19 +163,21 @@ class VirtualFunctions:
                 return "" if there == wanted else f"it is {there}"
 
             wait_until(f"virtual function {wanted} of {parent}", missing, _MADE_S, _PAUSE_S)
-            self._netlink.do(port, function_mac(mac))
+            self._netlink.do(port, mac)
 
     def stop(self) -> None:
         """Remove all of them. Safe to call after a failure.
 
         Raises:
-            CsitError: The kernel refused.
+            CsitError: The kernel refused, or a function is in use; the others were removed.
         """
-        while self._made:
-            function = self._made[-1]
-            function.restore(self._root, self._around)
-            self._lock.release_functions(function)
-            self._made.pop()
+        take_all(partial(self._remove, function) for function in reversed(self._made))
+
+    def _remove(self, function: ParentFunction) -> list[str]:
+        removed = function.restore(self._root, self._around)
+        self._lock.release_functions(function)
+        self._made = [each for each in self._made if each is not function]
+        return removed
 
     def _write(self, path: Path, value: str) -> None:
         try:

@@ -24,6 +24,7 @@ from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import delete_ports
 from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPort, give_back
 from resources.libraries.python.drivers.host.nics.nic_driver import Binding, ParentFunction
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims, OwnershipRecord, read_record
 from resources.libraries.python.drivers.host.ownership.processes import process, user
 from resources.libraries.python.errors import CsitError, InUse
@@ -64,7 +65,7 @@ class MachineLock(Claims):
                 self._directory.mkdir(parents=True)
                 self._directory.chmod(0o755)  # whatever the umask
             descriptor = os.open(self._directory / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            os.fchmod(descriptor, 0o600)  # who can open it can hold it; earlier versions let all users do so
+            os.fchmod(descriptor, 0o600)  # what can open it can hold it; earlier versions let all users
         except OSError as error:
             raise CsitError(f"{self._directory} cannot be used ({error.strerror}); run as root") from error
         try:
@@ -97,13 +98,20 @@ class MachineLock(Claims):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Put settings back and release the lock. What is still claimed stays on record for the next run."""
-        self._restore_settings()
-        if self._held().empty:
-            self._path.unlink(missing_ok=True)
-        self._record = None
-        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-        self._forget_lock()
+        """Put settings back and release the lock. What is still claimed stays on record for the next run.
+
+        Raises:
+            CsitError: A setting could not be put back, and stays on record.
+        """
+        try:
+            self._restore_settings()
+        finally:
+            record = self._held()
+            if record.empty and not record.settings:
+                self._path.unlink(missing_ok=True)
+            self._record = None
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            self._forget_lock()
 
     def folder(self, name: str) -> Path:
         """A private folder for what a part keeps while it runs. Its maker removes it; of a killed run the next one."""
@@ -123,27 +131,29 @@ class MachineLock(Claims):
             The value it had before; None where the kernel has no such setting or does not let us change it.
         """
         path = self._settings_root / setting
+        earlier = self._held().settings
         try:
             before = path.read_text(encoding="ascii").strip()
-            self._change(settings={setting: before, **self._held().settings})
+            self._change(settings={setting: before, **earlier})
             path.write_text(value, encoding="ascii")
         except OSError as error:
+            self._change(settings=earlier)  # what refused this value may refuse to be put back as well
             _log.warning("%s stays as it is: %s", path, error.strerror)
             return None
         return before
 
     def _restore_settings(self) -> list[str]:
         """Put settings back; say which."""
-        restored = []
-        for setting, before in self._held().settings.items():
-            path = self._settings_root / setting
-            try:
-                path.write_text(before, encoding="ascii")
-            except OSError as error:
-                raise CsitError(f"{path} could not be set back to {before}: {error.strerror}") from error
-            restored.append(f"set {setting} back to {before}")
-        self._change(settings={})
-        return restored
+        return take_all([partial(self._restore_setting, *row) for row in self._held().settings.items()])
+
+    def _restore_setting(self, setting: str, before: str) -> list[str]:
+        path = self._settings_root / setting
+        try:
+            path.write_text(before, encoding="ascii")
+        except OSError as error:
+            raise CsitError(f"{path} could not be set back to {before}: {error.strerror}") from error
+        self._change(settings={name: value for name, value in self._held().settings.items() if name != setting})
+        return [f"set {setting} back to {before}"]
 
     def remove_leftovers(self) -> list[str]:
         """Remove what an earlier run left. To be called before anything is made.
@@ -196,35 +206,40 @@ class MachineLock(Claims):
         """Kill the workers of a record, put ports back, remove namespaces, take all off the record; say what it was.
 
         Raises:
-            CsitError: Something could not be removed; all else from PCI ports on was.
+            CsitError: Something could not be removed, and stays on the record; all else was.
         """
         commands = {each: each.command_now() for each in record.workers}
         removed = [f"killed worker process {each.pid} ({text})" for each, text in commands.items() if each.kill()]
-        removed += end_and_remove(record.groups)
-        self.release_groups(record.groups)
-        # Before folders, which containers have mounted.
-        for declared, entries in _declared(record):
-            removed += driver_registry.load(declared.remove)(entries)
-            self.release(declared.key, entries)
-        shutil.rmtree(self._directory / "run", ignore_errors=True)
-        removed += self._remove_folders(record)
-        failures: list[str] = []
-        steps = (
-            *(partial(self._restore_binding, binding) for binding in record.bindings),
-            *(partial(self._restore_functions, function) for function in record.functions),
-            # Before their namespaces: a physical port that is in one then ends up in the machine's first one.
-            partial(self._give_back, record.ports),
-            *(partial(self._remove_namespace, name, inode) for name, inode in record.namespaces.items()),
-        )
-        for step in steps:
-            try:
-                removed += step()
-            except CsitError as error:  # what is in use keeps nothing else from being removed
-                failures.append(str(error))
         self._change(workers=tuple(each for each in self._held().workers if each not in record.workers))
-        if failures:
-            raise CsitError("; ".join(failures))
+        return removed + take_all(
+            (
+                partial(self._remove_groups, record.groups),
+                # Before folders, which containers have mounted.
+                *(partial(self._remove_declared, declared, entries) for declared, entries in _declared(record)),
+                self._empty_run_folder,
+                *(partial(self._remove_folder, folder) for folder in record.folders),
+                *(partial(self._restore_binding, binding) for binding in record.bindings),
+                *(partial(self._restore_functions, function) for function in record.functions),
+                # Before their namespaces: a physical port that is in one then ends up in the machine's first one.
+                partial(self._give_back, record.ports),
+                *(partial(self._remove_namespace, name, inode) for name, inode in record.namespaces.items()),
+            )
+        )
+
+    def _remove_groups(self, folders: Sequence[Path]) -> list[str]:
+        try:
+            return end_and_remove(folders)
+        finally:
+            self.release_groups([folder for folder in folders if not folder.exists()])
+
+    def _remove_declared(self, declared: Leftover, entries: tuple[Any, ...]) -> list[str]:
+        removed: list[str] = driver_registry.load(declared.remove)(entries)
+        self.release(declared.key, entries)
         return removed
+
+    def _empty_run_folder(self) -> list[str]:
+        shutil.rmtree(self._directory / "run", ignore_errors=True)
+        return []
 
     def _restore_binding(self, binding: Binding) -> list[str]:
         restored = binding.restore()
@@ -253,17 +268,15 @@ class MachineLock(Claims):
         self.release_namespaces([name])
         return [f"removed network namespace {name}"] if ours else []
 
-    def _remove_folders(self, record: OwnershipRecord) -> list[str]:
-        removed = []
-        for folder in record.folders:
-            if folder.exists():
-                try:
-                    shutil.rmtree(folder)
-                except OSError as error:
-                    raise CsitError(f"folder {folder} cannot be removed: {error.strerror}") from error
-                removed.append(f"removed folder {folder}")
-            self.release_folder(folder)
-        return removed
+    def _remove_folder(self, folder: Path) -> list[str]:
+        there = folder.exists()
+        try:
+            if there:
+                shutil.rmtree(folder)
+        except OSError as error:
+            raise CsitError(f"folder {folder} cannot be removed: {error.strerror}") from error
+        self.release_folder(folder)
+        return [f"removed folder {folder}"] if there else []
 
     def _read(self) -> OwnershipRecord | None:
         return read_record(self._path)

@@ -95,9 +95,8 @@ def write_record(path: Path, record: OwnershipRecord) -> None:
     """Replace the file as a whole: a run that is killed while it writes leaves the old record."""
     new = path.with_suffix(".new")
     with new.open("w", encoding="utf-8") as file:
-        os.fchmod(
-            file.fileno(), 0o644
-        )  # whatever the umask: all users may read what holds a machine, and root acts on it
+        # Whatever the umask: all users may read what holds a machine, and root acts on it.
+        os.fchmod(file.fileno(), 0o644)
         json.dump(record.model_dump(mode="json"), file)
     new.replace(path)
 
@@ -137,8 +136,12 @@ class Claims:
         self._change(namespaces={name: inode for name, inode in self._held().namespaces.items() if name not in gone})
 
     def claim_process(self, pid: int) -> None:
-        """Record a worker process, so that it is killed if it outlives this run."""
-        self._change(workers=(*self._held().workers, process(pid)))
+        """Record a worker process, so that it is killed if it outlives this run; one that has ended needs no record."""
+        try:
+            worker = process(pid)
+        except ProcessLookupError:  # its parent reports why
+            return
+        self._change(workers=(*self._held().workers, worker))
 
     def release_process(self, pid: int) -> None:
         """Remove a worker process that has exited from the record."""

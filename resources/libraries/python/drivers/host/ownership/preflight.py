@@ -29,8 +29,13 @@ _MAC = "02:fe:00:00:00:0"
 
 def check() -> tuple[PreflightProblem, ...]:
     """Try all that the local world needs. Empty when nothing is missing. Needs no rights to be called."""
-    first = next((problem for probe in (_linux, _rights) if (problem := probe())), None)
+    first = missing_basics()
     return (first,) if first else aside(lambda: tuple(_tried()))
+
+
+def missing_basics() -> PreflightProblem | None:
+    """Return what is missing of Linux and the rights, for which nothing has to be tried; None where nothing is."""
+    return next((problem for probe in (_linux, _missing_rights) if (problem := probe())), None)
 
 
 def _linux() -> PreflightProblem | None:
@@ -39,7 +44,7 @@ def _linux() -> PreflightProblem | None:
     return PreflightProblem(f"the local world needs Linux, this is {sys.platform}", "use topologies/sim.yaml here")
 
 
-def _rights() -> PreflightProblem | None:
+def _missing_rights() -> PreflightProblem | None:
     missing = _missing_capabilities(Path("/proc/self/status").read_text(encoding="ascii", errors="replace"))
     if not missing:
         return None

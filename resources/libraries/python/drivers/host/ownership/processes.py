@@ -8,7 +8,17 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+from resources.libraries.python.errors import ending
 from resources.libraries.python.model.base import Frozen
+
+_EXIT_S = 10.0
+"""How long a process that is ending may take to free its memory."""
+_FLAGS, _STARTED, _PENDING = 6, 19, 28
+"""Fields of /proc/PID/stat, counted from the state: flags of the kernel, start time, pending signals."""
+_PF_EXITING, _PF_SIGNALED = 0x4, 0x400
+"""Flags of a thread that is in `exit`, and of one that a signal ends. Source: include/linux/sched.h."""
+_SIGKILL = 1 << (signal.SIGKILL - 1)
+"""Pending in all threads of a process that any signal has ended, until each of them notices."""
 
 
 class Process(Frozen):
@@ -113,15 +123,6 @@ def _kill_members(group: int) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def ending(status: int) -> str:
-    """How a process ended, in words.
-
-    Args:
-        status: As `subprocess` gives it: negative for a signal.
-    """
-    return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
-
-
 def user() -> str:
     """The person behind this process, also behind sudo."""
     if name := os.environ.get("SUDO_USER"):
@@ -132,13 +133,65 @@ def user() -> str:
         return f"uid {os.getuid()}"
 
 
+def exit_status(started: "subprocess.Popen[bytes]", *, closed: bool = False) -> int | None:
+    """Return the status of a process as `poll` does; None while it runs.
+
+    Where it is about to end (see `is_ending`), this waits for that: `poll` would call a process running that has lost
+    its threads, devices or connections.
+
+    Args:
+        started: The process.
+        closed: Whether it has closed its input or output, as it does when it ends: then this waits as well.
+    """
+    status = started.poll()
+    if status is None and (closed or is_ending(started.pid)):
+        with suppress(subprocess.TimeoutExpired):
+            status = started.wait(_EXIT_S)
+    return status
+
+
+def end_of(started: "subprocess.Popen[bytes]", *, closed: bool = False) -> str:
+    """How a process ended, in words for after its name, also of one that does not come to its end; empty otherwise.
+
+    Args:
+        started: The process.
+        closed: As of `exit_status`: a process that goes on running has failed then, too.
+    """
+    status = exit_status(started, closed=closed)
+    if status is not None:
+        return ending(status)
+    if is_ending(started.pid):
+        return f"is ending, and takes more than {_EXIT_S:.0f} s for that (a core file?)"
+    return f"closed its input or output, and did not end within {_EXIT_S:.0f} s" if closed else ""
+
+
+def is_ending(pid: int) -> bool:
+    """Whether a process ends and nothing can prevent it: it was killed, exits, or its first thread has ended.
+
+    Each thread ends by itself. Files are closed by the last one that has them, after it has freed their memory, and
+    only when all have ended can the process be waited for. False where there is none.
+    """
+    if not (fields := _stat(pid)):
+        return False
+    flags, pending = int(fields[_FLAGS]), int(fields[_PENDING])
+    return fields[0] in {"Z", "X"} or bool(flags & (_PF_EXITING | _PF_SIGNALED) or pending & _SIGKILL)
+
+
 def is_stopped(pid: int) -> bool:
     """Whether a process is stopped by a signal (SIGSTOP) or a tracer; False where there is none."""
+    return _stat(pid)[:1] in (["T"], ["t"])
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat from the third on, which is the state; those of the first thread. Empty where none is.
+
+    Source: proc_pid_stat(5).
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] in {"T", "t"}
+        return []
+    return stat.rpartition(")")[2].split()
 
 
 def _command(pid: int) -> str:
@@ -150,9 +203,5 @@ def _command(pid: int) -> str:
 
 
 def _start_ticks(pid: int) -> int | None:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    state, *fields = stat.rpartition(")")[2].split()
-    return None if state in "ZX" else int(fields[18])
+    fields = _stat(pid)
+    return None if not fields or fields[0] in "ZX" else int(fields[_STARTED])

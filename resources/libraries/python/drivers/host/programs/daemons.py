@@ -12,11 +12,12 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.host.ownership.processes import (
     continue_group,
     end_group,
-    ending,
+    end_of,
+    exit_status,
     is_stopped,
 )
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CommandFailed, CsitError
 
 _TAIL_BYTES = 2000
 _TAIL_LINES = 4
@@ -120,10 +121,29 @@ class Daemon:
         """Why it does not run, with its last words; empty while it does."""
         if self._process is None:
             return f"{self.what} has not been started"
-        status = self._process.poll()
+        if how := end_of(self._process):
+            return f"{self.what} {how}; it said last: {self.last_output()}"
+        return f"{self.what} is stopped (SIGSTOP)" if is_stopped(self._process.pid) else ""
+
+    @property
+    def status(self) -> int | None:
+        """Status that it ended with, negative for a signal; None while it runs, or when it has been waited for."""
+        return None if self._process is None else exit_status(self._process)
+
+    def failure(self, reason: str) -> CsitError:
+        """Return the error of a program that has failed.
+
+        Args:
+            reason: What it said, or what is wrong with its report.
+
+        Returns:
+            A CommandFailed with its status and the reason; where it is stopped or does not come to its end, that.
+        """
+        problem = self.problem()
+        status = None if self._process is None else self._process.returncode
         if status is None:
-            return f"{self.what} is stopped (SIGSTOP)" if is_stopped(self._process.pid) else ""
-        return f"{self.what} {ending(status)}; it said last: {self.last_output()}"
+            return CsitError(problem or f"{self.what} has not ended: {reason}")
+        return CommandFailed((self.what,), status, reason)
 
     def output(self) -> str:
         """All that it has written."""
@@ -145,7 +165,12 @@ class Daemon:
         def still_missing() -> str:
             if problem := self.problem():
                 raise CsitError(problem)
-            lacks = missing()
+            try:
+                lacks = missing()
+            except (CsitError, OSError) as error:  # it may have ended after the first look
+                if problem := self.problem():
+                    raise CsitError(problem) from error
+                raise
             return f"{lacks}; it said last: {self.last_output()}" if lacks else ""
 
         wait_until(f"{self.what}: {what}", still_missing, within_s, pause_s=0.01)

@@ -1,15 +1,22 @@
-"""A cache of machine images: each is a folder that appears under its name complete or not at all."""
+"""A cache of machine images: each is a folder that appears under its name complete or not at all.
+
+All users can read folders and images, which have no secrets, and only the owner can write them, whatever the umask.
+Archives with programs of this machine stay their owner's.
+"""
 
 import fcntl
 import hashlib
 import logging
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
+_FOLDER_MODE, _FILE_MODE, _OTHERS_WRITE = 0o755, 0o644, 0o022
+_NAME = "csit-density"
 BUILDING = ".building-"
 """Prefix of folders in which an image is made."""
 _log = logging.getLogger(__name__)
@@ -18,11 +25,11 @@ _log = logging.getLogger(__name__)
 def cache_folder() -> Path:
     """The user's cache: below `XDG_CACHE_HOME`, `SHARED` for root, or `~/.cache`."""
     if given := os.environ.get("XDG_CACHE_HOME"):
-        return Path(given) / "csit-density"
-    return SHARED if os.geteuid() == 0 else Path.home() / ".cache" / "csit-density"
+        return Path(given) / _NAME
+    return SHARED if os.geteuid() == 0 else Path.home() / ".cache" / _NAME
 
 
-SHARED = Path("/var/cache/csit-density")
+SHARED = Path("/var/cache") / _NAME
 """Root's cache, which all users can read."""
 
 
@@ -35,12 +42,23 @@ def newest(cache: Path, pattern: str) -> list[Path]:
 @contextmanager
 def alone(cache: Path) -> Iterator[None]:
     """One maker at a time; what a killed one left is removed."""
+    ours = (folder for folder in (cache, *cache.parents) if folder == cache or _NAME in folder.parts)
+    missing = [folder for folder in ours if not folder.exists()]
     cache.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        share(folder)
+    cache.chmod(stat.S_IMODE(cache.stat().st_mode) & ~_OTHERS_WRITE)  # earlier versions left that to the umask
     with (cache / "lock").open("w", encoding="ascii") as lock:
+        os.fchmod(lock.fileno(), 0o600)  # what can open it can hold it
         fcntl.flock(lock, fcntl.LOCK_EX)
         for left in cache.glob(f"{BUILDING}*"):
             shutil.rmtree(left)
         yield
+
+
+def share(path: Path) -> None:
+    """Let all users read a file or a folder, and only its owner write it."""
+    path.chmod(_FOLDER_MODE if path.is_dir() else _FILE_MODE)
 
 
 def make(cache: Path, build: Callable[[Path, Path], str]) -> Path:
@@ -56,6 +74,8 @@ def make(cache: Path, build: Callable[[Path, Path], str]) -> Path:
         made = work / "image"
         made.mkdir()
         place = cache / build(work, made)
+        for path in (made, *made.rglob("*")):
+            share(path)
         if place.exists():  # damaged, or it would have been taken
             shutil.rmtree(place)
         made.rename(place)

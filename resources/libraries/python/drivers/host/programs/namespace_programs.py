@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -11,30 +12,13 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import children_of, is_stopped
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.core_map import CoreMap
-from resources.libraries.python.model.measurements.counters import InterfaceCounters
-from resources.libraries.python.model.measurements.disturbance import PartEvent
 
 _END_S = 5.0
-
-
-class NamespaceFunctions(Disturbed):
-    """Base of NFs that are network namespaces: affinity, counters and problems of their ports."""
-
-    _owners: tuple[str, ...]
-    """Their names."""
-    _fabric: Fabric
-
-    def affinity(self) -> Mapping[str, frozenset[int]]:
-        return self._fabric.affinity(self._owners)
-
-    def counters(self) -> Mapping[str, InterfaceCounters]:
-        return self._fabric.counters(self._owners)
-
-    def problems(self) -> tuple[str, ...]:
-        """Ports that have lost their data thread or their carrier."""
-        return self._fabric.problems(self._owners)
+_ENDING_S = 5.0
+"""From the moment in which a program hangs up to its end: a large one has much memory to give back."""
 
 
 class Companions:
@@ -174,22 +158,13 @@ class Companions:
         return {*self._cores.cpus(name)}
 
 
-class ProgramFunctions(NamespaceFunctions):
-    """Base of NFs with a program each in their namespaces."""
+def problems_at_an_end(rows: Sequence[Companions]) -> tuple[str, ...]:
+    """Problems of programs one of which is about to end: it has hung up, or its device is gone already."""
 
-    _companions: Companions
+    def found() -> tuple[str, ...]:
+        return tuple(problem for companions in rows for problem in companions.problems())
 
-    def steps(self, target: str, event: PartEvent) -> Steps | None:
-        """The program is what is hit."""
-        if target not in self._owners:
-            return None
-        return process_steps(event, target, lambda: self._companions.processes_of(target))
-
-    def problems(self) -> tuple[str, ...]:
-        """Programs that have ended or moved, and ports that have lost their data thread or their carrier."""
-        return (*self._companions.problems(), *super().problems())
-
-    def stop(self) -> None:
-        """End all programs. Safe to call at any time and more than once."""
-        self.call_off()
-        self._companions.stop()
+    if rows:  # the kernel's own tunnels have no program
+        with suppress(NotReady):
+            wait_until("end", lambda: "" if found() else "none", _ENDING_S)
+    return found()

@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.links.namespace_syscalls import mount_apart
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, Unsupported
 
@@ -158,9 +160,13 @@ def remove_left(names: Iterable[str]) -> list[str]:
     """Remove instances that a killed run has left; return a sentence for each.
 
     Raises:
-        CsitError: One is kept in use.
+        CsitError: Some are kept in use; the others were removed.
     """
-    return [f"removed tracing instance {name}" for name in names if remove(name)]
+    return take_all(partial(_remove_left, name) for name in names)
+
+
+def _remove_left(name: str) -> list[str]:
+    return [f"removed tracing instance {name}"] if remove(name) else []
 
 
 class TraceInstance:

@@ -108,12 +108,11 @@ class LinuxBridge(Disturbed):
         self._segments = [segment for segment in plan.segments if ports.issuperset(segment.members)]
 
     def start(self) -> None:
-        """Make a bridge per segment and its ports members, copies for passive NFs; wait until cables pass packets.
+        """Make a bridge per segment and its ports members, and copies for passive NFs.
 
         Raises:
             CommandFailed: The kernel refused.
             Unsupported: The kernel cannot copy frames.
-            NotReady: A cable does not pass packets.
         """
         index = self._fabric.index
         bridges = list(enumerate(self._segments, self._fabric.free_index))
@@ -125,7 +124,6 @@ class LinuxBridge(Disturbed):
         self._fabric.change(self._owner, requests)
         if copies := [request for segment in self._segments for request in self._copies(segment)]:
             make_copies(partial(self._fabric.change, self._owner), copies)
-        self._fabric.wait_for_cables(self._owner)
 
     def _known_stations(self, segment: Segment) -> Iterator[Request]:
         """Nothing is learned and nothing is flooded: a frame goes where the plan says, or nowhere.
@@ -167,6 +165,9 @@ class LinuxBridge(Disturbed):
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         return self._fabric.counters([self._owner])
+
+    def without_link(self) -> tuple[str, ...]:
+        return self._fabric.cables_down(self._owner)
 
     def facts(self) -> Mapping[str, str]:
         """How it waits for packets; the environment's fingerprint has the kernel, and with it the bridge."""

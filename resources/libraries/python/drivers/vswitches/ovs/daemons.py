@@ -232,7 +232,10 @@ class Daemons:
                             raise CsitError(problems[0]) from None
                         raise NotReady(" ".join(argv[:4]), within_s, self.forwarder.last_output()) from None
         if process.returncode:
-            raise CommandFailed(_short(argv), process.returncode, stderr)
+            failed = CommandFailed(_short(argv), process.returncode, stderr)
+            if self.forwarder.started and (problems := self.problems()):
+                raise CsitError(problems[0]) from failed
+            raise failed
         return stdout
 
 

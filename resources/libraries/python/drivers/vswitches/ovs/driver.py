@@ -13,8 +13,6 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.memory import discover_memory, require_huge_pages
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import threads_of
-from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.drivers.vswitches.ovs import transaction
@@ -34,9 +32,8 @@ from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.testbed.nodes import DutNode
-from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.planning.physical_ports import how
 
 _FOLDER = "ovs"
@@ -120,46 +117,27 @@ def port_counters(shown: str) -> dict[str, InterfaceCounters]:
     return found
 
 
-def down(printed: str) -> tuple[str, ...]:
-    """Read `ovs-vsctl --format=json --columns=name,link_state list Interface`: ports whose link is down.
+def link_states(printed: str) -> dict[str, str]:
+    """Read `ovs-vsctl --format=json --columns=name,link_state list Interface`: `up` or `down`, where it is known.
 
     Raises:
         CsitError: It is not what was asked for.
     """
-    return tuple(str(name) for name, state in _rows(printed) if state == "down")
+    return {str(name): state for name, state in _rows(printed) if isinstance(state, str)}
 
 
 class OpenVSwitch(Disturbed):
     """Fulfils `roles.part.VSwitch`: Open vSwitch with MAC learning, in user space or by the kernel's module."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        fabric: Fabric,
-        machine: MachineLock,
-        *,
-        settings: Ovs | None = None,
-        largest_frame_bytes: int = 1518,
-        owner: str = VSWITCH,
-    ) -> None:
-        """Prepare.
-
-        Args:
-            plan: Has the segments and the cores.
-            fabric: Has the ports; started before `start`.
-            machine: The machine's lock, held.
-            settings: How Open vSwitch is run.
-            largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
-            owner: Which of the plan's vSwitches it is.
-        """
-        self._settings = settings or Ovs()
-        self._owner = owner
-        self._plan = plan
-        self._fabric = fabric
-        self._machine = machine
+    def __init__(self, node: DutNode, context: DriverContext) -> None:
+        self._settings = node.settings(Ovs)
+        self._owner = context.vswitch
+        self._plan = context.plan
+        self._fabric = context.fabric
+        self._machine = context.lock
         self._asked = self._settings.ports
-        self._nics = transaction.physical_ports(plan, owner)
-        self._largest_frame_bytes = largest_frame_bytes
+        self._nics = transaction.physical_ports(context.plan, context.vswitch)
+        self._largest_frame_bytes = context.largest_frame_bytes
         self._daemons: Daemons | None = None
         self._folder: Path | None = None
         self._kind: PortKind | None = None
@@ -371,7 +349,7 @@ class OpenVSwitch(Disturbed):
             **(physical if self._nics else {}),
             **({"rules": f"{own} OpenFlow rules"} if (own := self._settings.openflow_rules) else {}),
             "scheduling": (
-                f"PMD threads at SCHED_FIFO, sleeping up to {self._sleep_us} us when nothing comes"
+                f"PMD threads at SCHED_FIFO, sleeping up to {self._sleep_us} µs when nothing comes"
                 if self._sleeps
                 else "PMD threads that never sleep"
                 if polled
@@ -390,11 +368,21 @@ class OpenVSwitch(Disturbed):
 
     def _without_link(self) -> tuple[str, ...]:
         """Physical ports and shared memory that have lost their other end."""
-        beyond = {name for name, kind in self._kinds.items() if kind in (PHYSICAL, VHOST)}
-        if not beyond:
-            return ()
+        states = self._link_states(PHYSICAL, VHOST)
+        return tuple(f"{name} has no link" for name, state in states.items() if state == "down")
+
+    def without_link(self) -> tuple[str, ...]:
+        polled = (name for name, state in self._link_states(PHYSICAL).items() if state != "up")
+        return tuple(dict.fromkeys((*polled, *self._fabric.cables_down(self._owner))))
+
+    def _link_states(self, *kinds: PortKind) -> dict[str, str]:
+        """Link state of the ports of some kinds; empty for one that is not known."""
+        wanted = [name for name, kind in self._kinds.items() if kind in kinds]
+        if not wanted:
+            return {}
         printed = self._running.read("--format=json", "--columns=name,link_state", "list", "Interface")
-        return tuple(f"{name} has no link" for name in down(printed) if name in beyond)
+        states = link_states(printed)
+        return {name: states.get(name, "") for name in wanted}
 
     def stop(self) -> None:
         """End the daemons and remove what they wrote. Safe to call at any time and more than once."""
@@ -435,15 +423,3 @@ class OpenVSwitch(Disturbed):
 
 def _available_bytes() -> int:
     return sum(node.available_mb or 0 for node in discover_memory()) * _MIB
-
-
-def make(node: DutNode, context: DriverContext) -> OpenVSwitch:
-    """Make the driver for a node."""
-    return OpenVSwitch(
-        context.plan,
-        context.fabric,
-        context.lock,
-        settings=node.settings(Ovs),
-        largest_frame_bytes=context.largest_frame_bytes,
-        owner=context.vswitch,
-    )

@@ -6,8 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.driver import AF_XDP, KernelFeature, PortOption, RequiredProgram, VSwitchDriver
+from resources.libraries.python.model.base import FormerField
+from resources.libraries.python.model.driver import (
+    AF_XDP,
+    KernelFeature,
+    PolledPorts,
+    PortOption,
+    RequiredProgram,
+    VSwitchDriver,
+)
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.request.kinds import NfKind
@@ -16,7 +23,7 @@ from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Memory
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 
-class Ovs(Frozen):
+class Ovs(FormerField):
     """How Open vSwitch is made."""
 
     ports: Literal["auto", "af_xdp", "system", "kernel", "dpdk"] = "auto"
@@ -54,7 +61,7 @@ def variant(dut: DutNode) -> str:
     return WITH_DPDK if any(each.is_dpdk for each in physical) else "ovs"
 
 
-def _memory(dut: DutNode) -> MemoryNeed:
+def _memory(dut: DutNode, _: PolledPorts) -> MemoryNeed:
     if variant(dut) == WITH_DPDK:
         return MemoryNeed.huge(dut.settings(Ovs).socket_memory_mb, NAMESPACE_MB + OVERHEAD_MB)
     return MemoryNeed(NAMESPACE_MB + (OVERHEAD_MB if dut.settings(Ovs).ports == "kernel" else USERSPACE_MB))
@@ -75,11 +82,12 @@ DRIVERS = (
         name="ovs",
         label="Open vSwitch",
         options={"ovs": Ovs},
-        factory="resources.libraries.python.drivers.vswitches.ovs.driver:make",
+        factory="resources.libraries.python.drivers.vswitches.ovs.driver:OpenVSwitch",
         missing="resources.libraries.python.drivers.vswitches.ovs.daemons:missing_on",
         programs=(
             RequiredProgram("ovs-vswitchd", "openvswitch-switch", label="Open vSwitch", version=r"(\d[\w.]+)\s*$"),
         ),
+        copies=True,
         words=("openvswitch", "ovsdb", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovs-vswitchd"),
         kernel=(
             replace(AF_XDP, when=_takes("af_xdp")),

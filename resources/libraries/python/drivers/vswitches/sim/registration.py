@@ -14,8 +14,9 @@ DRIVERS = (
     VSwitchDriver(
         name="sim",
         label="simulated vSwitch",
-        memory=lambda _: MemoryNeed.huge(HUGE_PAGES_MB, HEAP_MB),
+        memory=lambda _, __: MemoryNeed.huge(HUGE_PAGES_MB, HEAP_MB),
         interface_words={"sim": "mif"},
+        copies=True,
         events=frozenset({PartEvent.KILL, PartEvent.RESTART}),
         vlan_problem=lambda _: "the vSwitch sim knows no VLANs here; use link or mac",
     ),

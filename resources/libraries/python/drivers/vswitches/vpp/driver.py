@@ -11,25 +11,23 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.cpu.memory import too_few
-from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.nics.port_inventory import pci_ids
-from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
 from resources.libraries.python.drivers.vpp.configuration import commands
 from resources.libraries.python.drivers.vpp.installation import Site, plugins, remove_folder
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, InterfaceKind, VppInterface, interfaces_of
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
-from resources.libraries.python.drivers.vpp.registration import Vpp, acl, pool_mb
+from resources.libraries.python.drivers.vpp.registration import Vpp, acl, pool_mb, sized
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.plan import Medium, Nic, Plan, Segment
+from resources.libraries.python.model.plan import Medium, Nic, Segment
 from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.media import to_vswitch
-from resources.libraries.python.planning.names import VSWITCH
+from resources.libraries.python.planning.polled_ports import ports_of
 
 _log = logging.getLogger(__name__)
 
@@ -131,28 +129,11 @@ def kind_of(
 class VppSwitch(Disturbed):
     """Fulfils `VSwitch` and `Disturbable` of the roles."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        fabric: Fabric,
-        machine: MachineLock,
-        settings: Vpp,
-        *,
-        largest_frame_bytes: int = 1518,
-        owner: str = VSWITCH,
-    ) -> None:
-        """Prepare.
-
-        Args:
-            plan: Has the segments and the cores.
-            fabric: Has the ports that are the kernel's; started before `start`.
-            machine: The machine's lock, held.
-            settings: How VPP is run.
-            largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
-            owner: Which of the plan's vSwitches it is.
-        """
-        self._site = Site(plan, fabric, machine, settings, largest_frame_bytes)
-        self._owner = owner
+    def __init__(self, node: DutNode, context: DriverContext) -> None:
+        self._owner = context.vswitch
+        ports = ports_of(context.plan.links, context.plan.cores, self._owner)
+        settings = sized(node.settings(Vpp), ports)
+        self._site = Site(context.plan, context.fabric, context.lock, settings, context.largest_frame_bytes)
         self._member: VppMember | None = None
 
     def start(self) -> None:
@@ -206,6 +187,9 @@ class VppSwitch(Disturbed):
     def counters(self) -> Mapping[str, InterfaceCounters]:
         return self._running.counters()
 
+    def without_link(self) -> tuple[str, ...]:
+        return self._running.without_link()
+
     def begin_accounts(self) -> None:
         self._running.begin_accounts()
 
@@ -250,18 +234,6 @@ class VppSwitch(Disturbed):
         if self._member is None:
             raise CsitError("the vSwitch is not started")
         return self._member
-
-
-def make(node: DutNode, context: DriverContext) -> VppSwitch:
-    """Make the driver for a node."""
-    return VppSwitch(
-        context.plan,
-        context.fabric,
-        context.lock,
-        node.settings(Vpp),
-        largest_frame_bytes=context.largest_frame_bytes,
-        owner=context.vswitch,
-    )
 
 
 def missing(node: DutNode) -> Iterator[PreflightProblem]:

@@ -3,15 +3,16 @@
 from dataclasses import replace
 
 from resources.libraries.python.drivers.vpp.registration import (
-    OVERHEAD_MB,
     PROGRAM,
+    SEGMENTS,
     Vpp,
     need,
-    pool_mb,
+    ports_problem,
     read_earlier,
     reload_problem,
+    sized,
 )
-from resources.libraries.python.model.driver import AF_XDP, PortOption, VSwitchDriver
+from resources.libraries.python.model.driver import AF_XDP, Leftover, PolledPorts, PortOption, VSwitchDriver
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.request.kinds import Form, NfKind
@@ -20,11 +21,12 @@ from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Memory
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 
-def _memory(dut: DutNode) -> MemoryNeed:
+def _memory(dut: DutNode, ports: PolledPorts) -> MemoryNeed:
+    each = need(sized(dut.settings(Vpp), ports))
     if any(attachment_of(port, dut).is_dpdk for port in dut.interfaces.values() if port.pci_address):
         # DPDK does not do without huge pages.
-        return MemoryNeed.huge(pool_mb(dut.settings(Vpp)), NAMESPACE_MB + OVERHEAD_MB)
-    return MemoryNeed(NAMESPACE_MB) + need(dut.settings(Vpp))
+        each = replace(each, hugepages_mb=each.either_mb, either_mb=0)
+    return MemoryNeed(NAMESPACE_MB) + each
 
 
 DRIVERS = (
@@ -33,12 +35,13 @@ DRIVERS = (
         label="VPP",
         options={"vpp": Vpp},
         reads_earlier=read_earlier,
-        factory="resources.libraries.python.drivers.vswitches.vpp.driver:make",
+        factory="resources.libraries.python.drivers.vswitches.vpp.driver:VppSwitch",
         missing="resources.libraries.python.drivers.vswitches.vpp.driver:missing",
         programs=(PROGRAM,),
         words=("vppctl",),
         kernel=(replace(AF_XDP, when=lambda node: node.settings(Vpp).ports == "af_xdp"),),
         memory=_memory,
+        ports_problem=ports_problem,
         events=frozenset(PartEvent) - {PartEvent.ADD},
         reload_problem=reload_problem,
         starts_on_main_cpu=True,
@@ -51,7 +54,13 @@ DRIVERS = (
         },
         ports=PortOption(Vpp, "af_packet", "AF_PACKET sockets"),
         tags_frames=True,
-        copies=False,
         patches_segments=False,
+    ),
+)
+LEFTOVERS = (
+    Leftover(
+        key=SEGMENTS,
+        label="shared memory of VPP",
+        remove="resources.libraries.python.drivers.vpp.instance:remove_segments",
     ),
 )

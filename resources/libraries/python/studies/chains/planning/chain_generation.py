@@ -225,25 +225,8 @@ LEAD_S = 1
 """Of each workload before its first sample: the generator gets going in that second, which counts for nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChainStudyCost(StudyCost):
-    """Cost of a study of chains; its steps are chains, its runs chains under a workload."""
-
-    deployments: int
-    """A chain is deployed once for each number of sessions."""
-
-    def counts(self) -> dict[str, float]:
-        """See StudyCost."""
-        return {
-            "chains": self.steps,
-            "deployments": self.deployments,
-            "measurements": self.runs,
-            "seconds": self.seconds,
-        }
-
-
-def cost(chains: Chains, around_s: float = AROUND_S) -> ChainStudyCost:
-    """Count without making any chain.
+def cost(chains: Chains, around_s: float = AROUND_S) -> StudyCost:
+    """Count without making any chain; steps are chains, each deployed once for each number of sessions.
 
     Args:
         chains: What is asked.
@@ -256,13 +239,13 @@ def cost(chains: Chains, around_s: float = AROUND_S) -> ChainStudyCost:
     deployments = chains.count * len({workload.sessions for workload in workloads})
     measurements = chains.count * len(workloads)
     seconds = deployments * around_s + measurements * (LEAD_S + chains.spec.duration_s)
-    return ChainStudyCost(
+    return StudyCost(
         name=chains.spec.name,
         steps=chains.count,
         runs=measurements,
         unit="measurements of chains under workloads",
         seconds=seconds,
-        deployments=deployments,
+        counted={"chains": chains.count, "deployments": deployments, "measurements": measurements},
     )
 
 

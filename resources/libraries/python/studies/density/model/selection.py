@@ -176,23 +176,25 @@ def _vswitch_cores(word: str) -> int:
 
 def _points(text: str) -> tuple[tuple[int, int], ...]:
     points: list[tuple[int, int]] = []
-    rest = text.replace(" ", "")
+    asked, rest, begin = quoted(text), text.replace(" ", ""), 0
     side = r"(\{[\d,-]+\}|\d+(?:-\d+)?)"
-    while rest:
-        match = re.match(rf"{side}x{side}(?:,|$)", rest, re.IGNORECASE)
+    pattern = re.compile(rf"{side}x{side}(?:,|$)", re.IGNORECASE)
+    while begin < len(rest):
+        match = pattern.match(rest, begin)
         if match is None:
-            raise ConfigError(f"invalid cells at '{quoted(rest)}'; expected rows x columns: 1x1,2x1 or {DRAFT_GRID}")
+            wrong = quoted(rest[begin:])
+            raise ConfigError(f"invalid cells at '{wrong}'; expected rows x columns: 1x1,2x1 or {DRAFT_GRID}")
         try:
             rows, columns = (expand(group.strip("{}")) for group in match.groups())
         except ValueError as error:
-            raise ConfigError(f"invalid cells at '{quoted(rest)}': {error}") from error
-        refuse_endless(f"'{quoted(text)}'", len(points) + len(rows) * len(columns), "cells")  # before they are listed
+            raise ConfigError(f"invalid cells at '{quoted(rest[begin:])}': {error}") from error
+        refuse_endless(f"'{asked}'", len(points) + len(rows) * len(columns), "cells")  # before they are listed
         if max(rows) * max(columns) > MOST_NFS:
             raise ConfigError(
-                f"'{quoted(text)}': a cell of {max(rows) * max(columns):,} NFs; at most {MOST_NFS:,} are possible"
+                f"'{asked}': a cell of {max(rows) * max(columns):,} NFs; at most {MOST_NFS:,} are possible"
             )
         points.extend(product(rows, columns))
-        rest = rest[match.end() :]
+        begin = match.end()
     if not points or min(min(point) for point in points) < 1:
-        raise ConfigError(f"no cells in '{quoted(text)}'; rows and columns count from 1")
+        raise ConfigError(f"no cells in '{asked}'; rows and columns count from 1")
     return tuple(dict.fromkeys(points))

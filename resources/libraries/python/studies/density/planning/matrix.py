@@ -19,6 +19,7 @@ from resources.libraries.python.planning.placement.queue_balance import Balance,
 from resources.libraries.python.planning.placement.queues import RxQueues
 from resources.libraries.python.planning.placement.rss_spread import EdgePort, edge_ports
 from resources.libraries.python.planning.plan import kinds, no_such_kind
+from resources.libraries.python.planning.polled_ports import port_warnings
 from resources.libraries.python.planning.reasons import Limit, Reason, sentence
 from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.wiring import too_many
@@ -38,6 +39,8 @@ class Candidate:
     """Balance of queues and threads; None when it cannot be run."""
     ports: tuple[EdgePort, ...] = ()
     """Physical ports of the vSwitches of a lab, with their receive queues."""
+    port_warnings: tuple[str, ...] = ()
+    """Reasons why these do not carry what they could."""
 
     @property
     def fits(self) -> bool:
@@ -89,7 +92,7 @@ def candidates(
         queues = RxQueues(service, cores, vswitch_of(topology.dut))
         ports = edge_ports(service, queues, cores, list(topology.duts), SOURCES_PER_FLOW)
         even = balance(cell, cores, one_cable=edges.one_cable, queues=queues)
-        yield Candidate(cell, reasons, cores, even, ports)
+        yield Candidate(cell, reasons, cores, even, ports, port_warnings(topology, ports))
 
 
 def _runs(reasons: tuple[Reason, ...], *, may_share: bool) -> bool:
@@ -114,7 +117,7 @@ def _reasons(
         )
         yield Reason(limit=Limit.ADDRESSES, text=text)
     yield from core_shortages(topology, cell, layouts)
-    yield from memory_shortages(topology, cell, there)
+    yield from memory_shortages(topology, cell, there, next(iter(layouts.values())))
 
 
 def core_usage(cell: Cell) -> float:

@@ -279,10 +279,11 @@ def _trace(instance: int, row: Sequence[FlowTimeline], happened: EventOccurrence
     step = max(1, -(-bins // _SHOWN))
     lost, sent, delays = list[int](), list[int](), list[float | None]()
     for first in range(0, bins, step):
-        places = [(line, index) for line in row for index in range(first, min(first + step, bins))]
-        arrived = sum(line.received[index] for line, index in places)
-        total = sum((line.delay_ns[index] or 0) * line.received[index] for line, index in places)
-        sent.append(sum(line.sent[index] for line, index in places))
+        part = slice(first, min(first + step, bins))
+        arrived = sum(sum(line.received[part]) for line in row)
+        pairs = (pair for line in row for pair in zip(line.delay_ns[part], line.received[part], strict=True))
+        total = sum((mean or 0) * received for mean, received in pairs)
+        sent.append(sum(sum(line.sent[part]) for line in row))
         lost.append(sent[-1] - arrived)
         delays.append(round(total / arrived) if arrived else None)
     return InstanceTrace(

@@ -34,19 +34,6 @@ class SizingCost(StudyCost):
         """Deployment sizes."""
         return self.steps
 
-    def counts(self) -> dict[str, float]:
-        """See StudyCost."""
-        return {
-            "sizes": self.sizes,
-            "sizes_at_most": self.sizes_at_most,
-            "loads": self.loads,
-            "loads_at_most": self.loads_at_most,
-            "repetitions": self.repetitions,
-            "runs": self.runs,
-            "seconds": self.seconds,
-            "instance_deploy_s": self.instance_deploy_s,
-        }
-
     @property
     def at_most(self) -> bool:
         """Whether runs and seconds are a bound."""
@@ -84,6 +71,14 @@ def cost(spec: DeploymentSpec, load: WorkloadSpec, instance_deploy_s: float = IN
         runs=runs,
         unit="runs of the generator",
         seconds=seconds,
+        counted={
+            "sizes": sizes,
+            "sizes_at_most": known is None,
+            "loads": loads,
+            "loads_at_most": load.stop is not None,
+            "repetitions": load.repeat,
+            "runs": runs,
+        },
         sizes_at_most=known is None,
         loads=loads,
         loads_at_most=load.stop is not None,

@@ -10,6 +10,7 @@ say as much as large ones.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,7 @@ _POINTS_EACH = 2
 _OUTSIDE = 6.0
 _FINER = 33
 """Candidates of a row in the search for a shape."""
+_STEPS = np.arange(_FINER)
 _ZOOMS = 9
 """Rows, each over a sixteenth of the one before: down to the exactness of a double."""
 _FINEST = 1e-6
@@ -118,47 +120,66 @@ def noise_weights(r: Array, y: Array) -> Array:
 def lay(curve: Curve, r: Array, y: Array, weights: Array) -> Coefficients | None:
     """Lay a curve through points by weighted least squares; None where no member of the family fits."""
     with np.errstate(all="ignore"):
-        squares, shape = min(_best_shape(curve, row, r, y, weights) for row in curve.shapes(r))
-        if not np.isfinite(squares):
+        best = min((_best_shape(curve, row, r, y, weights) for row in curve.shapes(r)), key=_rank)
+        if not np.isfinite(best.squares):
             return None
-        _, linear = _solve(curve, np.array([shape]), r, y, weights)
-        found = curve.coefficients(linear[0], shape, r)
+        found = curve.coefficients(best.linear, best.shape, r)
         return found if np.isfinite(curve.value(found, r)).all() else None
 
 
-def _best_shape(curve: Curve, row: Array, r: Array, y: Array, weights: Array) -> tuple[float, float]:
-    """Least sum of squares and its shape: of a row, then of ever finer ones around the best."""
-    best = (np.inf, float(row[0]))
+class _Laid(NamedTuple):
+    """A curve of one shape, laid through points."""
+
+    squares: float
+    """Weighted sum of squares; infinite for none of the family."""
+    shape: float
+    linear: Array
+    """What multiplies the basis functions."""
+
+
+def _rank(laid: _Laid) -> tuple[float, float]:
+    return laid.squares, laid.shape
+
+
+def _best_shape(curve: Curve, row: Array, r: Array, y: Array, weights: Array) -> _Laid:
+    """Least sum of squares: of a row of shapes, then of ever finer ones around the best."""
+    best = _Laid(np.inf, float(row[0]), np.zeros(0))
     for _ in range(_ZOOMS if len(row) > 1 else 1):
-        squares, _linear = _solve(curve, row, r, y, weights)
-        index = int(np.argmin(squares))
-        best = min(best, (float(squares[index]), float(row[index])))
-        row = np.linspace(row[max(0, index - 1)], row[min(len(row) - 1, index + 1)], _FINER)
+        squares, linear = _solve(curve, row, r, y, weights)
+        index = int(squares.argmin())
+        best = min(best, _Laid(float(squares[index]), float(row[index]), linear[index]), key=_rank)
+        first, last = row[max(0, index - 1)], row[min(len(row) - 1, index + 1)]
+        row = _STEPS * ((last - first) / (_FINER - 1)) + first
+        row[-1] = last
     return best
 
 
 def _solve(curve: Curve, shapes: Array, r: Array, y: Array, weights: Array) -> tuple[Array, Array]:
-    """For each shape the sum of squares and the multipliers of the basis functions (Gram-Schmidt)."""
-    target = np.broadcast_to((y - curve.fixed) * weights, (len(shapes), len(r)))
-    columns = [np.broadcast_to(column * weights, target.shape) for column in curve.columns(r, shapes[:, None])]
+    """For each shape the sum of squares and the multipliers of the basis functions (Gram-Schmidt).
+
+    It is called tens of thousands of times with small arrays, so it uses ufuncs directly instead of their wrappers.
+    """
+    shape = (len(shapes), len(r))
+    rest = np.multiply(y - curve.fixed, weights, out=np.empty(shape))
+    columns = curve.columns(r, shapes[:, None])
     count = len(columns)
-    rest, units = target, list[Array]()
+    units = list[Array]()
     upper = np.zeros((len(shapes), count, count))
     parts = np.zeros((len(shapes), count))
     for index, column in enumerate(columns):
-        across = column
+        across = np.multiply(column, weights, out=np.empty(shape))
         for before, unit in enumerate(units):
-            upper[:, before, index] = np.sum(unit * across, axis=1)
-            across = across - upper[:, before, index, None] * unit
-        upper[:, index, index] = np.linalg.norm(across, axis=1)
-        units.append(across / upper[:, index, index, None])
-        parts[:, index] = np.sum(units[index] * rest, axis=1)
-        rest = rest - parts[:, index, None] * units[index]
-    linear = np.zeros_like(parts)
+            upper[:, before, index] = along = np.add.reduce(unit * across, axis=1)
+            across = across - along[:, None] * unit
+        upper[:, index, index] = length = np.sqrt(np.add.reduce(across * across, axis=1))
+        units.append(unit := across / length[:, None])
+        parts[:, index] = part = np.add.reduce(unit * rest, axis=1)
+        rest = rest - part[:, None] * unit
+    linear = np.zeros((len(shapes), count))
     for index in reversed(range(count)):
-        known = np.sum(upper[:, index, index + 1 :] * linear[:, index + 1 :], axis=1)
+        known = np.add.reduce(upper[:, index, index + 1 :] * linear[:, index + 1 :], axis=1)
         linear[:, index] = (parts[:, index] - known) / upper[:, index, index]
-    squares = np.sum(rest**2, axis=1)
+    squares = np.add.reduce(rest * rest, axis=1)
     member = np.isfinite(linear).all(axis=1) & np.isfinite(squares)
     if curve.sign:
         member &= curve.sign * linear[:, -1] > 0

@@ -202,7 +202,7 @@ def read_statistics(text: str, source: str) -> tuple[SweepPoint, ...]:
     missing = [column for column in NEEDED if column not in heads]
     if missing:
         raise ConfigError(
-            f"{source}: a S_statistics CSV has the columns {', '.join(NEEDED)}; not here: {', '.join(missing)}"
+            f"{source}: an S_statistics CSV has the columns {', '.join(NEEDED)}; not here: {', '.join(missing)}"
         )
     twice = sorted({head for head in heads if heads.count(head) > 1})
     if twice:

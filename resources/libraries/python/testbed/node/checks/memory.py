@@ -1,12 +1,13 @@
 """Huge pages and memory, against what the smallest cell takes."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.attachment import attachment_of
+from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology
@@ -21,7 +22,7 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]
     rows = {row.node: row for row in memory.nodes}
     free = {number: row.free_hugepage_mb() for number, row in rows.items()}
     total = sum(pages.total * pages.size_kb for row in rows.values() for pages in row.hugepages) // 1024
-    needed, wanted, why = huge_pages(topology, name)
+    needed, wanted, why = huge_pages(topology, name, facts)
     here = free.get(node.numa_node, 0)
     free_mb = ", ".join(f"{each} MB free on NUMA {number}" for number, each in free.items())
     # Pages in use stay in use: as many have to be added.
@@ -48,7 +49,7 @@ def _ordinary(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFind
         return
     numa_node = topology.nodes[name].numa_node
     pages_mb = sum(row.free_hugepage_mb() for row in facts.machine.memory.nodes if row.node == numa_node)
-    needs = [each.where(pages_mb).ordinary_mb for each in _smallest(topology, name).values()]
+    needs = [each.where(pages_mb).ordinary_mb for each in _smallest(topology, name, facts).values()]
     needed = max(needs, default=0)
     text = f"{available} of {facts.machine.memory.total_mb} MB are free"
     if needed > available:
@@ -58,20 +59,19 @@ def _ordinary(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFind
         yield ok(f"nodes.{name}", "memory", text)
 
 
-def huge_pages(topology: Topology, name: str, cells: Collection[Cell] = ()) -> tuple[int, int, str]:
+def huge_pages(topology: Topology, name: str, facts: Facts, cells: Collection[Cell] = ()) -> tuple[int, int, str]:
     """MB that are needed at least, MB that are taken where they are there, and for what.
 
     Args:
         topology: The testbed.
         name: The node's.
+        facts: Of the node.
         cells: What is measured; empty for the smallest cells.
     """
     node = topology.nodes[name]
     if isinstance(node, DutNode):
-        needs = {
-            kind: (each.hugepages_mb, each.hugepages_mb + each.either_mb)
-            for kind, each in (_all(topology, cells) if cells else _smallest(topology, name)).items()
-        }
+        found = _all(topology, name, facts, cells) if cells else _smallest(topology, name, facts)
+        needs = {kind: (each.hugepages_mb, each.hugepages_mb + each.either_mb) for kind, each in found.items()}
         largest = max(needs, key=needs.__getitem__)
         return (*needs[largest], largest if cells else f"a {largest} cell of one NF")
     generator = driver_registry.generators()[node.generator.driver]
@@ -81,9 +81,15 @@ def huge_pages(topology: Topology, name: str, cells: Collection[Cell] = ()) -> t
     return 0, 0, ""
 
 
-def _all(topology: Topology, cells: Collection[Cell]) -> dict[str, MemoryNeed]:
+def _all(topology: Topology, name: str, facts: Facts, cells: Iterable[Cell]) -> dict[str, MemoryNeed]:
     """Memory that cells need, by name."""
-    return {f"{each.service_type.value} {each.locator}": need(topology, each) for each in cells}
+    cpus = _cpus(topology, name, facts)
+    return {f"{each.service_type.value} {each.locator}": need(topology, each, cpus) for each in cells}
+
+
+def _cpus(topology: Topology, name: str, facts: Facts) -> CpuLayout:
+    node = topology.nodes[name]
+    return layout(facts.machine.cpu.rows) if node.cpus == "discover" else node.layout
 
 
 def uses_dpdk(topology: Topology, name: str) -> bool:
@@ -92,11 +98,12 @@ def uses_dpdk(topology: Topology, name: str) -> bool:
     return any(attachment_of(port, node).is_dpdk for port in node.interfaces.values())
 
 
-def _smallest(topology: Topology, name: str) -> dict[str, MemoryNeed]:
+def _smallest(topology: Topology, name: str, facts: Facts) -> dict[str, MemoryNeed]:
     """Memory that cells of one NF need, by service type; nothing of a generator's node."""
     node = topology.nodes[name]
     if not isinstance(node, DutNode):
         return {}
+    cpus = _cpus(topology, name, facts)
     types = [ServiceType.CSC, *([ServiceType.VSC] if node.vms else [])]
     cells = (Cell(service_type=kind, **Dimensions(1, 1).columns, nf_sizes=(NfSize.ONE,)) for kind in types)
-    return {cell.service_type.value: need(topology, cell) for cell in cells}
+    return {cell.service_type.value: need(topology, cell, cpus) for cell in cells}

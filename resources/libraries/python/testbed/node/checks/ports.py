@@ -5,14 +5,21 @@ A port has to be present, on the right NUMA node, with a suitable driver, and no
 
 from collections.abc import Iterator, Mapping
 
+from resources.libraries.python.drivers.host.nics.device_users import END_IT
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
-from resources.libraries.python.model.testbed.attachment import UIO_DRIVERS, attachment_of
+from resources.libraries.python.model.testbed.attachment import (
+    UIO_DRIVERS,
+    VFIO,
+    attachment_of,
+    nominal_rate_bps,
+    uio_driver,
+)
 from resources.libraries.python.model.testbed.cabling import Cable, Socket
-from resources.libraries.python.model.testbed.nodes import Interface
+from resources.libraries.python.model.testbed.nodes import DutNode, Interface, TgNode
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.physical_ports import how_driven
 from resources.libraries.python.redaction import command_text
-from resources.libraries.python.testbed.node.facts import Facts, PortFacts, PortInventory
+from resources.libraries.python.testbed.node.facts import Facts, PcieLink, PortFacts, PortInventory
 
 
 def used_ports(topology: Topology, name: str) -> list[str]:
@@ -36,16 +43,21 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]
         findings = [
             *_identity(place, interface, there),
             *_use(place, there),
-            *_driver(place, there, unbinds=attachment_of(interface, node).unbinds),
+            *_programs(place, there, facts),
+            *(_functions(place, there, facts) if attachment_of(interface, node).unbinds else ()),
+            *_driver(place, interface, there, unbinds=attachment_of(interface, node).unbinds),
+            *(() if facts.machine.cpu.hypervisor else _limits(place, interface, node, there, facts.ports)),
         ]
         yield from findings
         if not findings:
             how = f"driven by {how_driven(interface, topology.nodes[name])}"
-            sound.append(f"{port} is {there.device or there.pci_address} ({there.driver or 'no driver'}), {how}")
+            driver = there.driver or "no driver: a run binds it"
+            sound.append(f"{port} is {there.device or there.pci_address} ({driver}), {how}")
     if sound:
         yield ok(f"nodes.{name}", "ports", "; ".join(sound))
-    if any(attachment_of(node.interfaces[port], node).unbinds for port in used_ports(topology, name)):
-        yield from _user_space(f"nodes.{name}", facts.ports)
+    used = [node.interfaces[port] for port in used_ports(topology, name)]
+    for driver in dict.fromkeys(uio_driver(each, node) or VFIO for each in used if attachment_of(each, node).unbinds):
+        yield from _user_space(f"nodes.{name}", driver, facts.ports)
 
 
 def _missing(place: str, interface: Interface, ports: PortInventory) -> CheckFinding:
@@ -82,24 +94,88 @@ def _use(place: str, there: PortFacts) -> Iterator[CheckFinding]:
     reasons += ["has the default route"] * there.default_route
     reasons += [f"is a part of {there.master}"] * (there.master is not None)
     if reasons:
-        fix = f"use another port, or free it: {command_text('ip', 'address', 'flush', 'dev', there.device)}"
+        lasting = "take it out of netplan or NetworkManager, which give it the address again after each cell, and "
+        free = f"free it: {command_text('ip', 'address', 'flush', 'dev', there.device)}"
+        fix = f"use another port, or {lasting if there.addresses or there.default_route else ''}{free}"
         yield problem(place, "in use", f"{there.device} {', '.join(reasons)}; a run takes it away", fix)
 
 
-def _driver(place: str, there: PortFacts, *, unbinds: bool) -> Iterator[CheckFinding]:
+def _programs(place: str, there: PortFacts, facts: Facts) -> Iterator[CheckFinding]:
+    """Programs that have the port in user space. Those of a run are none: a killed run's are ended by the next one."""
+    ours = {each.pid for each in facts.leftovers.processes}
+    users = facts.device_users.users.get(there.pci_address or "", ())
+    if others := [user for user in users if user.pid not in ours]:
+        yield problem(place, "in use", f"{there.pci_address} is in use by {', '.join(map(str, others))}", END_IT)
+
+
+def _functions(place: str, there: PortFacts, facts: Facts) -> Iterator[CheckFinding]:
+    """Virtual functions of a port that loses its driver, or is to get some for a run. Those of a run are on record."""
+    ours = facts.leftovers.others.get("functions", ())
+    if there.virtual_functions and not any(f"pci_address {there.pci_address}" in each.split(", ") for each in ours):
+        text = f"{there.pci_address} has {there.virtual_functions} virtual functions, and a run needs it without"
+        fix = f"if nothing uses them: echo 0 > /sys/bus/pci/devices/{there.pci_address}/sriov_numvfs"
+        yield problem(place, "virtual functions", text, fix)
+
+
+def _driver(place: str, interface: Interface, there: PortFacts, *, unbinds: bool) -> Iterator[CheckFinding]:
+    """Whether it has the driver that a run begins with: any or none where the run binds another one to it."""
+    if unbinds and not interface.nic_vfs:
+        return
+    users = "its virtual functions need" if interface.nic_vfs else "runs need"
     if there.driver is None and there.pci_address is not None:
-        fix = f"echo {there.pci_address} > /sys/bus/pci/drivers_probe"
-        yield problem(f"{place}.driver", "driver", f"{there.pci_address} has none", fix)
-    elif not unbinds and there.driver in UIO_DRIVERS:
-        text = f"{there.pci_address} is bound to {there.driver}, and this testbed needs the kernel's own driver"
+        what = f"{there.pci_address} has none, and {users} the kernel's"
+        fix = f"modprobe its driver, then echo {there.pci_address} > /sys/bus/pci/drivers_probe"
+        yield problem(f"{place}.driver", "driver", what, fix)
+    elif there.driver in UIO_DRIVERS:
+        text = f"{there.pci_address} is bound to {there.driver}, and {users} the kernel's own driver"
         device = f"/sys/bus/pci/devices/{there.pci_address}"
         fix = f"echo > {device}/driver_override; echo {there.pci_address} | tee {device}/driver/unbind "
         yield problem(f"{place}.driver", "driver", text, f"{fix}/sys/bus/pci/drivers_probe")
 
 
-def _user_space(place: str, ports: PortInventory) -> Iterator[CheckFinding]:
-    """What binding ports to DPDK's drivers takes."""
-    if ports.vfio_pci is None:
+def _limits(
+    place: str, interface: Interface, node: TgNode | DutNode, there: PortFacts, ports: PortInventory
+) -> Iterator[CheckFinding]:
+    """Limits of a port's rate that nothing else reports. In virtual machines both are the hypervisor's."""
+    name = there.device or there.pci_address
+    if there.pcie is not None and there.pcie.reduced and not _suffices(there.pcie, there, node, ports):
+        text = f"the link of {name} has {there.pcie}, which all ports of its NIC share"
+        fix = (
+            f"use a slot that offers more, or its setting in the firmware; lspci -vv -s {there.pci_address} shows both"
+        )
+        yield warning(place, "PCIe", text, fix)
+    pause = there.pause
+    if pause is not None and (pause.rx or pause.tx) and not attachment_of(interface, node).unbinds:
+        text = f"flow control of {name} is on ({pause}): senders are throttled where packets should be lost"
+        fix = f"{command_text('ethtool', '-A', name)} rx off tx off, with autoneg off where they are still on then"
+        yield warning(place, "pause frames", text, fix)
+
+
+def _suffices(link: PcieLink, there: PortFacts, node: TgNode | DutNode, ports: PortInventory) -> bool:
+    """Whether a PCIe link carries the line rates of all ports of its NIC that the topology names."""
+    slot = (there.pci_address or "").rpartition(".")[0]
+    rates_bps = [
+        _rate_bps(node.interfaces[name], row)
+        for name, row in ports.ports.items()
+        if row and (row.pci_address or "").rpartition(".")[0] == slot
+    ]
+    return all(rates_bps) and sum(filter(None, rates_bps)) <= link.gbps * 1e9
+
+
+def _rate_bps(interface: Interface, there: PortFacts) -> int | None:
+    """Return the speed of a port, or its rate in the topology while the kernel knows no speed (down, or bound)."""
+    if there.speed_mbps:
+        return there.speed_mbps * 1_000_000
+    return nominal_rate_bps(interface.rate_bps, interface.model)
+
+
+def _user_space(place: str, driver: str, ports: PortInventory) -> Iterator[CheckFinding]:
+    """What binding ports to a driver for user space takes; only vfio-pci needs an IOMMU."""
+    if driver != VFIO:
+        if {"igb_uio": ports.igb_uio, "uio_pci_generic": ports.uio_pci_generic}[driver] is None:
+            fix = f"install the module, or say uio_driver: {VFIO}"
+            yield problem(place, driver, f"{driver} is missing in this kernel", fix)
+    elif ports.vfio_pci is None:
         text = "vfio-pci is missing in this kernel"
         yield problem(place, "vfio-pci", text, "modprobe vfio-pci, or boot a kernel that has it (CONFIG_VFIO_PCI)")
     elif ports.iommu_groups == 0 and not ports.vfio_without_iommu:

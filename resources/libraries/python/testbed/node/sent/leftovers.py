@@ -14,7 +14,7 @@ RUNTIMES = "/var/tmp/csit-density"  # noqa: S108 - only looked at
 NAMESPACES = "/run/netns"
 _SEPARATE = frozenset(
     {
-        *("owner", "user", "since", "namespaces", "workers", "groups", "containers", "folders", "traces", "settings"),
+        *("owner", "user", "since", "namespaces", "workers", "groups", "containers", "folders", "settings"),
         *("ports", "bindings"),
     }
 )
@@ -46,17 +46,15 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
         "groups": [each for each in record.get("groups", ()) if Path(each).exists()],
         "containers": [f"{each['engine']['name']} container {each['name']}" for each in record.get("containers", ())],
         "folders": [each for each in record.get("folders", ()) if Path(each).exists()],
-        "traces": record.get("traces", ()),
         "settings": record.get("settings", {}),
         "ports": [_words(each) for each in record.get("ports", ())],
         "bindings": [_words(each) for each in record.get("bindings", ())],
         # Such as virtual functions of ports, and what packages of drivers declare.
-        "others": [
-            f"{key.replace('_', ' ')}: {_words(each)}"
+        "others": {
+            key: [_words(each) for each in entries]
             for key, entries in record.items()
             if key not in _SEPARATE and isinstance(entries, list)
-            for each in entries
-        ],
+        },
         "unclaimed": sorted(name for name in named - set(claimed) if name.startswith("csit-")),
         "runtimes": _runtimes(Path(arguments.get("runtimes", RUNTIMES))),
         "prepared": _prepared(Path(arguments.get("prepared", PREPARED))),
@@ -87,7 +85,9 @@ def _record(path: Path) -> tuple[dict[str, Any], str | None]:
 def _words(each: object) -> str:
     """Format an entry of the record; its content depends on the version that wrote it."""
     if isinstance(each, dict):
-        return ", ".join(f"{key} {value}" for key, value in each.items() if value is not None)
+        # Nested values, such as the parameters of a port, are left out.
+        plain = ((key, value) for key, value in each.items() if value is not None and not isinstance(value, dict))
+        return ", ".join(f"{key} {value}" for key, value in plain)
     return str(each)
 
 

@@ -12,7 +12,9 @@ import struct
 from pathlib import Path
 from typing import Any
 
-_SIOCETHTOOL, _GDRVINFO = 0x8946, 3
+_SIOCETHTOOL, _GDRVINFO, _GPAUSEPARAM = 0x8946, 3, 0x12
+_PAUSE = struct.Struct("=4I")
+_LANES = (1, 2, 4, 8, 12, 16, 32)
 _SIOCGIFADDR = 0x8915
 _IFF_UP = 1
 
@@ -79,6 +81,9 @@ def _port(root: Path, named: dict[str, Any]) -> dict[str, Any] | None:
         "vendor": _text(pci / "vendor") if pci else None,
         "model": _text(pci / "device") if pci else None,
         "iommu_group": (pci / "iommu_group").resolve().name if pci and (pci / "iommu_group").exists() else None,
+        "virtual_functions": (_number(pci / "sriov_numvfs") if pci else None) or 0,
+        "pcie": _pcie(pci) if pci else None,
+        "pause": None,
         "mac_address": None,
         "up": None,
         "carrier": None,
@@ -101,6 +106,7 @@ def _of_kernel(root: Path, net: Path, port: dict[str, Any]) -> dict[str, Any]:
         carrier=None if carrier is None else carrier == 1,
         speed_mbps=speed if speed is not None and speed > 0 else None,
         mtu=_number(net / "mtu"),
+        pause=_pause(net.name),
         addresses=_addresses(root, net.name),
         default_route=_has_default_route(root, net.name),
         master=(net / "master").resolve().name if (net / "master").exists() else None,
@@ -108,16 +114,44 @@ def _of_kernel(root: Path, net: Path, port: dict[str, Any]) -> dict[str, Any]:
     return port
 
 
+def _pcie(pci: Path) -> dict[str, Any] | None:
+    """Link of a PCIe device and the most that it can do; None where any of that is unknown, as of virtual functions."""
+    words = [(_text(pci / f"{which}_link_speed") or "").split(" ") for which in ("current", "max")]
+    lanes, most_lanes = (_number(pci / f"{which}_link_width") for which in ("current", "max"))
+    try:
+        speed, most_speed = (float(row[0]) for row in words)  # "8.0 GT/s PCIe", or "Unknown"
+    except ValueError:
+        return None
+    if lanes not in _LANES or most_lanes not in _LANES:  # 0 and 255 where it is unknown
+        return None
+    return {"gt_per_s": speed, "lanes": lanes, "most_gt_per_s": most_speed, "most_lanes": most_lanes}
+
+
+def _pause(device: str) -> dict[str, bool] | None:
+    """Whether a port obeys pause frames and sends them: struct ethtool_pauseparam; None where it has none."""
+    answer = _ethtool(device, _GPAUSEPARAM)
+    if answer is None:
+        return None
+    _, _, rx, tx = _PAUSE.unpack_from(answer)
+    return {"rx": bool(rx), "tx": bool(tx)}
+
+
 def _ethtool_driver(device: str) -> str | None:
     """The driver of a port that is no PCI device, such as a virtual one: struct ethtool_drvinfo."""
-    buffer = array.array("B", struct.pack("=I", _GDRVINFO).ljust(256, b"\0"))
+    answer = _ethtool(device, _GDRVINFO)
+    return None if answer is None else answer[4:36].split(b"\0")[0].decode(errors="replace") or None
+
+
+def _ethtool(device: str, command: int) -> bytes | None:
+    """The kernel's answer to a command of ethtool; None where the port's driver does not know it."""
+    buffer = array.array("B", struct.pack("=I", command).ljust(256, b"\0"))
     request = struct.pack("16sP", device.encode(), buffer.buffer_info()[0])
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
             fcntl.ioctl(handle, _SIOCETHTOOL, request)
     except OSError:
         return None
-    return buffer.tobytes()[4:36].split(b"\0")[0].decode(errors="replace") or None
+    return buffer.tobytes()
 
 
 def _addresses(root: Path, device: str) -> list[str]:

@@ -20,6 +20,7 @@ from resources.libraries.python.drivers.generators.otg.server.schema import (
     parse,
 )
 from resources.libraries.python.drivers.generators.otg.server.traffic import Traffic
+from resources.libraries.python.drivers.host.programs.waiting import next_item
 from resources.libraries.python.drivers.host.sockets.time_limit import shut_down_after
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, LONGEST_REQUEST_S, quoted
@@ -189,7 +190,7 @@ def serve(server: _Server, traffic: Traffic) -> None:
     """Do what requests ask for in this thread, until it is interrupted."""
     work: Callable[..., Answer] = answer
     while True:
-        asked, done = server.asked.get()
+        asked, done = next_item(server.asked)
         try:
             done.set_result(work(traffic, *asked))
         except Exception as error:  # boundary: a defect is answered, and the server goes on

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
-from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import DEEPEST_NESTING, LARGEST_INPUT_BYTES, quoted
 from resources.libraries.python.model.load import reason_of
@@ -343,6 +343,7 @@ def parse(body: bytes, model: type[Model]) -> Model:
     Raises:
         ConfigError: It is too large, nested too deeply, no JSON, or has something that is not supported; the text names
             the field.
+        Unsupported: It has more of something than this server can do, such as flows.
     """
     if len(body) > LARGEST_INPUT_BYTES:
         raise ConfigError(f"the request has {len(body):,} bytes, at most {LARGEST_INPUT_BYTES:,} are read")
@@ -351,7 +352,7 @@ def parse(body: bytes, model: type[Model]) -> Model:
     try:
         return model.model_validate(json.loads(body))
     except ValidationError as error:
-        raise ConfigError(_sentence(error, model)) from error
+        raise _refusal(error, model) from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"the request is not valid JSON: {quoted(str(error))}") from error
 
@@ -368,11 +369,13 @@ def _depth(body: bytes) -> int:
     return most
 
 
-def _sentence(error: ValidationError, model: type[BaseModel]) -> str:
+def _refusal(error: ValidationError, model: type[BaseModel]) -> CsitError:
     """Return the first error with its place as in `flows[0].rate.pps`."""
     errors = error.errors(include_url=False)
     first = max(errors, key=lambda row: (row["type"] == "extra_forbidden", len(row["loc"])))
     place = "".join(f"[{step}]" if isinstance(step, int) else f".{quoted(step)}" for step in first["loc"]).lstrip(".")
+    if first["type"] == "too_long":
+        return Unsupported(f"{place}: {len(first['input'])}, at most {first['ctx']['max_length']} are possible")
     unknown = first["type"] == "extra_forbidden"
     reason = "not supported by this server" if unknown else reason_of(first, model)
-    return f"{place or 'the request'}: {reason}"
+    return ConfigError(f"{place or 'the request'}: {reason}")

@@ -1,7 +1,6 @@
 """Flows of a configuration on real ports: workers that send, sockets that count, and what both say."""
 
 import logging
-import socket
 import threading
 import time
 from collections import deque
@@ -23,10 +22,10 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
     trial_report,
 )
 from resources.libraries.python.drivers.generators.otg.server.planned_flows import PlannedFlow, planned_flows
+from resources.libraries.python.drivers.generators.otg.server.ports import links_up, port_speeds_bps
 from resources.libraries.python.drivers.generators.otg.server.schema import MOST_FLOWS, OtgConfig
 from resources.libraries.python.drivers.generators.xdp.support import ThreadCounters
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
-from resources.libraries.python.drivers.host.nics import ethtool
 from resources.libraries.python.errors import ConfigError, CsitError, NotReady
 
 _LOG = logging.getLogger(__name__)
@@ -62,10 +61,20 @@ class CounterRates:
 
 
 class _Flow:
-    """One flow: its worker and its counter."""
+    """One flow: its worker and its counter.
 
-    def __init__(self, plan: PlannedFlow, namespace: str, cpus: tuple[int, ...]) -> None:
+    Args:
+        plan: The flow.
+        namespace: Network namespace of the ports.
+        cpus: Where the worker runs; none: anywhere.
+        worker: That of a flow that has been released; None to start one, which takes 0.2 s of CPU time.
+    """
+
+    def __init__(
+        self, plan: PlannedFlow, namespace: str, cpus: tuple[int, ...], worker: WorkerProcess | None = None
+    ) -> None:
         self.plan = plan
+        self._prepared = False
         self._stack = ExitStack()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -74,9 +83,13 @@ class _Flow:
         self.failure = ""
         self.rates = CounterRates()
         try:
-            self._counter = aside(partial(_counter, namespace, plan))
+            with ExitStack() as released:
+                if worker is not None:
+                    released.callback(worker.close)
+                self._counter = aside(partial(_counter, namespace, plan))
+                released.pop_all()
             self._stack.callback(self._counter.close)
-            self._worker = WorkerProcess()
+            self._worker = worker or WorkerProcess()
             self._stack.callback(self._worker.close)
             spec = WorkerSpec(namespace, cpus, alone=bool(cpus), flows=(plan.spec,), sending="ring")
             self._worker.send(asdict(spec))
@@ -102,6 +115,7 @@ class _Flow:
         return self._thread is not None and self._thread.is_alive()
 
     def prepare(self) -> None:
+        self._prepared = True
         self._worker.send({"prepare": asdict(self.plan.trial)})
 
     def go(self) -> None:
@@ -110,6 +124,7 @@ class _Flow:
         self.sent = self.received = 0
         self.latency, self.failure, self.rates = None, "", CounterRates()
         self._worker.send({"do": "go"})
+        self._prepared = False
         self._thread = threading.Thread(target=self._follow, name=f"flow {self.plan.name}", daemon=True)
         self._thread.start()
 
@@ -153,6 +168,17 @@ class _Flow:
         if self._thread is not None:
             self._thread.join(_CLOSE_S)
         self._stack.close()
+
+    def release(self) -> WorkerProcess | None:
+        """Let go of the worker, after its report, for another flow; None where it cannot take one and is ended."""
+        if self._thread is not None:
+            self._thread.join(_CLOSE_S)
+        if self.running or self.failure or self._prepared or self._worker.ended:
+            self.close()
+            return None
+        self._stack.pop_all()
+        self._counter.close()
+        return self._worker
 
 
 def _counter(namespace: str, plan: PlannedFlow) -> MarkCounter:
@@ -198,13 +224,14 @@ class Traffic:
                 start in time. No configuration is left, or the present one where nothing was opened yet.
         """
         begun_s = time.monotonic()
-        speeds_bps = aside(partial(_speeds_bps, self._namespace, self._locations, config))
+        speeds_bps = port_speeds_bps(self._namespace, self._locations, config)
         plans = planned_flows(config, speeds_bps, self._mark)
-        self.close()
+        workers = self._release()
         self._mark = (self._mark + 2 * MOST_FLOWS) & 0xFFFFFFFF
         try:
             for plan in plans:
-                self._flows[plan.name] = _Flow(plan, self._namespace, self._cpus)
+                worker = workers.pop() if workers else None
+                self._flows[plan.name] = _Flow(plan, self._namespace, self._cpus, worker)
             for flow in self._flows.values():
                 flow.answer("generator worker", begun_s, _START_S)  # after it has checked its ports
             self._ports = aside(self._open_counters)
@@ -215,7 +242,19 @@ class Traffic:
         except CsitError:
             self.close()
             raise
+        finally:
+            _close_all(workers)
         return config.warnings
+
+    def _release(self) -> list[WorkerProcess]:
+        """Stop what is sent, forget the configuration, and return workers that can take other flows."""
+        flows = list(self._flows.values())
+        for flow in flows:
+            flow.stop()
+        self._flows = {}
+        self.close()
+        with ThreadPoolExecutor(MOST_FLOWS) as pool:  # as in `_close_all`
+            return [worker for worker in pool.map(_Flow.release, flows) if worker is not None]
 
     def _open_counters(self) -> ThreadCounters:
         if self._namespace:
@@ -275,7 +314,7 @@ class Traffic:
             raise ConfigError(f"there is no port '{unknown[0]}' ({', '.join(known) or 'no configuration'})")
         running = {flow.plan.tx_port for flow in self._flows.values() if flow.running}
         found: list[dict[str, object]] = []
-        is_up = aside(partial(_links, self._namespace, [known[name] for name in names or known]))
+        is_up = links_up(self._namespace, [known[name] for name in names or known])
         for name in names or known:
             counts = {key: now - self._before[name][key] for key, now in self._port(known[name]).items()}
             rates, now_s = self._rates[name], time.monotonic()
@@ -305,43 +344,19 @@ class Traffic:
         with ExitStack() as stack:
             if self._ports is not None:
                 stack.callback(self._ports.close)
-            stack.callback(_close, list(self._flows.values()))
+            stack.callback(_close_all, list(self._flows.values()))
             for flow in self._flows.values():
                 flow.stop()
             self._flows, self._ports, self._before = {}, None, {}
             self._config, self.given = OtgConfig(), {}
 
 
-def _close(flows: Sequence[_Flow]) -> None:
-    """Close flows at the same time: each may take some seconds, and a client waits for the answer."""
+def _close_all(parts: Sequence[_Flow | WorkerProcess]) -> None:
+    """Close them at the same time: each may take some seconds, and a client waits for the answer."""
     with ThreadPoolExecutor(MOST_FLOWS) as pool:
-        pending = [pool.submit(flow.close) for flow in flows]
+        pending = [pool.submit(each.close) for each in parts]
     for each in pending:
         each.result()
-
-
-def _speeds_bps(namespace: str, locations: Sequence[str], config: OtgConfig) -> dict[str, float | None]:
-    """Return the speed of each interface that a configuration may use.
-
-    Raises:
-        CsitError: One that it does use is not there, or has no carrier although there are flows.
-    """
-    if namespace:
-        kernel.enter_namespace(namespace)
-    names = locations or [name for _, name in socket.if_nameindex() if name != "lo"]
-    used = {port.location: f"ports[{index}].location" for index, port in enumerate(config.ports)}
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        for name in names:
-            # Without flows clients ask whether ports exist, before the other ends are taken into use.
-            if name in used and not kernel.link_is_up(name) and config.flows:
-                raise CsitError(f"{used[name]}: {name} is down")
-        return {name: ethtool.speed_bps(sock, name) for name in names}
-
-
-def _links(namespace: str, names: Sequence[str]) -> dict[str, bool]:
-    if namespace:
-        kernel.enter_namespace(namespace)
-    return {name: kernel.link_is_up(name) for name in names}
 
 
 def _flow_metrics(flow: _Flow) -> dict[str, object]:

@@ -1,0 +1,53 @@
+"""Help of every command: usage and kinds of values in plain words, lines of 80 columns."""
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from csit_utils import cli
+
+COMMANDS = [command for command in cli.COMMANDS if command != "robot"]  # Robot Framework prints its own help
+
+
+def help_of(command: str) -> str:
+    shown = CliRunner().invoke(cli.make_app([command]), [command, "--help"], env={"COLUMNS": "80"}, prog_name="./csit")
+    assert shown.exit_code == 0, shown.output
+    return shown.output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_no_types_of_python_and_fits_80_columns(command: str) -> None:
+    text = help_of(command)
+    assert not re.search(r"<(str|int|float|Path|list\[|[a-z]+ range)", text)
+    assert re.fullmatch(
+        r"Usage: \./csit \S+ \[OPTIONS\](( [A-Z]+(\.\.\.)?)| \[[A-Z]+(\.\.\.)?\])*", text.splitlines()[0]
+    )
+    assert "default: (" not in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_repeatable_options_and_arguments_are_marked_once() -> None:
+    text = " ".join(help_of("compare").split())
+    assert "Usage: ./csit compare [OPTIONS] A B..." in text
+    assert "--data <path> File, folder or dataset that KEY=VALUE selects from. [default: results; repeatable]" in text
+    assert "--outcome <text> Only cells with this outcome, such as regression. [repeatable]" in text
+    assert text.count("repeatable") == 2
+    assert "--server NF+NF" in help_of("place"), "a word of its own is kept"
+
+
+def test_optional_arguments_and_choices() -> None:
+    assert "[TOPOLOGY]" in help_of("plan").splitlines()[0]
+    assert "\n  ACTION <up|status|down|build>  " in help_of("emulate")
+
+
+def test_a_word_that_is_no_choice_is_one_plain_sentence() -> None:
+    shown = CliRunner().invoke(cli.make_app(["emulate"]), ["emulate", "upp"], prog_name="./csit")
+    assert shown.exit_code == 2
+    assert "Invalid value for 'ACTION': 'upp' is not one of 'up', 'status', 'down', 'build'." in shown.output
+
+
+def test_a_missing_argument_is_named_as_in_the_usage() -> None:
+    shown = CliRunner().invoke(cli.make_app(["size"]), ["size"], prog_name="./csit")
+    assert shown.exit_code == 2
+    assert "Missing argument 'DEPLOYMENT'" in shown.output

@@ -1,0 +1,231 @@
+"""Mistakes on the command line of `./csit robot`: one sentence, before anything starts."""
+
+from pathlib import Path
+
+import pytest
+
+from csit_utils.cli import make_app
+from csit_utils.commands.runs.robot import _resumed, run_suites
+from resources.libraries.python.drivers.host.ownership import preflight
+from resources.libraries.python.errors import ConfigError, Unsupported
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.studies.density.DensityLibrary import DensityLibrary
+from resources.libraries.python.studies.shared.choices_before_run import refuse_misspelt
+
+SUITE = str(PROJECT / "tests" / "density" / "csc-mrr.robot")
+STUDIES = PROJECT / "tests" / "characterization"
+SIM = f"TOPOLOGY:{PROJECT / 'topologies' / 'sim.yaml'}"
+OWN_SUITE = """\
+*** Settings ***
+Library        resources.libraries.python.studies.outage.OutageLibrary
+Variables      values.py
+Suite Setup    Open Testbed
+
+*** Variables ***
+${REPORT}      ${SUITE NAME}.csv
+
+*** Test Cases ***
+Own
+    [Tags]    OWN
+    Log    measured
+"""
+
+
+def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str], *words: str) -> str:
+    """The sentence by which a command line is refused, before Robot begins."""
+    with pytest.raises(ConfigError) as found:
+        run_suites(["-d", str(tmp_path / "run"), *words])
+    shown = capfd.readouterr()
+    assert "Traceback" not in shown.out + shown.err
+    assert "FAIL" not in shown.out
+    assert not list((tmp_path / "run").glob("*"))
+    return str(found.value)
+
+
+def variables(*chosen: str) -> list[str]:
+    return [word for variable in chosen for word in ("-v", variable)]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sentence"),
+    [
+        ([], "no testbed chosen; for example: -v TOPOLOGY:topologies/local.yaml"),
+        (["TOPOLOGY:nowhere.yaml"], "nowhere.yaml: cannot be read: No such file or directory"),
+        ([SIM, "CELLS:1x"], "invalid cells at '1x'; expected rows x columns: 1x1,2x1 or "),
+        ([SIM, "FRAMES:63B"], "no frame size '63B'"),
+        ([SIM, "CELS:1x1"], "-v CELS: no such variable; did you mean CELLS?"),
+        ([SIM, "FRAME:IMIX"], "-v FRAME: no such variable; did you mean FRAMES?"),
+    ],
+)
+def test_a_wrong_choice_is_one_sentence_and_nothing_runs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], chosen: list[str], sentence: str
+) -> None:
+    assert refused(tmp_path, capfd, *variables(*chosen), SUITE).startswith(sentence)
+
+
+@pytest.mark.parametrize("suite", sorted(each.stem for each in STUDIES.glob("[!_]*.robot")))
+def test_every_study_refuses_a_missing_topology_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], suite: str
+) -> None:
+    sentence = refused(tmp_path, capfd, *variables("TOPOLOGY:nowhere.yaml"), str(STUDIES / f"{suite}.robot"))
+    assert sentence == "nowhere.yaml: cannot be read: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("suite", "chosen", "sentence"),
+    [
+        ("sweep", "SWEEP_RATES:fast", "rates 'fast' are neither 'auto' nor like "),
+        ("chain", "FRAME:63B", "no frame size '63B'"),
+        ("bursts", "GENERATOR:none", "GENERATOR 'none': Input should be 'auto', "),
+        ("chains", "CHAIN_DURATION:1m", "CHAIN_DURATION: '1m' is not a whole number of seconds from 1 to "),
+        ("chains", "STACKS:1h", "STACKS '1h': call stacks are sampled for 1 to 600 seconds"),
+        ("interference", "INTERFERENCE_LOAD:5000,fast", "INTERFERENCE_LOAD 'fast': Input should be a valid number"),
+        ("interference", "FRAME:64B,63B", "no frame size '63B'"),
+        ("interference", "GUARANTEE:maybe", "GUARANTEE 'maybe': Input should be a valid boolean"),
+        ("interference", "MORE:true", "MORE 'true': expected no or yes"),
+        ("outage", "SHARE:2", "SHARE '2': Input should be less than or equal to 1"),
+        ("outage", "RATE:fast", "RATE 'fast': Input should be a valid number"),
+        ("stateful", "SEARCH:none", "no search profile 'none'"),
+        ("sizing", "NOISE_FLOOR:99", "NOISE_FLOOR '99': "),
+        ("sweep", "FIREWAL:vpp", "-v FIREWAL: no such variable; did you mean FIREWALL?"),
+        ("outage", "FRAMES:IMIX", "-v FRAMES: no such variable; did you mean FRAME?"),
+        ("outage", "SHAR:0.5", "-v SHAR: no such variable; did you mean SHARE?"),
+        ("interference", "REPETITION:2", "-v REPETITION: no such variable; did you mean REPETITIONS?"),
+    ],
+)
+def test_a_wrong_variable_of_a_study_is_refused_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], suite: str, chosen: str, sentence: str
+) -> None:
+    found = refused(tmp_path, capfd, *variables(SIM, chosen), str(STUDIES / f"{suite}.robot"))
+    assert found.startswith(sentence)
+
+
+@pytest.mark.parametrize("suite", [SUITE, str(STUDIES / "sweep.robot"), str(STUDIES)])
+def test_a_user_without_rights_is_refused_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: str) -> None:
+    monkeypatch.setattr(preflight, "_missing_capabilities", lambda _: ["CAP_NET_ADMIN"])
+    local = ["-d", str(tmp_path / "run"), *variables(f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}"), suite]
+    with pytest.raises(Unsupported, match=r"^CAP_NET_ADMIN missing for ") as found:
+        run_suites(local)
+    assert found.value.__cause__ is None, "its causes would have no end"
+    assert not list((tmp_path / "run").glob("*"))
+    assert run_suites(["--dryrun", "--console", "none", *local]) == 0
+
+
+def test_choices_of_suites_that_a_run_leaves_out_are_none_of_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Several frame sizes are a sweep of interference, and no frame size of an outage study."""
+    several = ["--dryrun", "--console", "none", *variables(SIM, "FRAME:64B,512B")]
+    for chosen in (["--include", "INTERFERENCE"], ["--suite", "Interference"], ["--test", "Three Side By Side"]):
+        assert run_suites(["-d", str(tmp_path / "dry"), *several, *chosen, str(STUDIES)]) == 0
+    found = refused(tmp_path, capfd, *several, "--exclude", "INTERFERENCE", str(STUDIES))
+    assert found.startswith("no frame size '64B,512B'")
+
+
+def test_names_and_tags_of_the_command_line_are_what_filters_choose_by(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wrong = [*variables(SIM, "SHARE:5"), "--name", "X", "--settag", "T"]
+    found = refused(tmp_path, capfd, *wrong, "--suite", "X.Outage", str(STUDIES))
+    assert found == "SHARE '5': Input should be less than or equal to 1"
+    dry = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none"]
+    assert run_suites([*dry, *wrong, "--skip", "T", "--suite", "X.Outage", str(STUDIES)]) == 0
+    assert run_suites([*dry, *wrong, "--suite", "X.Stateful", str(STUDIES)]) == 0
+
+
+def test_only_robot_warns_of_patterns_of_tags(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    patterns = ("STATEFULANDNAT", "STATEFULANDX", "STATEFULANDY")
+    words = [word for pair in zip(("--include", "--exclude", "--skip"), patterns, strict=True) for word in pair]
+    dry = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "quiet"]
+    assert run_suites([*dry, *words, *variables(SIM), str(STUDIES)]) == 0
+    warned = capfd.readouterr().err
+    assert [warned.count(f"'{pattern}'") for pattern in patterns] == [1, 1, 1]
+
+
+def test_a_variable_file_that_does_not_exist_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    suite = str(STUDIES / "outage.robot")
+    found = refused(tmp_path, capfd, *variables(SIM), "-V", str(tmp_path / "none.py"), suite)
+    assert found == f"Variable file '{tmp_path / 'none.py'}' does not exist."
+    dry = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none"]
+    assert run_suites([*dry, "-V", "resources.libraries.python.paths", suite]) == 0, "a module"
+
+
+def test_variable_files_count(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    wrong, suite = tmp_path / "wrong.py", str(STUDIES / "outage.robot")
+    wrong.write_text("SHARE = 5\n", encoding="utf-8")
+    found = refused(tmp_path, capfd, *variables(SIM), "-V", str(wrong), suite)
+    assert found == "SHARE '5': Input should be less than or equal to 1"
+
+
+def test_rows_of_the_plan_are_what_filters_choose_from(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    chosen = [*variables(SIM, "NOISE_FLOOR:99"), str(PROJECT / "tests" / "density")]
+    for words in (
+        ["--include", "NDRPDR", "--exclude", "NF_0.5C"],
+        ["--test", "64B-1c-eth-l2bd-1ch-2mif-1dcr1t-simip4-mrr"],
+    ):
+        assert refused(tmp_path, capfd, *words, *chosen).startswith("NOISE_FLOOR '99': ")
+
+
+def test_a_dry_run_needs_no_testbed_and_a_skipped_test_no_choice(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dry = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none"]
+    assert run_suites([*dry, str(STUDIES)]) == 0
+    several = [*variables(SIM, "FRAME:64B,512B"), str(STUDIES / "outage.robot")]
+    assert run_suites([*dry, "--skip", "OUTAGE", *several]) == 0
+    assert refused(tmp_path, capfd, *several).startswith("no frame size '64B,512B'")
+
+
+def test_suites_of_users_choose_as_robot_lets_them(tmp_path: Path) -> None:
+    """Such as by a variable file or a keyword, which is known when the suite runs."""
+    suite, values = tmp_path / "own.robot", tmp_path / "values.py"
+    suite.write_text(OWN_SUITE, encoding="utf-8")
+    values.write_text(f"TOPOLOGY = {SIM.removeprefix('TOPOLOGY:')!r}\n", encoding="utf-8")
+    assert run_suites(["-d", str(tmp_path / "run"), "--console", "none", str(suite)]) == 0
+    report = (tmp_path / "run" / "output.xml").read_text(encoding="utf-8")
+    assert 'level="ERROR"' not in report
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"), [("seed: 1", "simulation.seed: "), ("model: noisy", "simulation.model: ")]
+)
+def test_wrong_parameters_of_a_simulation_are_refused_by_plan_and_run(
+    tmp_path: Path, given: str, sentence: str
+) -> None:
+    wrong = tmp_path / "sim.yaml"
+    text = (PROJECT / "topologies" / "sim.yaml").read_text(encoding="utf-8")
+    wrong.write_text(text.replace(given, f"{given.split(':', maxsplit=1)[0]}: loud"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=f"^{sentence}"):
+        run_suites(["-d", str(tmp_path), "-v", f"TOPOLOGY:{wrong}", SUITE])
+    with pytest.raises(ConfigError, match=f"^{sentence}"):
+        make_app(["plan"])(["plan", str(wrong)], standalone_mode=False)
+
+
+def test_a_misspelt_variable_is_refused_and_any_other_name_is_the_users() -> None:
+    for name in ("CELL", "cells", "NF_SIZE", "TOPOLOY", "STACK"):
+        with pytest.raises(ConfigError, match=f"^-v {name}: no such variable; did you mean [A-Z_]+\\?$"):
+            refuse_misspelt([name], DensityLibrary.VARIABLES)
+    refuse_misspelt(["CELLS", "FRAME", "CHAIN_DURATION", "REPETITIONS", "TOKEN", "RATE", "X"], ())
+
+
+def test_a_run_of_density_and_another_study_has_frames_for_both(tmp_path: Path) -> None:
+    words = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none", *variables(SIM, "FRAME:512B", "FRAMES:64B")]
+    assert run_suites([*words, SUITE, str(STUDIES / "outage.robot")]) == 0
+
+
+def test_suites_of_users_may_have_a_variable_named_almost_like_one_of_ours(tmp_path: Path) -> None:
+    suite = tmp_path / "own.robot"
+    suite.write_text("*** Test Cases ***\nOwn\n    Log    ${FLOW}\n", encoding="utf-8")
+    words = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none", *variables("FLOW:up", "PROFILE:night")]
+    assert run_suites([*words, str(suite)]) == 0
+    with pytest.raises(ConfigError, match="-v FLOW: no such variable; did you mean FLOWS"):
+        run_suites([*words, SUITE])
+
+
+def test_resume_without_a_folder_says_what_is_missing() -> None:
+    with pytest.raises(ConfigError, match=r"^--resume: expected the folder of a run"):
+        _resumed(["--resume"])
+    for later in (["--resume", "results/a"], ["--resume=results/a"]):
+        with pytest.raises(ConfigError, match=r"^--resume: not an option of Robot Framework; put it first: "):
+            _resumed(["-v", "X:1", *later])
+    assert _resumed(["--resume", "results/a", "-v", "X:1"]) == (Path("results/a").absolute(), ["-v", "X:1"])
