@@ -36,7 +36,7 @@ os.dup2(high[0], 3)
 os.dup2(high[1], 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
-_WAIT_S = 60
+_WAIT_S = 300
 _END_S = 30
 
 
@@ -154,7 +154,7 @@ class Chromium:
         """Wait inside the page for a condition.
 
         Raises:
-            NotReady: It was not so for 20 seconds.
+            NotReady: It was not so for `_WAIT_S`, which is for a machine that is several times slower and busy.
         """
         held = self.value(
             f"new Promise((done) => {{ const until = Date.now() + {_WAIT_S * 1000}; const look = () => {{"

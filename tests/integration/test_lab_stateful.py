@@ -30,7 +30,7 @@ name: small
 kind: linux_nat
 instances: [2]
 frame: 64B
-search: quick,width=0.4,trial=0.1,sum=0.3
+search: quick,width=0.4,trial=0.1,sum=0.3,time=120
 tear_downs: 1
 connections: 1000
 capacity: false
