@@ -1,0 +1,100 @@
+"""A finished run that is resumed measures nothing, and a killed one that is resumed ends as one that was not killed."""
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.items import Characterized, RecordedTest
+from csit_utils.dataset.load import read_output_xml
+from resources.libraries.python.paths import PROJECT
+from tests.simulated.conftest import MATRIX
+from tests.simulated.in_process import DENSITY, QUIETLY, SIM, STUDIES, csit, journal, passed, robot_words
+
+TIMES = re.compile(
+    r'"(?:started_at|finished_at|deploy_s|remove_s|cpu_s|lasted_s)":(?:"[^"]*"|[\d.e-]+|null)'
+    r'|"settings":\{[^}]*\}|"git_revision":(?:"[^"]*"|null)|"git_dirty":(?:true|false|null)'
+)
+"""Parts of a record that are no results: the time of day, the machine's state, and commits that others make."""
+CHAINS = ("-v", "CHAIN_DURATION:3", "--suite", "chains")
+DEADLINE_S = 300
+
+
+def contents(output: Path) -> list[tuple[str, ...]]:
+    """Everything in an output.xml in order, but for times."""
+    return list(_contents(output / "output.xml"))
+
+
+def _contents(path: Path) -> Iterator[tuple[str, ...]]:
+    for item in read_output_xml(path):
+        if isinstance(item, RecordedTest | Characterized):
+            record = item.result if isinstance(item, RecordedTest) else item.record
+            yield item.status.value, item.message, TIMES.sub("", record.model_dump_json())
+        else:
+            yield (str(replace(item, source="", started_at=None) if hasattr(item, "started_at") else item),)
+
+
+def killed(output: Path, file: str, text: str, lines: int, *words: str) -> None:
+    """Start a run that kills itself at its next message after a journal has so many lines with this text."""
+    command = [sys.executable, "-m", "tests.simulated.killed_run", str(output / file), text, str(lines), *words[1:]]
+    run = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert run.returncode == -signal.SIGKILL, run.stdout + run.stderr
+
+
+def count(output: Path, event: str) -> int:
+    return sum(row["event"] == event for row in journal(output))
+
+
+def test_a_finished_run_that_is_resumed_measures_nothing_again(density: Path, tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    shutil.copytree(density, output)
+    before = contents(output)
+    started, files = count(output, "started"), {path.name for path in (output / "results").iterdir()}
+    passed("robot", "--resume", output)
+    assert contents(output) == before
+    assert count(output, "started") == started == len(before)
+    assert {path.name for path in (output / "results").iterdir()} == files
+
+
+def test_a_killed_matrix_that_is_resumed_ends_as_one_that_was_not_killed(density: Path, tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    whole = count(density, "finished")
+    killed(output, "journal.jsonl", '"event":"started"', 7, *robot_words(output, SIM, *MATRIX))
+    assert (count(output, "started"), count(output, "finished")) == (7, 6)
+    assert csit("outcome", output).status != 0
+    passed("robot", "--resume", output)
+    assert (count(output, "started"), count(output, "finished")) == (whole + 1, whole)  # the seventh twice
+    assert contents(output) == contents(density)
+    passed("outcome", output)
+
+
+def test_killed_in_the_middle_of_a_study_a_run_keeps_the_steps_that_were_done(tmp_path: Path) -> None:
+    whole, output = tmp_path / "whole", tmp_path / "run"
+    steps = "characterization/Four_Network_Functions_With_A_Planted_Fault/chains.jsonl"
+    words = robot_words(whole, SIM, *CHAINS, sources=[STUDIES])
+    passed(*words)
+    killed(output, steps, '{"at":', 6, *robot_words(output, SIM, *CHAINS, sources=[STUDIES]))
+    done = (output / steps).read_bytes()
+    passed("robot", "--resume", output)
+    resumed = (output / steps).read_bytes()
+    assert resumed.startswith(done), "what was measured before is not measured again"
+    assert resumed.count(b"\n") == (whole / steps).read_bytes().count(b"\n")
+    assert contents(output) == contents(whole)
+
+
+@pytest.mark.parametrize("change", [("-v", "CELLS:1x1"), ("-v", "SEARCH:rfc2544"), ("--include", "1R1C")])
+def test_a_run_is_not_resumed_with_other_choices(density: Path, tmp_path: Path, change: tuple[str, str]) -> None:
+    output = tmp_path / "run"
+    shutil.copytree(density, output)
+    before = (output / "journal.jsonl").read_bytes()
+    ended = csit("robot", "--resume", output, *QUIETLY, *change, DENSITY)
+    assert ended.status != 0
+    assert "cannot be resumed" in ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stdout + ended.stderr
+    assert (output / "journal.jsonl").read_bytes() == before

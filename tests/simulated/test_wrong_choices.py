@@ -1,0 +1,106 @@
+"""What cannot be measured or read is refused before anything starts: one sentence, an exit status, no traceback."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.simulated.in_process import DENSITY, QUIETLY, SIM, STUDIES, Ended, csit, topology_with
+
+SPECS = STUDIES / "specs"
+ON_SIM = ("robot", "-v", f"TOPOLOGY:{SIM}", *QUIETLY)
+
+
+def refused(ended: Ended, word: str, status: int = 2) -> None:
+    """Check how a command refused its input.
+
+    Args:
+        ended: The command.
+        word: What is wrong, which the sentence repeats.
+        status: Expected exit status.
+    """
+    assert ended.status == status, ended.stdout + ended.stderr
+    assert word in ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ((*ON_SIM, "-v", "CELLS:banana"), "banana"),
+        ((*ON_SIM, "-v", "SEARCH:wild"), "wild"),
+        ((*ON_SIM, "-v", "FRAMES:65"), "65"),
+        ((*ON_SIM, "-v", "NF_SIZES:3q"), "3q"),
+        ((*ON_SIM, "-v", "CELS:1x1"), "CELS"),
+        (("robot", *QUIETLY), "TOPOLOGY"),
+        (("robot", "-v", "TOPOLOGY:none.yaml", *QUIETLY), "none.yaml"),
+        (("robot", "--unknown"), "--unknown"),
+    ],
+)
+def test_a_run_with_a_wrong_choice_is_refused_and_leaves_nothing(
+    options: tuple[str, ...], word: str, tmp_path: Path
+) -> None:
+    refused(csit(*options, "-d", tmp_path / "run", "--suite", "csc-mrr", DENSITY), word)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_matrix_of_which_nothing_fits_fails_with_the_numbers_and_without_a_record(tmp_path: Path) -> None:
+    ended = csit(*ON_SIM, "-v", "CELLS:10x10", "-v", "NF_SIZES:1c", "-d", tmp_path, "--suite", "csc-mrr", DENSITY)
+    assert ended.status == 1
+    assert "needs 153 cores on NUMA 0, 28 available" in ended.stdout
+    assert "Traceback" not in ended.stdout + ended.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_topology_with_a_wrong_key_is_refused_with_its_path(tmp_path: Path) -> None:
+    topology = topology_with(tmp_path / "wrong.yaml", capacity_skale=0.8)
+    ended = csit("robot", "-v", f"TOPOLOGY:{topology}", *QUIETLY, "-d", tmp_path / "run", DENSITY)
+    refused(ended, "simulation.capacity_skale")
+
+
+def test_a_folder_that_is_no_run_is_neither_resumed_nor_complete(tmp_path: Path) -> None:
+    refused(csit("robot", "--resume", tmp_path), str(tmp_path))
+    refused(csit("outcome", tmp_path), str(tmp_path))
+
+
+@pytest.mark.parametrize("command", ["chains", "interference", "outage", "stateful"])
+@pytest.mark.parametrize("file", [SIM, SPECS / "sip-service" / "edge.cfg", SPECS / "none.yaml"])
+def test_a_specification_of_something_else_is_refused_with_its_place(command: str, file: Path) -> None:
+    refused(csit(command, file), str(file))
+
+
+def test_a_specification_of_another_study_is_refused() -> None:
+    refused(csit("outage", SPECS / "chains" / "four-vnfs.yaml"), "four-vnfs.yaml")
+    refused(csit("stateful", SPECS / "interference" / "pairs.yaml"), "pairs.yaml")
+    refused(csit("size", SPECS / "snort" / "workload.json", SPECS / "snort" / "deployment.json"), "workload.json")
+    refused(csit("plan", SPECS / "chains" / "four-vnfs.yaml"), "four-vnfs.yaml")
+
+
+@pytest.mark.parametrize(
+    ("words", "word"),
+    [
+        (("show", "README.md"), "README.md"),
+        (("report", "none.xml", "-o", "{tmp}/site"), "none.xml"),
+        (("answer", "{density}", "--rate", "fast"), "fast"),
+        (("regoal", "{density}", "--goal", "mine"), "mine"),
+        (("suspects", "{density}"), "no chain study"),
+        (("place", "{density}"), "interference"),
+        (("profile", "{density}/output.xml"), "output.xml"),
+        (("why", "{density}", "{density}"), "STACKS"),
+        (("gate", "{density}", "{density}", "--tolerance", "much"), "much"),
+        (("explain", "speed"), "speed"),
+        (("schema", "speed"), "speed"),
+        (("export", "{density}", "-o", "{tmp}/uti"), "--uti"),
+    ],
+)
+def test_a_question_that_results_cannot_answer_is_refused(
+    words: tuple[str, ...], word: str, density: Path, tmp_path: Path
+) -> None:
+    refused(csit(*(each.format(density=density, tmp=tmp_path) for each in words)), word)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_single_runs_of_few_cells_are_not_judged_and_do_not_pass_the_gate(density: Path) -> None:
+    ended = csit("gate", density, density)
+    assert ended.status == 1
+    assert "0 cells judged" in ended.stdout
