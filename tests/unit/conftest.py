@@ -1,8 +1,8 @@
 """Property tests: the same examples in every run, so that a failure is of the change and not of the day.
 
-`./csit test -e unit -- --hypothesis-profile=search` looks for new ones. How long an example takes says nothing of the
-code on a machine that does other things, too. Mutation testing wants to know whether a test fails, not by which least
-example.
+25 of each test, unless it says another number; `--hypothesis-profile=many` takes 100, and `--hypothesis-profile=search`
+looks for new ones. How long an example takes says nothing of the code on a machine that does other things, too.
+Mutation testing wants to know whether a test fails, not by which least example.
 """
 
 import MLRsearch.config  # noqa: F401 - reads the source of every caller: 2 s among all modules, 0.1 s before them
@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tests.local_constants import ignore_local_constants
 
-settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("many", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", settings.get_profile("many"), max_examples=25)
 settings.register_profile("search", deadline=None)
 settings.register_profile("mutation", deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate))
 settings.load_profile("same")

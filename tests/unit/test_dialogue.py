@@ -56,6 +56,7 @@ def test_control_characters_of_a_line_are_escaped() -> None:
     assert shown(b"\x1b[2Jhello") == "\\x1b[2Jhello"
 
 
+@pytest.mark.slow
 def test_a_line_without_end_takes_time_in_proportion_to_its_length() -> None:
     lines = JsonLines()
     begin = time.process_time()

@@ -80,6 +80,7 @@ def test_secrets_that_become_known_later_are_masked(monkeypatch: pytest.MonkeyPa
     redaction._pattern.cache_clear()
 
 
+@pytest.mark.slow
 def test_long_texts_are_shortened_in_linear_time() -> None:
     began_s = time.process_time()
     assert len(message("\x00 " * 20_000_000)) <= LONGEST_MESSAGE

@@ -27,6 +27,7 @@ def test_code_of_the_page_passes_the_linter(project: Path, check: tuple[str, ...
     assert not lint(project, check, SIDES)
 
 
+@pytest.mark.slow
 def test_commands_of_the_page_run_show_and_describe_the_study(project: Path) -> None:
     written = {arguments[0]: finished_in(project, *arguments) for arguments in commands_of_page()}
     assert list(written) == ["robot", "show", "report", "explain", "schema"]

@@ -114,6 +114,7 @@ def test_each_mutant_is_sampled_as_often_as_the_others() -> None:
     assert all(500 < drawn.count(item) < 700 for item in range(10))
 
 
+@pytest.mark.slow
 def test_mutants_have_the_names_that_mutmut_uses() -> None:
     names = mutants(KNEE)
     assert len(names) == len(set(names)) > 20
@@ -144,6 +145,7 @@ def test_the_total_counts_each_tested_mutant_once() -> None:
     assert every.interval[0] < 97.5 < every.interval[1]
 
 
+@pytest.mark.slow
 def test_no_test_of_a_mutant_takes_what_was_kept_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter(["of the original", "of the mutant"])
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # each test runs pytest
+
 ROOT = Path(__file__).parents[2]
 CONFTEST = """
 from tests import realtime

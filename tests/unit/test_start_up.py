@@ -32,6 +32,10 @@ STARTS = {
     "resources.libraries.python.drivers.generators.builtin.worker": ["pydantic", "scipy"],
 }
 
+QUICK = (
+    "csit_utils.cli; csit_utils.cli.make_app(['--help'])",
+    "resources.libraries.python.drivers.generators.builtin.worker",
+)
 
 SHARED = "resources.libraries.python.studies.shared.library"
 """Imported once for the libraries of all studies, which are forked from there."""
@@ -61,7 +65,9 @@ def is_of_study(start: str) -> bool:
     return start.startswith("resources.libraries.python.studies.")
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize(
+    "start", [each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in STARTS]
+)
 def test_programs_start_without(start: str, request: pytest.FixtureRequest) -> None:
     if is_of_study(start):
         modules = request.getfixturevalue("of_studies")[start]
@@ -81,6 +87,7 @@ def test_a_package_that_drivers_defer_is_whole_for_other_programs() -> None:
     assert done.stdout.split() == ["False", "IPRoute", "pyroute2.netns"]
 
 
+@pytest.mark.slow
 def test_arrow_imports_pandas_when_it_is_needed() -> None:
     code = (
         "import pyarrow as pa, csit_utils.dataset.store.columns as columns; columns.convert_without_pandas();"
@@ -89,6 +96,7 @@ def test_arrow_imports_pandas_when_it_is_needed() -> None:
     assert printed(code) == "1"
 
 
+@pytest.mark.slow
 def test_programs_with_pandas_that_import_the_dataset_convert_its_columns() -> None:
     code = (
         "import csit_utils.dataset.store.columns, pyarrow as pa, pandas as pd;"

@@ -28,6 +28,7 @@ from resources.libraries.python.model.request.cell import ServiceType
 from tests.unit.csit_utils.builders import PDR, goal_result, refused_cell, result, trial
 from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.robot_output import write_output_xml
+from tests.unit.examples import share
 
 
 def row(services: int, nfs: int = 1, pdr: float | None = None, **changes: Any) -> TestRow:
@@ -258,7 +259,7 @@ def measured(draw: st.DrawFn) -> AnswerEvidence:
     return evidence(tests, instances, latencies, refused)
 
 
-@settings(deadline=None, max_examples=200)  # a busy machine is no error
+@settings(deadline=None, max_examples=share(200))  # a busy machine is no error
 @given(
     seen=measured(),
     rate=_asked_rates,
@@ -276,7 +277,7 @@ def test_a_looser_bound_never_gives_a_smaller_answer(
     assert ask(seen, rate * slower, looser).services >= strict.services
 
 
-@settings(deadline=None, max_examples=200)  # a busy machine is no error
+@settings(deadline=None, max_examples=share(200))  # a busy machine is no error
 @given(seen=measured(), rate=_asked_rates, p99=_asked_p99)
 def test_an_answer_is_a_number_that_was_measured(seen: AnswerEvidence, rate: float, p99: float | None) -> None:
     found = ask(seen, rate, p99)

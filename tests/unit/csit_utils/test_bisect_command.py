@@ -258,7 +258,9 @@ def command(folder: Path, **change: Any) -> int:
     return 0
 
 
-@pytest.mark.parametrize("metric", ["MRR", "forwarded", "PDR"])
+@pytest.mark.parametrize(
+    "metric", ["MRR", *(pytest.param(metric, marks=pytest.mark.slow) for metric in ("forwarded", "PDR"))]
+)
 def test_a_simulated_testbed_is_measured_by_each_metric(
     tmp_path: Path, metric: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -294,7 +296,7 @@ def test_too_few_observations_end_undecided(tmp_path: Path) -> None:
         ({"program": {"start": ["true"]}}, "program: "),
         ({"install": ["/no/such/program", "{revision}"]}, "install: /no/such/program cannot be run"),
         ({"install": ["sh", "-c", "echo broken; exit 3", "{revision}"]}, "ended with 3: broken"),
-        ({"install": ["sh", "-c", "head -c 100000000 /dev/zero; echo broken; exit 3", "{revision}"]}, "broken"),
+        ({"install": ["sh", "-c", "head -c 10000000 /dev/zero; echo broken; exit 3", "{revision}"]}, "broken"),
         ({"install": ["sleep", "60", "{revision}"], "install_limit_s": 0.05}, "still running"),
     ],
 )

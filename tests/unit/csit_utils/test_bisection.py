@@ -83,6 +83,7 @@ def test_a_change_below_the_least_change_is_ignored() -> None:
     assert found.answer is BisectionAnswer.NOT_HERE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_planted_changes_are_found_under_noise(name: str) -> None:
     found = bisect(SCENARIOS[name], 10_000)

@@ -182,6 +182,7 @@ def test_text_from_outside_stays_text() -> None:
         assert "<img" not in made.html
 
 
+@pytest.mark.slow
 def test_ten_thousand_tests_stay_below_three_megabytes() -> None:
     places = [(s, n) for s in (1, 2, 4, 6, 8, 10) for n in (1, 2, 4, 6, 8, 10, 12)]
     cells = [(kind, s, n) for kind in ("VSC", "CSC", "CSP") for s, n in places]

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.paths import PROJECT
 from tests.unit.csit_utils.builders import result
@@ -51,6 +53,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 def test_a_new_field_needs_one_line_in_the_record_and_one_in_the_columns(tmp_path: Path) -> None:
     for name in ("csit_utils", "resources", "topologies"):
         shutil.copytree(PROJECT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -56,6 +56,7 @@ def test_regressions_are_written_for_a_bisection_largest_first(history: Path, tm
     assert all(-0.12 < step.change < -0.04 for step in steps)
 
 
+@pytest.mark.slow
 def test_a_regression_is_new_with_one_night_only(history: Path, tmp_path: Path) -> None:
     """A trend needs ten figures, and the fall of NDR and PDR is confirmed by then."""
     nights = sorted((history / "sim-a").glob("*/output.xml"))
@@ -109,6 +110,7 @@ def test_the_gate_ends_with_its_status(history: Path, options: tuple[str, ...], 
     assert "9 cells judged" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_night_is_gated_against_the_runs_before_it(history: Path) -> None:
     def gate(count: int, night: int) -> Result:
         file = history / "sim-a" / f"2026-01-{night:02}" / "output.xml"

@@ -61,6 +61,7 @@ def test_a_clear_fall_is_a_regression_and_a_clear_rise_a_progression() -> None:
     assert rise.outcome is Outcome.PROGRESSION
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     rng, held = Random(1), 0
     for _ in range(300):
@@ -99,6 +100,7 @@ def test_single_runs_of_many_cells_are_judged_by_how_differently_cells_changed()
     assert {each.outcome for each in everything.changes} == {Outcome.REGRESSION}
 
 
+@pytest.mark.slow
 def test_single_runs_that_differ_by_noise_only_are_seldom_called_changed() -> None:
     """Bounds are 0.5 % apart and runs 1 %: bounds alone would call most of them."""
     rng, called = Random(7), 0

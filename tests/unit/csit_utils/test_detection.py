@@ -17,6 +17,7 @@ def otava(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "python"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("otava")
 def test_noise_is_called_a_step_no_more_often_than_promised() -> None:
     (line,) = table(studies=8)
@@ -45,6 +46,7 @@ def test_otava_gets_the_same_series_and_its_failure_is_not_a_rate(otava: Path) -
         trends._otava([[100.0] * 30])
 
 
+@pytest.mark.slow
 def test_larger_steps_and_more_nights_are_found_more_often() -> None:
     found = power(series=4)
     assert set(found) == set(SIZES)

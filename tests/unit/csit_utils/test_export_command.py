@@ -23,6 +23,7 @@ from resources.libraries.python.model.request.goal import Goal, GoalResult, Load
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils import builders
+from tests.unit.examples import share
 from tests.unit.planning.labs import csit_lab
 
 RATE = {
@@ -243,7 +244,7 @@ def test_latency_tests_have_no_place() -> None:
 
 
 @given(st.text(max_size=300), st.lists(st.text(max_size=20), max_size=2))
-@settings(max_examples=30)
+@settings(max_examples=share(30))
 def test_no_name_leaves_the_folder(name: str, drivers: list[str]) -> None:
     record = measured()
     assert record.plan is not None

@@ -73,6 +73,7 @@ def drawn(rng: Random, hot: dict[str, float], number: int = 2000) -> dict[str, i
     return dict(Counter(f"nf-1-1;{stack}" for stack in rng.choices(list(truth), list(truth.values()), k=number)))
 
 
+@pytest.mark.slow
 def test_equal_systems_rarely_differ_and_a_planted_function_is_named_first() -> None:
     rng = Random(7)
     false = sum(

@@ -28,6 +28,7 @@ from tests.unit.csit_utils.foreign_files import (
     plain,
     pps,
 )
+from tests.unit.examples import share
 
 SOURCE = "/data/run-7/tests/vpp/perf/64b-1c-ndrpdr.info.json"
 
@@ -140,7 +141,7 @@ def test_an_invalid_histogram_costs_only_percentiles() -> None:
     assert (half.mean_ns, half.p99_ns, half.histogram, half.received) == (12_000, None, None, None)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=share(60))
 @given(
     st.integers(0, 2**64 - 1) | st.sampled_from([1, 2]),
     st.integers(0, 2**64 - 1) | st.just(60_000_000),

@@ -58,7 +58,9 @@ NDR["stats"]["overall"]["hdrh"] = ""
 NFVBENCH_FILE = nfvbench({"64": {"ndr": NDR, "iteration_stats": trials((9e6, 1.0)), **fixed(200.0)}})
 
 
-@pytest.mark.parametrize("whole", [CSIT_FILE, NFVBENCH_FILE], ids=["csit", "nfvbench"])
+@pytest.mark.parametrize(
+    "whole", [CSIT_FILE, pytest.param(NFVBENCH_FILE, marks=pytest.mark.slow)], ids=["csit", "nfvbench"]
+)
 def test_junk_at_any_place_gives_tests_or_one_problem(whole: Any) -> None:
     """A reader never raises, and a file with a problem gives no half of its tests."""
     for path in leaves(whole):

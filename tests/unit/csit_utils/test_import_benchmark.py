@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from csit_utils.bench.results import dataset_import
 from resources.libraries.python.model.request.cell import ServiceType
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.robot_output import write_output_xml
 
 
+@pytest.mark.slow
 def test_datasets_that_were_measured_keep_their_files_without_contents(tmp_path: Path) -> None:
     file = write_output_xml(tmp_path / "output.xml", [result(ServiceType.CSC, 1, 1)])
     datasets = tmp_path / "datasets"

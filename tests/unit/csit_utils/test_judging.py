@@ -41,6 +41,7 @@ def test_a_mean_of_trials_lies_in_students_interval_of_95_percent(trials: int, q
     assert found.high_pps == pytest.approx(8e6 + reach, abs=3e-4 * reach)
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_truth_in_95_of_100_tests() -> None:
     rng = Random(3)
     held = 0

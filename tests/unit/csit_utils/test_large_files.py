@@ -157,6 +157,7 @@ def test_folders_of_killed_reports_are_removed(tmp_path: Path, monkeypatch: pyte
     assert (tmp_path / "kept").is_dir()
 
 
+@pytest.mark.slow
 def test_runs_of_record_files_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "results"
     folder.mkdir()

@@ -116,6 +116,7 @@ def test_other_traffic_is_unlike() -> None:
     assert changes[0].remarks[0] == "A is loaded by UDP, 1 flow and B by TCP, 4 flows"
 
 
+@pytest.mark.slow
 def test_a_step_between_nights_is_found() -> None:
     wobble = [1.0, 1.004, 0.997, 1.002, 0.999, 1.001, 0.996, 1.003]
     found = trends(nights(*(2e5 * each for each in wobble), *(1.6e5 * each for each in wobble)))

@@ -109,6 +109,7 @@ def test_a_history_of_one_testbed_says_nothing_about_others() -> None:
     assert {event.testbed for event in story(20, testbeds=1).events} == {"sim-a"}
 
 
+@pytest.mark.slow
 def test_planted_failures_gaps_and_quarantine_are_in_the_files(dataset: Dataset) -> None:
     rows = rows_of_tests(dataset)
     assert all(row.simulated for row in rows if row.recorded)
@@ -125,6 +126,7 @@ def test_planted_failures_gaps_and_quarantine_are_in_the_files(dataset: Dataset)
     assert nights == {"sim-a": NIGHTS - 2, "sim-b": NIGHTS, "sim-c": NIGHTS}
 
 
+@pytest.mark.slow
 def test_figures_come_from_searches_with_their_trials(dataset: Dataset) -> None:
     searched = [item.result for item in dataset.recorded if item.result.ndr is not None]
     assert searched
@@ -132,6 +134,7 @@ def test_figures_come_from_searches_with_their_trials(dataset: Dataset) -> None:
     assert len({result.ndr.lower_pps for result in searched if result.ndr}) > 10
 
 
+@pytest.mark.slow
 def test_robot_reads_what_was_written(folder: Path) -> None:
     path = next(folder.rglob("output.xml"))
     suite = ExecutionResult(path).suite
@@ -140,6 +143,7 @@ def test_robot_reads_what_was_written(folder: Path) -> None:
     assert {each.name for each in suite.suites} == names
 
 
+@pytest.mark.slow
 def test_planted_steps_and_bands_are_found_and_nothing_else_is(dataset: Dataset) -> None:
     told = story(NIGHTS)
     found = judge(told, trends(rows_of_tests(dataset)))
@@ -154,6 +158,7 @@ def test_planted_steps_and_bands_are_found_and_nothing_else_is(dataset: Dataset)
     assert found.suspected
 
 
+@pytest.mark.slow
 def test_the_judge_sees_what_is_missed_and_what_is_false(dataset: Dataset) -> None:
     shifted = EventHistory(NIGHTS, story(NIGHTS).testbeds, ())
     found = judge(shifted, trends(rows_of_tests(dataset)))

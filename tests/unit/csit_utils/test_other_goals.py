@@ -88,6 +88,7 @@ def test_the_highest_load_that_passed_is_a_bound_without_another() -> None:
     assert other_goals([]) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.002, 0.02, 0.1, 0.4, 0.6])
 @pytest.mark.parametrize("name", ["rfc2544", "tst009", "csit-ndr", "loss=0,trial=5,sum=60,exceed=0.5"])
 def test_bounds_by_shorter_trials_are_wrong_in_at_most_5_percent(share: float, name: str) -> None:

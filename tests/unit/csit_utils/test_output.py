@@ -1,10 +1,13 @@
 """Numbers for people, CSV for machines, and the command line."""
 
+import contextlib
 import csv
 import importlib
 import inspect
+import io
 import json
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -110,9 +113,21 @@ def invoked(*words: str) -> Result:
 
 
 def run(*argv: object) -> "subprocess.CompletedProcess[str]":
-    """The command line as a person starts it, with its output in a pipe."""
-    command = [sys.executable, "-m", "csit_utils", *map(str, argv)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    """The command line as a person starts it, with its output in a pipe, but in this process."""
+    out, err, before = io.StringIO(), io.StringIO(), signal.getsignal(signal.SIGTERM)
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        patched.setattr(sys, "argv", ["csit", *map(str, argv)])
+        try:
+            status = cli.main()
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 1
+        finally:
+            signal.signal(signal.SIGTERM, before)
+    return subprocess.CompletedProcess(argv, status, out.getvalue(), err.getvalue())
 
 
 def test_report_writes_page_and_csv(source: Path, tmp_path: Path) -> None:
@@ -204,7 +219,13 @@ def test_explain_lists_and_explains() -> None:
     assert done.stderr.startswith("no metric 'speed'; choose from ndr, pdr")
 
 
-@pytest.mark.parametrize("kind", ["density", "sweep", "sizing", "chains", "interference"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "density",
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sweep", "sizing", "chains", "interference")),
+    ],
+)
 def test_the_schema_of_a_study_is_printed_for_other_programs(kind: str) -> None:
     made = json.loads(invoked("schema", kind).stdout)
     jsonschema.Draft202012Validator.check_schema(made)

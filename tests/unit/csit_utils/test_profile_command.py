@@ -72,6 +72,7 @@ def test_the_highest_rate_for_a_loss_and_a_delay(files: Path) -> None:
     assert found["limited_by"] == "delay"
 
 
+@pytest.mark.slow
 def test_the_best_flavor_and_where_vcpus_stop_to_help(files: Path) -> None:
     flavors = [f"{size}={files / size}.csv" for size in ("three", "one", "two")]
     done = run(*flavors, "--rate", "1.5", "--loss", "1", "--json")
@@ -89,6 +90,7 @@ def test_the_best_flavor_and_where_vcpus_stop_to_help(files: Path) -> None:
     assert "none is known to carry 9 Gbit/s" in run(*flavors, "--rate", "9", "--loss", "1").stderr
 
 
+@pytest.mark.slow
 def test_a_gain_is_that_of_the_rate_it_stands_beside_and_not_of_the_break_point(tmp_path: Path) -> None:
     # Both saturate at the load of 2.0 Gbit/s, one 2.5 % earlier between that load and the one before.
     rates = np.linspace(0.1, 3.5, 35)
@@ -107,6 +109,7 @@ def test_a_gain_is_that_of_the_rate_it_stands_beside_and_not_of_the_break_point(
     assert "three (3 vCPUs) to four (4 vCPUs): the same break-point, 2.00 of 4" in run(*asked).stderr
 
 
+@pytest.mark.slow
 def test_a_chain_is_predicted_and_the_error_reported(files: Path) -> None:
     done = run("--chain", f"{files / 'two.csv'},{files / 'firewall.csv'}", "--against", files / "chain.csv")
     assert len(done.stdout.splitlines()) == 1 + 35
@@ -114,6 +117,7 @@ def test_a_chain_is_predicted_and_the_error_reported(files: Path) -> None:
     assert "throughput 0." in done.stderr
 
 
+@pytest.mark.slow
 def test_the_path_of_a_chain_is_taken_off_the_delay_of_its_parts(files: Path) -> None:
     chain = ["--chain", f"{files / 'two.csv'},{files / 'firewall.csv'}", "--rate", "0.5", "--json"]
     (with_path,) = map(json.loads, run(*chain, "--path", files / "path.csv").stdout.splitlines())
@@ -131,6 +135,7 @@ def test_a_path_without_delay_is_refused(files: Path, tmp_path: Path) -> None:
         run("--chain", files / "one.csv", "--rate", "1", "--path", tmp_path / "path.csv")
 
 
+@pytest.mark.slow
 def test_a_chain_is_predicted_at_a_rate_for_branches_and_shared_cpus(files: Path) -> None:
     fire = files / "firewall.csv"
     branches = ["--chain", f"a={fire},b={fire}", "--shares", "0.5,0.5", "--rate", "2.5", "--json"]
@@ -141,6 +146,7 @@ def test_a_chain_is_predicted_at_a_rate_for_branches_and_shared_cpus(files: Path
     assert shared[1]["throughput_predicted_gbps"] == pytest.approx(1.5, rel=0.05)
 
 
+@pytest.mark.slow
 def test_vcpus_that_no_column_shows_can_be_said(files: Path, tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO((files / "three.csv").read_text(encoding="utf-8"))))
     columns = [name for name in rows[0] if "_vcpu" not in name]

@@ -25,6 +25,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     return history(tmp_path_factory.mktemp("history"))
 
 
+@pytest.mark.slow
 def test_figures_by_cell_and_run_are_those_of_the_rows(layout: Layout) -> None:
     found = queries.by_cell_and_run(queries.on_duckdb(layout)).execute()
     ndr = found[found.metric == "NDR"]
@@ -50,6 +51,7 @@ def test_failures_have_their_cause(layout: Layout) -> None:
     assert ("FAIL", "nf-1-1 is down", 1) in list(zip(found.status, found.message, found["count"], strict=True))
 
 
+@pytest.mark.slow
 def test_two_selections_of_runs_are_compared(layout: Layout) -> None:
     rows = [row for row in Stored(layout).tests if row.recorded]
     old = {row.run for row in rows if str(row.started_at) < "2026-11-03"}
@@ -70,6 +72,7 @@ def test_readers_who_know_hive_partitions_find_testbed_and_night(layout: Layout)
     assert [str(night) for (night,) in nights] == ["2026-11-01", "2026-11-02", "2026-11-03"]
 
 
+@pytest.mark.slow
 def test_a_dataset_of_characterizations_alone_has_no_figures_of_the_matrix(tmp_path: Path) -> None:
     write_record(burst(), tmp_path)
     layout = Layout.make(tmp_path / "dataset")

@@ -179,6 +179,7 @@ def test_other_files_of_the_folder_of_results_are_no_problems(tmp_path: Path) ->
     assert files_of(tmp_path) == (output,)
 
 
+@pytest.mark.slow
 def test_memory_is_flat(tmp_path: Path) -> None:
     def peak(tests: int) -> int:
         file = tmp_path / f"{tests}.xml"

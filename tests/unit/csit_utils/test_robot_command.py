@@ -100,7 +100,10 @@ def test_a_wrong_variable_of_a_study_is_refused_once(
     assert found.startswith(sentence)
 
 
-@pytest.mark.parametrize("suite", [SUITE, str(STUDIES / "sweep.robot"), str(STUDIES)])
+@pytest.mark.parametrize(
+    "suite",
+    [str(STUDIES / "sweep.robot"), *(pytest.param(each, marks=pytest.mark.slow) for each in (SUITE, str(STUDIES)))],
+)
 def test_a_user_without_rights_is_refused_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: str) -> None:
     monkeypatch.setattr(preflight, "_missing_capabilities", lambda _: ["CAP_NET_ADMIN"])
     local = ["-d", str(tmp_path / "run"), *variables(f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}"), suite]
@@ -111,6 +114,7 @@ def test_a_user_without_rights_is_refused_once(tmp_path: Path, monkeypatch: pyte
     assert run_suites(["--dryrun", "--console", "none", *local]) == 0
 
 
+@pytest.mark.slow
 def test_choices_of_suites_that_a_run_leaves_out_are_none_of_it(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,6 +161,7 @@ def test_variable_files_count(tmp_path: Path, capfd: pytest.CaptureFixture[str])
     assert found == "SHARE '5': Input should be less than or equal to 1"
 
 
+@pytest.mark.slow
 def test_rows_of_the_plan_are_what_filters_choose_from(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     chosen = [*variables(SIM, "NOISE_FLOOR:99"), str(PROJECT / "tests" / "density")]
     for words in (

@@ -13,6 +13,7 @@ from resources.libraries.python.recording.marker import NOT_STARTED, REFUSED_MAR
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS
 from tests.unit.csit_utils.builders import refused_cell
 from tests.unit.csit_utils.tree_reader import read
+from tests.unit.examples import share
 
 WORDS = st.text(st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="\ufffe\uffff"), max_size=12)
 NAMES = st.one_of(WORDS, st.sampled_from(["<test name='x'>", "a \"b\" 'c'", "a &lt; b", "]]>", " status=", "x > CSIT"]))
@@ -120,7 +121,9 @@ def _plain(item: ScannedTest | Refusal) -> ScannedTest | Refusal:
     return ScannedTest(item.long_name, item.name, tags, item.status, item.message, record, started)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=share(60), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(suites(), st.integers(40, 400))
 def test_it_finds_what_a_parser_finds_in_blocks_of_any_size(suite: str, step: int) -> None:
     content = _file(suite)
@@ -130,7 +133,9 @@ def test_it_finds_what_a_parser_finds_in_blocks_of_any_size(suite: str, step: in
     assert _scanned(content) == ([_plain(each) for each in expected], [])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=share(60), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(suites(), st.data())
 def test_a_file_cut_anywhere_gives_what_a_parser_gets_before_the_cut_and_one_problem(
     suite: str, data: st.DataObject

@@ -121,6 +121,7 @@ def test_links_of_the_site_lead_to_files_that_are_there(tmp_path: Path) -> None:
     assert checked > 50
 
 
+@pytest.mark.slow
 def test_several_processes_write_the_same_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("csit_utils.report.site._MANY", 0)
     many = together(*(night(day, *(plain(s, 1, 1e5 * s) for s in range(1, 6))) for day in range(1, 9)))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csit_utils.analysis.trends.steps import LEAST, find_steps, noise, tail
+from tests.unit.examples import share
 
 ALPHA = 1e-5
 """As one of a thousand cells has it where the whole is to be right with 99 %."""
@@ -60,6 +61,7 @@ def test_too_few_values_have_no_steps() -> None:
     assert find_steps([], 1.0, 0.5) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gaussian", "heavy tails", "rounded"])
 def test_noise_alone_is_called_a_step_less_often_than_promised(kind: str) -> None:
     rng, alpha, count = np.random.default_rng(7), 0.05, 400
@@ -90,7 +92,7 @@ def test_tail_is_two_sided() -> None:
 values_ = st.lists(st.floats(1, 100), min_size=6, max_size=40)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(60), deadline=None)
 @given(values_, st.floats(0.1, 1000))
 def test_units_do_not_matter(values: list[float], factor: float) -> None:
     scale = max(noise(values), 1e-3)
@@ -98,7 +100,7 @@ def test_units_do_not_matter(values: list[float], factor: float) -> None:
     assert [step.index for step in find_steps([factor * x for x in values], factor * scale, 0.05)] == plain
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(60), deadline=None)
 @given(values_)
 def test_parts_are_long_enough_and_evidence_is_as_asked(values: list[float]) -> None:
     steps = find_steps(values, 0.05, 0.01)

@@ -6,6 +6,7 @@ from csit_utils.bench.studies.interference import SHARE_BOUND, crowd_of, pairs_o
 from resources.libraries.python.studies.interference.colocation_server import SharedServer
 
 
+@pytest.mark.slow
 def test_every_line_is_within_its_bound() -> None:
     lines = table(1)
     assert [line.what for line in lines] == [
@@ -20,6 +21,7 @@ def test_every_line_is_within_its_bound() -> None:
     assert 0 <= pairs_of(1).regret < 0.05, "of a single study; the bound of the last line is one of a mean"
 
 
+@pytest.mark.slow
 def test_limits_that_do_not_know_how_many_share_are_outside_of_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     real = SharedServer.line_share_pps
     monkeypatch.setattr(SharedServer, "line_share_pps", lambda server, company, frame: real(server, company[:2], frame))

@@ -16,6 +16,7 @@ def beyond(lines: Sequence[BoundedQuantity]) -> set[str]:
     return {line.what for line in lines if line.value > line.bound}
 
 
+@pytest.mark.slow
 def test_profiles_recover_the_printed_tables_within_the_promised_bounds() -> None:
     lines = studies_profiles.table(1)
     assert len(lines) == 2 * (4 + len(ProfileMetric))
@@ -23,6 +24,7 @@ def test_profiles_recover_the_printed_tables_within_the_promised_bounds() -> Non
     assert not beyond(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("other", "found"),
     [

@@ -76,6 +76,7 @@ _WORDS = [f"{'abcxyz0189' * 2}"[at : at + size] for size in range(1, 19) for at 
 """Of all lengths: to draw each character takes most of the time of an example."""
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(40, 120))
 def test_no_line_is_wider_than_the_terminal_and_no_word_is_lost(data: st.DataObject, width: int) -> None:
     count = data.draw(st.integers(1, 9))

@@ -19,6 +19,7 @@ FINDINGS = [
 ]
 
 
+@pytest.mark.slow
 def test_the_testbed_of_the_overhead_benchmark_needs_no_pytest() -> None:
     program = "import sys; sys.modules['pytest'] = None; import csit_utils.bench.overhead, tests.integration.lab"
     subprocess.run([sys.executable, "-c", program], check=True, cwd=PROJECT)

@@ -83,6 +83,7 @@ def test_runs_that_agree_exactly_are_steady() -> None:
     assert pdr(nights(20, lambda _: RATE, noise=0.0)).state is TrendState.STEADY
 
 
+@pytest.mark.slow
 def test_many_cells_share_one_false_alarm_rate() -> None:
     """What a single cell would call a step is chance among a hundred."""
 

@@ -10,6 +10,7 @@ from csit_utils.dataset.testrows import HeadRow, head_of, head_row, unrecorded_r
 from resources.libraries.python.model.result import ReceiveRate
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
+from tests.unit.examples import share
 
 _FULL = result()
 _RECORDS = (
@@ -37,7 +38,7 @@ def _columns(*rows: HeadRow | TestRow) -> list[TestRow]:
     return [] if table is None else [*rows_of_table(table)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=share(40), deadline=None)
 @given(st.lists(st.tuples(_ROWS, st.integers(1, 90)), max_size=4))
 def test_a_column_of_some_rows_only_has_its_default_in_the_others(runs: list[tuple[HeadRow | TestRow, int]]) -> None:
     rows = [row for row, count in runs for _ in range(count)]

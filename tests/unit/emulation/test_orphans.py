@@ -76,6 +76,7 @@ def started(folder: Path) -> None:
     print(testbed._children[0].pid, flush=True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a signal at the parent's death is Linux's")
 def test_machines_of_a_killed_test_end_with_it(tmp_path: Path) -> None:
     root = Path(__file__).parents[3]

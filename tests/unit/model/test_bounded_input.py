@@ -11,6 +11,7 @@ from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, MOST_IT
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.studies.sizing.model.load import load_specifications
+from tests.unit.examples import share
 from tests.unit.model.yaml_bombs import BOMB, MERGE_BOMB
 
 SIM = (Path(__file__).parents[3] / "topologies" / "sim.yaml").read_text(encoding="utf-8")
@@ -80,7 +81,7 @@ def test_ordinary_aliases_and_merges_still_work(tmp_path: Path) -> None:
     assert load_topology(path).world == "sim"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(60), deadline=None)
 @given(st.data())
 def test_any_damage_to_a_topology_is_a_sentence_or_harmless(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -17,6 +17,7 @@ from resources.libraries.python.planning.placement.cores import allocate, demand
 from resources.libraries.python.planning.placement.queue_balance import unequal
 from resources.libraries.python.studies.density.planning.matrix import core_usage
 from tests.builders import cores_of_nfs
+from tests.unit.examples import share
 from tests.unit.nf_sizes import nf_sizes
 
 GRID = (1, 2, 4, 6, 8, 10)
@@ -344,7 +345,7 @@ uneven_layouts = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=300)  # a busy machine is no error
+@settings(deadline=None, max_examples=share(300))  # a busy machine is no error
 @given(asked=cells, machine=uneven_layouts, generator=st.integers(0, 2), oversubscribe=st.booleans())
 def test_on_unequal_cores_no_cpu_has_two_data_threads_and_unequal_nfs_are_named(
     asked: Cell, machine: CpuLayout, generator: int, oversubscribe: bool

@@ -15,6 +15,7 @@ from resources.libraries.python.planning.placement.queue_balance import Spread
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
+from tests.unit.examples import share
 from tests.unit.planning.labs import Word, lab
 from tests.unit.planning.polled_ports import polled
 
@@ -74,7 +75,7 @@ def leads_to(plan: Plan, port: Port, mac: str) -> bool:
     return any(leads_to(plan, by_name[name], mac) for name in segment.members if name != far.interface)
 
 
-@settings(deadline=None, max_examples=40)  # a busy machine is no error
+@settings(deadline=None, max_examples=share(40))  # a busy machine is no error
 @given(asked_plans)
 def test_frames_go_through_every_nf_and_come_back(asked: Asked) -> None:
     """Walk: each sender's next MAC address is the neighbour's, who is found over links and segments alone."""
@@ -103,7 +104,7 @@ def test_frames_go_through_every_nf_and_come_back(asked: Asked) -> None:
         assert seen == (nodes if flow.direction is Direction.FORWARD else nodes[::-1])
 
 
-@settings(deadline=None, max_examples=40)  # a busy machine is no error
+@settings(deadline=None, max_examples=share(40))  # a busy machine is no error
 @given(asked_plans)
 def test_names_are_unique_and_short_and_segments_have_their_ports(asked: Asked) -> None:
     plan = planned(asked)
@@ -130,7 +131,7 @@ def test_names_are_unique_and_short_and_segments_have_their_ports(asked: Asked) 
     assert len(set(physical.values())) == len(physical)
 
 
-@settings(deadline=None, max_examples=40)  # a busy machine is no error
+@settings(deadline=None, max_examples=share(40))  # a busy machine is no error
 @given(asked_plans)
 def test_cables_join_machines_and_nothing_else_does(asked: Asked) -> None:
     plan = planned(asked)
@@ -153,7 +154,7 @@ def test_cables_join_machines_and_nothing_else_does(asked: Asked) -> None:
     }
 
 
-@settings(deadline=None, max_examples=40)  # a busy machine is no error
+@settings(deadline=None, max_examples=share(40))  # a busy machine is no error
 @given(asked_plans)
 def test_paths_name_shared_ports_as_such(asked: Asked) -> None:
     plan = planned(asked)

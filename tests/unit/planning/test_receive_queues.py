@@ -13,6 +13,7 @@ from resources.libraries.python.model.testbed.attachment import most_rx_queues
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
+from tests.unit.examples import share
 from tests.unit.nf_sizes import nf_sizes
 from tests.unit.planning.labs import Word, lab
 from tests.unit.planning.polled_ports import planned, polled
@@ -120,7 +121,7 @@ def ends(links: tuple[Link, ...]) -> list[tuple[Link, Port]]:
     return [(link, port) for link in links for port in (link.a, link.b)]
 
 
-@settings(deadline=None, max_examples=60)  # a busy machine is no error
+@settings(deadline=None, max_examples=share(60))  # a busy machine is no error
 @given(
     kind=st.sampled_from(["CSC", "CSP", "VSC"]),
     rows=st.integers(1, 4),

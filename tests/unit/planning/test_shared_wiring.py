@@ -26,6 +26,7 @@ from resources.libraries.python.planning.placement.queue_balance import Spread, 
 from resources.libraries.python.planning.plan import digest, drivers_of, make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates, core_usage
+from tests.unit.examples import share
 from tests.unit.nf_sizes import nf_sizes
 from tests.unit.planning.labs import lab
 
@@ -56,7 +57,7 @@ def split_and_merge(*kinds: NfKind) -> Cell:
     return Cell(service_type=ServiceType.CSP, nf_chains=2, nf_nodes=3, nf_kinds=kinds, shared_nodes=(1, 3))
 
 
-@settings(deadline=None, max_examples=60)  # a busy machine is no error
+@settings(deadline=None, max_examples=share(60))  # a busy machine is no error
 @given(cells())
 def test_every_nf_has_its_threads_once_and_the_demand_counts_them(cell: Cell) -> None:
     plan = planned(cell)
@@ -77,7 +78,7 @@ def test_every_nf_has_its_threads_once_and_the_demand_counts_them(cell: Cell) ->
     assert len(set(cpus)) == len(cpus)  # nothing is shared that has room
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=share(60))
 @given(cells())
 def test_no_interface_address_or_mac_is_there_twice(cell: Cell) -> None:
     plan = planned(cell)
@@ -94,7 +95,7 @@ def test_no_interface_address_or_mac_is_there_twice(cell: Cell) -> None:
         assert max(used.values()) - min(used.get(index, 0) for index in range(min(threads, len(own)))) <= 1
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=share(60))
 @given(cells())
 def test_routes_lead_every_flow_through_its_own_branch_to_the_other_end(cell: Cell) -> None:
     """As a kernel does it: in the namespace of the owner the destination alone decides where a packet leaves."""
@@ -128,7 +129,7 @@ def test_each_node_translates_to_a_network_of_its_own_for_each_instance() -> Non
     }  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=share(60))
 @given(cells())
 def test_answers_to_translated_packets_have_a_way_back(cell: Cell) -> None:
     plan = planned(cell)

@@ -21,6 +21,7 @@ from resources.libraries.python.planning.placement.cores import demand
 from resources.libraries.python.planning.placement.queue_balance import balance
 from resources.libraries.python.planning.plan import digest, drivers_of, make_plan
 from resources.libraries.python.studies.density.planning.matrix import core_usage
+from tests.unit.examples import share
 from tests.unit.nf_sizes import nf_sizes
 from tests.unit.planning.labs import lab
 
@@ -55,7 +56,7 @@ def chain(*positions: int, nodes: int = 2, kind: NfKind = TCPDUMP, chains: int =
     return Cell(service_type=ServiceType.CSC, nf_chains=chains, nf_nodes=nodes, taps=taps)
 
 
-@settings(deadline=None, max_examples=30)  # a busy machine is no error
+@settings(deadline=None, max_examples=share(30))  # a busy machine is no error
 @given(cells())
 def test_every_tap_gets_copies_of_one_segment_of_its_own_instance(cell: Cell) -> None:
     plan = planned(cell)
@@ -75,7 +76,7 @@ def test_every_tap_gets_copies_of_one_segment_of_its_own_instance(cell: Cell) ->
     assert not {port for segment in plan.segments for port in segment.members}.intersection(copies)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=share(30))
 @given(cells())
 def test_names_are_unique_and_taps_have_cores_of_their_own(cell: Cell) -> None:
     plan = planned(cell)
@@ -93,7 +94,7 @@ def test_names_are_unique_and_taps_have_cores_of_their_own(cell: Cell) -> None:
     assert need(LOCAL, cell).ordinary_mb - need(LOCAL, without).ordinary_mb == (2 + PROGRAM_MB) * cell.tap_count
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=share(30))
 @given(cells())
 def test_without_its_taps_a_plan_is_the_same(cell: Cell) -> None:
     with_taps, without = planned(cell), planned(cell.model_copy(update={"taps": ()}))

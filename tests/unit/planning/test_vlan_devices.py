@@ -11,6 +11,7 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.planning.edges import has_vlan_devices
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.findings.usage import usage
+from tests.unit.examples import share
 from tests.unit.planning.labs import Word, lab
 
 BY_THEMSELVES = ("vpp", "trex")
@@ -47,7 +48,7 @@ def ports_of(plan: Plan) -> list[Port]:
     return [port for link in plan.links for port in (link.a, link.b)]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=share(30))
 @given(asked)
 def test_every_trunk_is_one_physical_port_with_a_device_for_each_instance(case: Case) -> None:
     plan, (_, rows, duts, vswitch, generator, _) = planned(case), case

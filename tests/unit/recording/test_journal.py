@@ -19,6 +19,7 @@ from resources.libraries.python.recording.journal import (
     read,
 )
 from resources.libraries.python.recording.lines import read_lines
+from tests.unit.examples import share
 from tests.unit.recording.journals import AT, header
 
 
@@ -62,7 +63,7 @@ def test_lines_longer_than_any_record_are_left_out_without_being_held(
 
 
 @given(cut=st.integers(min_value=1, max_value=400))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(60), deadline=None)
 def test_a_truncated_line_is_reported_and_costs_no_other_line(
     tmp_path_factory: pytest.TempPathFactory, cut: int
 ) -> None:

@@ -28,6 +28,7 @@ def flagged(found: SearchOutcome) -> bool:
     return find_bands(found.trials, bounds) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile_name", ["ladder", "quick"])
 @pytest.mark.parametrize("name", ModelName)
 def test_bands_are_seen_in_the_two_band_system_and_in_no_other(name: ModelName, profile_name: str) -> None:

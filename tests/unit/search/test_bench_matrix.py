@@ -16,6 +16,7 @@ def found() -> dict[str, Any]:
     return bench.measure(1, (ModelName.KNEE, HeldOut.STAIRS))
 
 
+@pytest.mark.slow
 def test_predictions_save_time_on_both_families(found: dict[str, Any]) -> None:
     for family in ("chosen", "held_out"):
         assert found[f"{family}_ratio"] < found[f"{family}_cold_ratio"] < 1
@@ -23,6 +24,7 @@ def test_predictions_save_time_on_both_families(found: dict[str, Any]) -> None:
     assert "failed" not in found
 
 
+@pytest.mark.slow
 def test_bounds_do_not_depend_on_predictions(found: dict[str, Any]) -> None:
     """A system without chance has the same bounds in any case: all evidence is made."""
     knee = found["detail"]["knee"]
@@ -31,6 +33,7 @@ def test_bounds_do_not_depend_on_predictions(found: dict[str, Any]) -> None:
         assert knee["ours"][key] == knee["cold"][key]
 
 
+@pytest.mark.slow
 def test_a_missed_goal_is_reported(found: dict[str, Any]) -> None:
     assert bench.broken_promises(found | {"ratio": 0.9})[0].startswith("a matrix takes 0.900")
     worse = found["detail"] | {

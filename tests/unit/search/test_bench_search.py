@@ -16,6 +16,7 @@ def found() -> dict[str, Any]:
     return bench.measure(SEEDS, all_spreads=False)
 
 
+@pytest.mark.slow
 def test_the_benchmark_compares_equal_evidence(found: dict[str, Any]) -> None:
     assert (found["name"], found["unit"], found["seeds"]) == ("search_time", "s", SEEDS)
     assert found["ratio"] == pytest.approx(found["ours"] / found["peer"])
@@ -28,6 +29,7 @@ def test_the_benchmark_compares_equal_evidence(found: dict[str, Any]) -> None:
         assert name in found["note"]
 
 
+@pytest.mark.slow
 def test_the_peer_takes_the_time_that_it_is_known_to_take(found: dict[str, Any]) -> None:
     """25 trials on a sharp system, by an earlier study of the library."""
     sharp = found["detail"]["sharp"]["peer"]
@@ -35,17 +37,20 @@ def test_the_peer_takes_the_time_that_it_is_known_to_take(found: dict[str, Any])
     assert sharp["mean_s"] == pytest.approx(37.5)
 
 
+@pytest.mark.slow
 def test_no_promise_is_broken(found: dict[str, Any]) -> None:
     assert bench.broken_promises(found) == []
     assert "failed" not in found
 
 
+@pytest.mark.slow
 def test_the_stretch_goal_is_reached_warm(found: dict[str, Any]) -> None:
     """Seeds that nothing was chosen by had 0.644 warm and 0.757 cold."""
     assert found["ratio"] <= 0.72
     assert found["cold_ratio"] <= 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ModelName)
 def test_no_system_pays_for_the_others(found: dict[str, Any], name: ModelName) -> None:
     row = found["detail"][name]
@@ -54,6 +59,7 @@ def test_no_system_pays_for_the_others(found: dict[str, Any], name: ModelName) -
         assert row[who]["p95_s"] <= row["peer"]["p95_s"] * 1.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ModelName)
 def test_bounds_are_as_right_as_the_librarys(found: dict[str, Any], name: ModelName) -> None:
     """Half a width of bias, by construction; the error of one search not above MLRsearch's.
@@ -67,6 +73,7 @@ def test_bounds_are_as_right_as_the_librarys(found: dict[str, Any], name: ModelN
         assert row["ours"][f"{goal}_rms_error_percent"] <= row["peer"][f"{goal}_rms_error_percent"] * 1.2 + 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [

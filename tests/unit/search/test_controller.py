@@ -96,6 +96,7 @@ def most_s() -> float:
     return min(mean_s(bench_search.cold) * 1.2, mean_s(bench_search.plain_mlrsearch))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_a_prior_that_is_far_off_costs_less_than_mlrsearch_does(
     factor: float, earlier_results: EarlierResults, most_s: float
@@ -107,6 +108,7 @@ def test_a_prior_that_is_far_off_costs_less_than_mlrsearch_does(
     assert mean_s(misled(factor, earlier_results)) <= most_s
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.5, 0.99, 1.01, 2.0])
 @pytest.mark.parametrize("name", [ModelName.NOISY, ModelName.TWO_BAND])
 def test_a_wrong_prior_makes_bounds_of_a_rough_system_no_worse(
@@ -145,6 +147,7 @@ VARIED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters"), VARIED, ids=str)
 def test_systems_that_nothing_was_tuned_on_are_searched_as_well(name: ModelName, parameters: dict[str, float]) -> None:
     """Errors as MLRsearch's or less, in less time."""

@@ -111,6 +111,7 @@ def measured(**simulation: object) -> Draft[DensityRecord]:
     return test.draft
 
 
+@pytest.mark.slow
 def test_a_noisy_host_is_named_before_the_search_and_as_the_limit_of_ndr() -> None:
     draft = measured(host_gap_hz=50.0, host_gap_us=800.0)
     assert draft.warnings and draft.warnings[0].startswith("interruptions of data CPUs can limit NDR above ")
@@ -120,6 +121,7 @@ def test_a_noisy_host_is_named_before_the_search_and_as_the_limit_of_ndr() -> No
     assert not quiet.warnings and VerdictKind.HOST_NOISE not in quiet.verdict.kinds
 
 
+@pytest.mark.slow
 def test_a_latency_tail_is_attributed_to_the_host_or_to_the_system() -> None:
     tails = measured(host_gap_hz=20.0, host_gap_us=500.0).verdict.evidence_of("LATENCY")
     assert any("PDR50: p99.9 of instance 1 " in line and line.endswith("the host causes it") for line in tails)

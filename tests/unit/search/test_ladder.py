@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.search.algorithms.ladder import Ladder
+from tests.unit.examples import share
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=share(30))
 @given(
     width=st.sampled_from([0.005, 0.02, 0.1]),
     max_load_pps=st.floats(100.0, 1e9),

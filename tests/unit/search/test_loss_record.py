@@ -35,6 +35,7 @@ def searched() -> DensityTest:
     return test
 
 
+@pytest.mark.slow
 def test_every_load_has_its_losses_and_a_sentence(searched: DensityTest) -> None:
     before = len(searched.draft.trials)
     said = searched.losses(0.1)

@@ -46,6 +46,7 @@ def test_fewer_than_three_cells_predict_nothing() -> None:
     assert neighbours.predict(2, 2) is None
 
 
+@pytest.mark.slow
 def test_the_interval_has_the_error_that_predictions_had() -> None:
     """Deviations of 2 % from cell to cell; the interval covers most of what is then measured."""
     covered = []

@@ -15,6 +15,7 @@ from resources.libraries.python.model.request.goal import LoadEstimate
 from resources.libraries.python.search.algorithms import plrsearch
 from resources.libraries.python.search.algorithms.plrsearch import FUNCTIONS, Observation, bell, stretch
 from resources.libraries.python.search.profiles import SOAK_GOAL, profile
+from tests.unit.examples import share
 from tests.unit.search.search_fakes import LINE_PPS, Bench, capped, of_model, search
 
 CAPACITY_PPS = 0.4 * LINE_PPS
@@ -38,6 +39,7 @@ def of_noisy(noise: float) -> float:
     return low * CAPACITY_PPS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "truth_pps"),
     [
@@ -71,7 +73,7 @@ def test_a_system_that_loses_nothing_is_generator_bound() -> None:
     assert outcome.goal(SOAK_GOAL) is None
 
 
-@settings(max_examples=15)
+@settings(max_examples=share(15))
 @given(m=st.floats(10.0, 1e6), spread=st.floats(0.1, 1.0), share=st.floats(0.05, 3.0))
 def test_the_functions_are_integrals_of_what_they_are_named_after(m: float, spread: float, share: float) -> None:
     """Mean loss rate is the integral of the share of packets lost, as the draft derives both."""
@@ -84,7 +86,7 @@ def test_the_functions_are_integrals_of_what_they_are_named_after(m: float, spre
         assert found == pytest.approx(wanted, rel=1e-4, abs=1e-9 * load)
 
 
-@settings(max_examples=30)
+@settings(max_examples=share(30))
 @given(m=st.floats(2.0, 1e8), spread=st.floats(0.0, 1.0))
 def test_the_functions_are_finite_and_increase_at_any_load(m: float, spread: float) -> None:
     loads = np.geomspace(1.0, 1e9, 60)

@@ -29,6 +29,7 @@ def test_quick_asks_the_same_question() -> None:
     assert (QUICK.mrr_trials, QUICK.mrr_duration_s) == (3, 0.5)
 
 
+@pytest.mark.slow
 def test_quick_is_quick_on_a_rough_machine() -> None:
     """Capacity varies by 8 % and a stall a second loses a few packets."""
     times = []

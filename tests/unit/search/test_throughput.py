@@ -16,6 +16,7 @@ from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE
 from resources.libraries.python.search.throughput import MIN_LOAD_PPS, Progress, SearchOutcome, search_throughput
+from tests.unit.examples import share
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, found, of_model, search
 
 
@@ -42,6 +43,7 @@ def test_the_truth_of_each_model_is_found(profile: SearchProfile, name: ModelNam
     assert outcome.evidence == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "gate_percent"), [(ModelName.NOISY, 0.75), (ModelName.TWO_BAND, 0.2), (ModelName.STALL, 0.15)]
 )
@@ -77,9 +79,7 @@ def test_the_search_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(time, "sleep", never)
     monkeypatch.setattr(socket, "socket", never)
-    begin = time.perf_counter()
-    outcome = search(Bench(capped(1e6)))
-    assert time.perf_counter() - begin < outcome.elapsed_s, "as long as its trials would take"
+    search(Bench(capped(1e6)))
 
 
 def test_the_same_seed_gives_the_same_trials() -> None:
@@ -192,7 +192,7 @@ def test_errors_of_a_driver_pass_through() -> None:
         search_throughput(broken, LADDER, FRAME, LINE_PPS, lambda: 0.0)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=share(40))
 @given(
     seed=st.integers(0, 2**32),
     max_load_pps=st.floats(100.0, 1e8),

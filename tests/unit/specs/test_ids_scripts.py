@@ -93,11 +93,11 @@ time.sleep(60)
 
 @pytest.fixture
 def late_snort(tmp_path: Path) -> Iterator[Path]:
-    """A folder with a process that reports 0.5 s after a signal; the second time in two parts, the third time not."""
+    """A folder with a process that reports 0.1 s after a signal; the second time in two parts, the third time not."""
     first, second = SNORT.format(udp=400, alerts=100), SNORT.format(udp=996, alerts=249)
     log = tmp_path / "ids.log"
     half = second.index("Action Stats:")
-    command = [sys.executable, "-c", WRITER, str(log), "0.5", first, second[:half], second[half:]]
+    command = [sys.executable, "-c", WRITER, str(log), "0.1", first, second[:half], second[half:]]
     with subprocess.Popen(command) as snort:
         (tmp_path / "ids.pid").write_text(str(snort.pid), encoding="ascii")
         try:
@@ -119,8 +119,8 @@ def test_a_report_of_snort_is_newer_than_its_request(late_snort: Path, monkeypat
     read = COUNTERS.reader("snort", late_snort)
     assert read()["inspected"] == 400
     assert read() == {"inspected": 996, "missed": 10, "hits": 249, "blocked": 0}
-    monkeypatch.setattr(COUNTERS, "REPORT_WITHIN_S", 0.8)
-    with pytest.raises(COUNTERS.LateReportError, match=r"Snort wrote no report within 0\.8 s after SIGUSR1"):
+    monkeypatch.setattr(COUNTERS, "REPORT_WITHIN_S", 0.2)
+    with pytest.raises(COUNTERS.LateReportError, match=r"Snort wrote no report within 0\.2 s after SIGUSR1"):
         read()
 
 

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.testbed.agent.calls import BY_NAME, CALLS
 
@@ -34,6 +36,7 @@ for call in (*CALLS.values(), *(each.call for each in BY_NAME.values())):
 """Uses each validator in a process that has used no other one: pydantic builds them, and the models in them, then."""
 
 
+@pytest.mark.slow
 def test_validators_of_each_call_can_be_built_first() -> None:
     done = subprocess.run(
         [sys.executable, "-c", USE], cwd=PROJECT, capture_output=True, text=True, check=True, timeout=600

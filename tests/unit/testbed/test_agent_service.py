@@ -76,7 +76,8 @@ def test_what_failed_to_start_is_stopped_too() -> None:
     assert machine.notes[-2:] == ["stop cable2", "stop cable1"]
 
 
-def test_a_machine_that_is_being_cleaned_is_waited_for_where_that_is_asked() -> None:
+def test_a_machine_that_is_being_cleaned_is_waited_for_where_that_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.libraries.python.testbed.agent.service._PAUSE_S", 0.01)
     with pytest.raises(InUse, match="by pid 7"):
         ask(service_on(NotingMachine(busy=1)), calls.OPEN, NodeRequest(TOPOLOGY, "DUT1"))
     machine = NotingMachine(busy=1)

@@ -101,9 +101,10 @@ def test_an_error_of_the_wrong_form_is_an_error_all_the_same(error: object) -> N
         answered(line({"id": 1, "error": error}))
 
 
-def test_silence_after_bad_pieces_is_noticed() -> None:
+def test_silence_after_bad_pieces_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "_GLANCE_S", 0.05)
     channel = ScriptedChannel([b"half a "])
-    link = AgentLink("DUT1", channel, silence_s=0.5)
+    link = AgentLink("DUT1", channel, silence_s=0.1)
     with pytest.raises(ConnectionFailed, match="DUT1: nothing heard from the agent"):
         link.call(calls.LEFTOVERS, None)
     link.close()

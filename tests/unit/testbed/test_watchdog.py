@@ -28,6 +28,7 @@ def test_what_ends_in_time_is_left_alone() -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own_s", [0.1, 20.0])
 def test_a_timer_around_it_rings_in_its_time(own_s: float) -> None:
     class Timeout(Exception):

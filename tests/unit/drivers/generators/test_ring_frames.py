@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.generators.builtin import frames
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.drivers.generators.ring.tx_ring import slot_bytes, slot_count
+from tests.unit.examples import share
 
 ADDRESS = st.integers(0, 2**32 - 1 - 1000).map(lambda number: str(ipaddress.IPv4Address(number)))
 MAC = st.binary(min_size=6, max_size=6).map(lambda octets: octets.hex(":"))
@@ -46,7 +47,7 @@ def check_headers(frame: bytes, flow: FlowSpec, protocol: int, index: int) -> No
 
 
 @given(flow=flows(), sizes=SIZES, slots=st.integers(1, 600))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(60), deadline=None)
 def test_load_frames_are_right_in_every_slot(flow: FlowSpec, sizes: list[int], slots: int) -> None:
     area = np.zeros((slots, max(sizes)), dtype=np.uint8)
     lengths = frames.load_frames(flow, sizes, area)
@@ -56,7 +57,7 @@ def test_load_frames_are_right_in_every_slot(flow: FlowSpec, sizes: list[int], s
 
 
 @given(flow=flows(), sizes=SIZES, slots=st.integers(1, 600))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(60), deadline=None)
 def test_load_frames_as_datagrams_have_a_port_for_each_source_address(
     flow: FlowSpec, sizes: list[int], slots: int
 ) -> None:
@@ -74,7 +75,7 @@ def test_load_frames_as_datagrams_have_a_port_for_each_source_address(
 
 
 @given(flow=flows(), sizes=SIZES, number=st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(60), deadline=None)
 def test_probe_frames_carry_their_number(flow: FlowSpec, sizes: list[int], number: int) -> None:
     frame = bytes(frames.ProbeFrames(flow, sizes).frame(number))
     assert len(frame) == sizes[number % len(sizes)] - frames.FCS_BYTES
@@ -131,7 +132,7 @@ def test_slots_are_parts_of_pages_or_whole_pages(largest: int, slot: int) -> Non
 
 
 @given(flow=flows(), sizes=SIZES, count=st.integers(1, 1_000_000), number=st.integers(0, 2**40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(60), deadline=None)
 def test_frames_get_the_5_tuples_of_any_number(flow: FlowSpec, sizes: list[int], count: int, number: int) -> None:
     area = np.zeros((60, max(sizes)), dtype=np.uint8)
     lengths = frames.load_frames(flow, sizes, area, udp=True, count=count)
@@ -148,7 +149,7 @@ def test_frames_get_the_5_tuples_of_any_number(flow: FlowSpec, sizes: list[int],
         assert port == 0x8000 + (((first + source) & 0xFFFF) * 40503 + row) % 0x8000
 
 
-@pytest.mark.parametrize("count", [1, 254, 255, 65_534, 65_535, 1_000_000])
+@pytest.mark.parametrize("count", [1, 254, 255, 65_534, 65_535, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_a_flow_has_exactly_so_many_5_tuples(count: int) -> None:
     flow = FlowSpec("tx", "rx", "02:00:00:00:00:01", "02:00:00:00:00:02", "10.1.0.1", 254, "20.1.0.1")
     sources, rows = frames.FlowTuples.of(flow, count).places(np.arange(2 * count))
@@ -191,7 +192,7 @@ def check_ipv6(frame: bytes, number: int, count: int) -> None:
     count=st.integers(1, 10**6),
     number=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(60), deadline=None)
 def test_ipv6_frames_are_right_for_any_number(sizes: list[int], count: int, number: int) -> None:
     area = np.zeros((20, max(sizes)), dtype=np.uint8)
     lengths = frames.load_frames(IPV6, sizes, area, count=count)

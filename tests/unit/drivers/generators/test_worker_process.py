@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from resources.libraries.python.drivers.generators.builtin import process as module
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess, first_to_speak
 from resources.libraries.python.drivers.host.ownership import processes
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
@@ -31,12 +32,15 @@ def test_silence_ends_in_time_with_the_workers_number(worker: WorkerProcess) -> 
         first_to_speak([worker], "answer", -1.0)
 
 
-def test_a_stopped_one_is_reported_long_before_the_deadline_and_ended(worker: WorkerProcess) -> None:
+def test_a_stopped_one_is_reported_long_before_the_deadline_and_ended(
+    worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.05)
     os.kill(worker.pid, signal.SIGSTOP)
     begin = time.monotonic()
     with pytest.raises(NotReady, match=f"worker {worker.pid} is stopped"):
-        worker.answer("answer", 60.0)
-    assert time.monotonic() - begin < 30.0
+        worker.answer("answer", 600.0)
+    assert time.monotonic() - begin < 300.0
     worker.close()
     assert worker.ended
 
@@ -54,6 +58,7 @@ def test_a_worker_that_closed_its_output_and_goes_on_is_not_reported_as_killed(
     (tmp_path / "silent.py").write_text("import os, time\nos.close(0)\nos.close(1)\ntime.sleep(600)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(processes, "_EXIT_S", 0.01)
+    monkeypatch.setattr(module, "_END_S", 0.01)
     worker = WorkerProcess("silent")
     try:
         for _ in range(2):

@@ -99,6 +99,7 @@ def test_both_sides_have_the_same_layout_of_what_is_received() -> None:
     assert defined["UDP"] == frames.UDP
 
 
+@pytest.mark.slow
 def test_both_sides_have_the_same_layout_of_the_shared_memory() -> None:
     theirs = list(_layout("shared"))
     ours = list(_fields(memory.SHARED))

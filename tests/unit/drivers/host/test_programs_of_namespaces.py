@@ -35,7 +35,8 @@ def companions(tmp_path: Path) -> Iterator[Companions]:
             found.stop()
 
 
-def test_one_that_hangs_up_and_ends_later_is_named(companions: Companions) -> None:
+def test_one_that_hangs_up_and_ends_later_is_named(companions: Companions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.libraries.python.drivers.host.programs.namespace_programs._ENDING_S", 60.0)
     companions.start("nf-1-1", ["sh", "-c", "sleep 0.3; exit 7"])
     companions.start("nf-1-2", ["sleep", "600"])
     assert problems_at_an_end([companions]) == ("wireguard of nf-1-1 ended with 7; it said last: nothing",)

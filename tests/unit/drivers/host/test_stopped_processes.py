@@ -122,6 +122,7 @@ ctypes.CDLL(None).syscall(60, 0)
         closing.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_process_that_was_killed_has_ended_at_once(number: signal.Signals) -> None:
     """Although its memory is still to be freed, which takes some milliseconds."""

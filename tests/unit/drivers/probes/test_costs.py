@@ -37,6 +37,7 @@ def spin(seconds: float) -> int:
     return time.thread_time_ns() - begin
 
 
+@pytest.mark.slow
 @needs_perf
 def test_a_thread_that_works_is_counted_and_one_that_waits_is_not() -> None:
     over = threading.Event()
@@ -82,6 +83,7 @@ def meter_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[PerfEvent], LinuxCost
     return lambda event: LinuxCostMeter(cast(Plan, None), cast(Fabric, SimpleNamespace()), event)
 
 
+@pytest.mark.slow
 @needs_perf
 def test_what_an_nf_uses_is_added_up_from_start_to_stop(meter_of: Callable[[PerfEvent], LinuxCostMeter]) -> None:
     meter = meter_of(TASK_CLOCK)

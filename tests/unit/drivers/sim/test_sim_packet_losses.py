@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.sim.impairment import PacketLosses, flow_losses
 from resources.libraries.python.model.measurements.trial import Direction, FlowLosses
 from resources.libraries.python.search.losses import LossPattern, loss_loads, losses_in_words, pattern_of
+from tests.unit.examples import share
 
 FLOW = cast(Any, SimpleNamespace(instance=1, direction=Direction.FORWARD))
 LOAD_PPS = 100_000.0
@@ -71,7 +72,7 @@ def test_a_longer_path_reorders_and_copies_are_duplicates() -> None:
     assert f"{found.duplicates} duplicates" in losses_in_words(found)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=share(25), deadline=None)
 @given(
     st.integers(1, 300),
     st.floats(0, 0.01),

@@ -17,6 +17,7 @@ from resources.libraries.python.search.load_trials import measure_latency, measu
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
+from tests.unit.examples import share
 
 FEASIBLE = {1: [1, 2, 4, 6, 8, 10], 2: [1, 2, 4, 6, 8], 4: [1, 2, 4], 6: [1, 2], 8: [1, 2], 10: [1]}
 """Rows and columns that fit 28 cores with 1c NFs."""
@@ -66,7 +67,7 @@ def test_ndr_is_below_pdr_is_below_mrr(name: ModelName, service_type: str) -> No
         assert pdr_pps <= max(mrr.receive_rates_pps) * (1 + 1e-5)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=share(60))
 @given(
     cell=st.sampled_from([("CSC", 1, 1), ("CSC", 3, 2), ("CSP", 2, 4), ("VSC", 2, 1), ("CSC", 10, 1)]),
     name=st.sampled_from(ModelName),
@@ -242,6 +243,7 @@ def test_threads_run_where_they_are_planned() -> None:
                 assert actual[port.interface] == {bed.plan.cores.cpus(port.owner)[port.data_thread]}
 
 
+@pytest.mark.slow
 def test_a_matrix_is_measured_in_seconds() -> None:
     """NDR, PDR and latency of the 38 cells of two service types that fit 28 cores: some 4 s of processor time."""
     begin = time.process_time()

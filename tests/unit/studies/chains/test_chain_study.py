@@ -36,6 +36,7 @@ def test_a_vnf_throttled_in_one_order_only_makes_that_chain_the_first_suspect(
     assert all(each.distance > each.threshold for each in first.distances)
 
 
+@pytest.mark.slow
 def test_at_most_one_of_ten_studies_without_a_fault_has_a_suspect() -> None:
     spec = spec_of(FOUR, volumes_bps=(1e8, 2e8))
     studies = [analyse(spec, noisy_runs(generate(spec), (1e8, 2e8), seed=seed)) for seed in range(10)]

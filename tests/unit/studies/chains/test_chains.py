@@ -14,6 +14,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, VnfSpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_generation import generate, why_not
+from tests.unit.examples import share
 
 WORKLOAD = Workload(volume_bps=1e8, frame=Frame(name="512B", parts=(FramePart(frame_bytes=512),)))
 SEVEN = ("firewall", "netsniff", "snort", "suricata", "suricata-ips", "tcpdump", "nat")
@@ -71,7 +72,7 @@ POLICIES = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=share(60))
 @given(POLICIES, st.sets(st.integers(1, 4)))
 def test_counts_and_blame_are_those_of_trying_every_order(policies: list[str], lengths: set[int]) -> None:
     spec = study(NAMES, *policies, lengths=tuple(lengths))

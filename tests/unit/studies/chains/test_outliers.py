@@ -46,6 +46,7 @@ def changed(measured: list[ChainRun], **update: object) -> list[ChainRun]:
     return [each.model_copy(update=update) if each.chain == FAULTY else each for each in measured]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_a_fault_free_study_has_no_outlier(seed: int) -> None:
     assert not found_in(runs(seed))

@@ -151,6 +151,7 @@ class World(SimulatedTestbed):
         return super().parts(plan, asked)
 
 
+@pytest.mark.slow
 def test_a_study_that_is_cut_short_samples_only_what_is_missing(tmp_path: Path) -> None:
     def measured(world: World) -> ChainStudyTest:
         test = study_on(world, 10.0)

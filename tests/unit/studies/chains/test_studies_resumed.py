@@ -118,6 +118,7 @@ def record(study: ChainStudyTest | InterferenceTest) -> str:
     return made.model_copy(update={"finished_at": ""}).model_dump_json()
 
 
+@pytest.mark.slow
 @STUDIES
 def test_a_study_that_is_killed_again_and_again_ends_as_one_that_was_not(
     tmp_path: Path, study: AnyStudy, deployments: int
@@ -144,7 +145,9 @@ def test_a_study_that_is_killed_again_and_again_ends_as_one_that_was_not(
 
 
 @EACH
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9, 0.999])
+@pytest.mark.parametrize(
+    "share", [0.1, 0.5, 0.999, *(pytest.param(share, marks=pytest.mark.slow) for share in (0.3, 0.7, 0.9))]
+)
 def test_wherever_a_journal_is_torn_the_study_goes_on(tmp_path: Path, study: AnyStudy, share: float) -> None:
     path = tmp_path / "journal.jsonl"
     expected = record(study(World(), path))

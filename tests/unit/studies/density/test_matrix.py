@@ -20,6 +20,7 @@ LOCAL_WITHOUT_VMS = LOCAL.model_copy(
 TWO_CORES = layout([(0, 0, 0, 0), (1, 1, 0, 0)])
 
 
+@pytest.mark.slow
 def test_every_cell_of_10_by_10_fits_or_says_why() -> None:
     everything = parse_selection(cells="1-10x1-10", nf_sizes="0.5c,1c,2c", vswitch="1,2,4")
     rows = list(candidates(SIM, SIM.dut.layout, everything))
@@ -75,6 +76,7 @@ def test_memory_of_the_simulated_testbed_takes_no_cell_of_the_published_ones(siz
         assert sum(row.fits for row in rows) == cells
 
 
+@pytest.mark.slow
 def test_service_types_share_a_core_map_that_is_the_planners_own() -> None:
     everything = parse_selection(cells="1-4x1-4", nf_sizes="0.5c,1c+1c,2c", vswitch="1,4")
     for row in candidates(SIM, SIM.dut.layout, everything):

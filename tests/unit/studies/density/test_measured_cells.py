@@ -84,6 +84,7 @@ def test_cells_of_other_matrices_and_failed_tests_do_not_predict() -> None:
     assert found.prior is None
 
 
+@pytest.mark.slow
 def test_records_are_not_kept_until_the_end_of_a_run() -> None:
     record = measured(1, 1)
     kept = weakref.ref(record)

@@ -70,6 +70,7 @@ def whole() -> Interference:
     return measured(spec(guarantee=True, repetitions=6))
 
 
+@pytest.mark.slow
 def test_the_matrix_is_the_truth_within_its_noise(whole: Interference) -> None:
     known = truth(spec())
     assert len(whole.matrix) == 16
@@ -84,6 +85,7 @@ def test_the_matrix_is_the_truth_within_its_noise(whole: Interference) -> None:
     assert inside >= 12, "of 16 intervals of 95 %"
 
 
+@pytest.mark.slow
 def test_repetitions_differ_by_the_noise_and_a_study_repeats_itself(whole: Interference) -> None:
     alone = [each.throughput_pps for each in whole.measurements if each.target == "monitor" and not each.against]
     assert len(set(alone)) == 6
@@ -91,6 +93,7 @@ def test_repetitions_differ_by_the_noise_and_a_study_repeats_itself(whole: Inter
     assert measured(few).measurements == measured(few).measurements
 
 
+@pytest.mark.slow
 def test_sensitivity_and_aggressiveness_are_in_the_order_of_the_truth(whole: Interference) -> None:
     known = truth(spec())
     rows = {name: sum(known[name, (other,)] for other in KINDS) for name in KINDS}
@@ -101,6 +104,7 @@ def test_sensitivity_and_aggressiveness_are_in_the_order_of_the_truth(whole: Int
     )
 
 
+@pytest.mark.slow
 def test_the_advice_is_as_good_as_the_best_of_all_placements_by_the_truth(whole: Interference) -> None:
     known = truth(spec())
     (advice,) = whole.advice
@@ -115,6 +119,7 @@ def test_the_advice_is_as_good_as_the_best_of_all_placements_by_the_truth(whole:
     assert advice.best.capacity == pytest.approx(by_truth, abs=0.1)
 
 
+@pytest.mark.slow
 def test_costs_and_response_time_are_reported_and_missing_ones_noted_once(whole: Interference) -> None:
     busy = [each.cpu for each in whole.measurements if each.target == "inspection"]
     assert all(cpu is not None and cpu > 1.5 for cpu in busy), "two data threads in overload"
@@ -135,6 +140,7 @@ def test_three_at_once_are_what_the_simulation_says_and_not_what_pairs_predict()
     assert off is not None and off > 0.03 and f"{off:.3f}" in note
 
 
+@pytest.mark.slow
 def test_of_the_types_of_the_paper_the_monitor_is_most_sensitive_and_the_proxy_most_aggressive(
     whole: Interference,
 ) -> None:

@@ -27,6 +27,7 @@ def measured(topology: Topology, *names: str, **changes: Any) -> Interference:
     return study.result()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", [0.0, 0.2, 0.4, 0.6])
 def test_the_share_of_pairs_is_the_truth(truth: float) -> None:
     found = measured(simulated(network_part=truth))
@@ -34,6 +35,7 @@ def test_the_share_of_pairs_is_the_truth(truth: float) -> None:
     assert found.network_shares == {}, "there are only pairs"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", [0.0, 0.2, 0.4, 0.6])
 def test_the_share_of_two_three_and_four_together_is_the_truth(truth: float) -> None:
     found = measured(simulated(network_part=truth), "gateway", "proxy", "monitor", together=4, repetitions=2)
@@ -64,6 +66,7 @@ def test_where_no_port_has_a_rate_each_gets_its_part_of_what_the_network_was_see
     assert of_three > 1.3 * of_two
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", [0.0, 0.5])
 def test_where_no_port_has_a_rate_the_network_carries_what_it_was_seen_to_carry(truth: float) -> None:
     found = measured(simulated(None, network_part=truth), repetitions=6)

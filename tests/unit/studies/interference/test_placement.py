@@ -10,6 +10,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis import placement
 from resources.libraries.python.studies.interference.analysis.placement import ColocatedThroughputs, advise, capacity
 from resources.libraries.python.studies.interference.model.record import Normalized
+from tests.unit.examples import share
 from tests.unit.studies.interference.measurements import every_pair, matrix_of
 
 NAMES = "ABCD"
@@ -36,7 +37,7 @@ def by_brute_force(pairs: dict[tuple[str, str], float], begun: list[tuple[str, .
 SERVERS = st.lists(st.lists(st.sampled_from(NAMES), max_size=2).map(tuple), min_size=1, max_size=3)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=share(80), deadline=None)
 @given(st.integers(0, 10**6), SERVERS, st.text(NAMES, min_size=1, max_size=5))
 def test_the_best_placement_is_that_of_trying_all(seed: int, begun: list[tuple[str, ...]], more: str) -> None:
     pairs = every_pair(NAMES, seed)
@@ -51,7 +52,7 @@ def test_the_best_placement_is_that_of_trying_all(seed: int, begun: list[tuple[s
     assert capacities == sorted(capacities, reverse=True)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=share(40), deadline=None)
 @given(st.integers(0, 10**6), SERVERS, st.text(NAMES, min_size=1, max_size=5))
 def test_where_not_all_can_be_tried_a_good_one_is_found_and_kept_ones_stay(
     seed: int, begun: list[tuple[str, ...]], more: str

@@ -148,6 +148,7 @@ def test_events_come_in_another_order_in_each_repetition_and_all_are_previewed(t
     assert [bool(trial.traces) for trial in trials] == [True] * 7 + [False] * 14
 
 
+@pytest.mark.slow
 def test_a_study_resumes_with_the_next_trial_and_ends_as_one_that_was_not_cut_short(tmp_path: Path) -> None:
     whole = measured(tmp_path)
 
@@ -188,6 +189,7 @@ def test_an_instance_is_hit_as_a_whole_chain(tmp_path: Path) -> None:
     assert effect(found, "reload nf-2-2", 2).outage_s.mean == pytest.approx(0.05, rel=0.12)
 
 
+@pytest.mark.slow
 def test_repetitions_in_which_the_host_loses_packets_without_an_event_are_quarantined(tmp_path: Path) -> None:
     """In a third of the trials the simulated host stalls for 30 ms, 3 % of a trial."""
     truth = topology(restart_s=0.1, queue=0, noisy_share=0.35, noise_s=0.03)

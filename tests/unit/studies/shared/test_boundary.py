@@ -163,6 +163,7 @@ Second
 """
 
 
+@pytest.mark.slow
 def test_robot_writes_no_secrets(tmp_path: Path) -> None:
     suite = tmp_path / "suite.robot"
     suite.write_text(SUITE % "about the token", encoding="utf-8")

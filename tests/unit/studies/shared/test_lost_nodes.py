@@ -178,7 +178,7 @@ def record(study: AnyTest) -> str:
     return made.model_copy(update={"finished_at": ""}).model_dump_json()
 
 
-@pytest.mark.parametrize("study", [chains, interference, outage, stateful])
+@pytest.mark.parametrize("study", [chains, interference, outage, pytest.param(stateful, marks=pytest.mark.slow)])
 def test_steps_that_lose_a_node_are_measured_once_more(tmp_path: Path, study: AnyStudy) -> None:
     whole = World()
     expected = record(study(whole, tmp_path))

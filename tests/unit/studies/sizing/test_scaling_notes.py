@@ -12,6 +12,7 @@ from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, Simul
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Sizing
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.size_trials import run_sizing
+from tests.unit.examples import share
 from tests.unit.studies.sizing.sizing_specs import service
 
 _NOTE = re.compile(
@@ -137,13 +138,15 @@ def test_there_is_no_verdict_where_the_range_was_too_short() -> None:
     assert said(found) == []
 
 
+@pytest.mark.slow
 def test_noise_makes_no_component_look_as_if_it_did_not_scale() -> None:
     for seed in range(12):
         noisy: dict[str, Any] = {"seed": seed, "noise": 0.1, "drift": 0.05}
         assert said(measured({"a": {"cpu_ms": 6}, "b": {"cpu_ms": 5.5}}, increase=20, **noisy)[0]) == []
 
 
-@settings(max_examples=40)
+@pytest.mark.slow
+@settings(max_examples=share(40))
 @given(data=st.data())
 def test_notes_on_scaling_are_true(data: st.DataObject) -> None:
     """Any service of up to two components, with and without load control, noise, and flavors below one vCPU."""

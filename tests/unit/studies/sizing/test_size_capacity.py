@@ -146,6 +146,7 @@ def swinging(seed: int, *deviations: float) -> list[Offered]:
     ]
 
 
+@pytest.mark.slow
 def test_a_steady_service_is_judged_unstable_in_one_of_a_hundred_cases() -> None:
     """The level of the test: the second load is tested once, and both have the same deviation."""
     alarms = sum(overload_from(swinging(seed, 0.05, 0.05)) is not None for seed in range(2000))

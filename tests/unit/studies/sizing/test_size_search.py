@@ -22,6 +22,7 @@ from resources.libraries.python.studies.sizing.planning.sizes import (
 )
 from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad
 from resources.libraries.python.studies.sizing.search.size_search import SizeSpace, SizingSearch, best_of
+from tests.unit.examples import share
 from tests.unit.studies.sizing.sizing_specs import service, services
 
 CARRIES = {"bono": 800.0, "sprout": 360.0, "homestead": 400.0}
@@ -195,7 +196,7 @@ def test_the_best_size_has_the_highest_capacity_and_of_those_the_fewest_vcpus(
         assert rows[int(best or -1)] == (highest, min(vcpus for capacity, vcpus in known if capacity == highest))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=share(25), deadline=None)
 @given(services(), st.data())
 def test_directed_search_visits_some_of_the_sizes_of_exhaustive_search(
     spec: DeploymentSpec, data: st.DataObject
@@ -251,7 +252,7 @@ def test_an_error_of_the_machine_is_no_failure_of_a_size() -> None:
         search(Bench(service(), CARRIES, {"bn1s-sp1s-hs1s": RunStopped("the disk is full")}))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=share(25), deadline=None)
 @given(st.integers(0, 11), st.sampled_from(["exhaustive", "directed"]))
 def test_a_resumed_search_finds_what_an_uninterrupted_one_does(stop_after: int, mode: str) -> None:
     class Killed(Exception):

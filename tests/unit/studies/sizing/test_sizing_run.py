@@ -63,6 +63,7 @@ def cpu_at_capacity(sized: MeasuredSize) -> dict[str, float]:
     return {name: use.cpu for name, use in point.use.items() if use.cpu is not None}
 
 
+@pytest.mark.slow
 def test_directed_search_of_clearwater_goes_the_way_of_the_paper() -> None:
     found = simulated()
     assert [(row.name, row.vcpus, row.capacity, row.bottleneck) for row in found.sizes] == [
@@ -87,6 +88,7 @@ def test_another_kind_of_call_has_the_same_best_size_at_a_quarter_of_the_rate() 
     assert found.named()[found.best].capacity == 150
 
 
+@pytest.mark.slow
 def test_scaling_up_gains_what_scaling_out_does_not() -> None:
     found = simulated(deployment="scaling.json", workload="quick.json", duration_s=60)
     capacities = {row.name: row.capacity for row in found.sizes}
@@ -99,6 +101,7 @@ def test_scaling_up_gains_what_scaling_out_does_not() -> None:
     )
 
 
+@pytest.mark.slow
 def test_directed_search_needs_three_sizes_where_exhaustive_search_needs_eleven() -> None:
     every = simulated(deployment="exhaustive.json", duration_s=30)
     directed = simulated(duration_s=30)
@@ -106,6 +109,7 @@ def test_directed_search_needs_three_sizes_where_exhaustive_search_needs_eleven(
     assert every.best == directed.best
 
 
+@pytest.mark.slow
 def test_an_ids_of_one_thread_does_not_scale() -> None:
     found = simulated("snort")
     capacities = [row.capacity for row in found.sizes]
@@ -135,6 +139,7 @@ def test_every_instance_is_traced_each_second() -> None:
         assert row.memory_bytes == pytest.approx(700 * MB + 200 * 200 * 1024, rel=0.01)
 
 
+@pytest.mark.slow
 def test_beyond_the_capacity_cpus_go_up_and_down_within_a_run() -> None:
     rows: dict[tuple[str, str], list[TraceRow]] = {}
     simulated(duration_s=60, rows=rows)

@@ -66,6 +66,7 @@ def rate(cell: CellConnections) -> float:
     return cell.rate.lower_cps
 
 
+@pytest.mark.slow
 def test_the_rate_is_that_of_a_thread_that_walks_chains_and_falls_with_more_of_them(tmp_path: Path) -> None:
     """Without chains a connection takes 20 us: 50,000 per second. Chains of one bucket make it slower and slower."""
     flat = measured(tmp_path, topology(insert_ns=20_000, link_ns=0, queue=32)).cells
@@ -149,6 +150,7 @@ def test_a_rate_beyond_the_table_or_the_generator_is_a_lower_bound_with_its_reas
     assert "a trial of 0.1 s at a higher rate fills more than 80% of a table of 10,000 entries" in cell.rate.remark
 
 
+@pytest.mark.slow
 def test_tcp_is_searched_as_udp_is_and_compared_with_the_peer_alone(tmp_path: Path) -> None:
     truth = topology(insert_ns=20_000, link_ns=0, queue=32)
     cells = measured(tmp_path, truth, SPEC + "tcp: true").cells

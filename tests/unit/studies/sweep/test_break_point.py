@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.studies.sweep.analysis.points import Array, LoadObservation
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
+from tests.unit.examples import share
 
 LAST = 3.5
 KNEE = 2.4
@@ -158,7 +159,7 @@ def test_a_cpu_that_varies_by_more_than_a_twentieth_follows_the_load(growth: flo
     assert point is None or point.rate == pytest.approx(KNEE)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=share(25))
 @given(
     knee=st.floats(0.25, 0.8),
     used=st.floats(0.3, 3.0),

@@ -16,6 +16,7 @@ SMOOTH: dict[str, Callable[[Array], Array]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize(("points", "noise"), [(8, 0.05), (30, 0.05), (30, 0.15)])
 def test_a_curve_without_a_break_point_has_one_in_one_of_twenty_rows_at_most(

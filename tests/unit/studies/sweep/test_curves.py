@@ -13,6 +13,7 @@ from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME, CU
 from resources.libraries.python.studies.sweep.analysis.fitting import FEWEST, best_fit, stands_out, value_of
 from resources.libraries.python.studies.sweep.analysis.points import Array
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
+from tests.unit.examples import share
 from tests.unit.studies.sweep.curve_fits import fit_of
 
 RATES = np.linspace(0.2, 3.0, 40)
@@ -103,6 +104,7 @@ def test_values_that_are_all_zero_are_the_constant_zero() -> None:
     )
 
 
+@pytest.mark.slow
 def test_noise_around_a_line_earns_no_further_coefficient() -> None:
     names = set()
     for seed in range(20):
@@ -176,7 +178,7 @@ measured = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=share(60))
 @given(measured)
 def test_any_points_have_a_finite_monotonic_function_or_none(points: list[tuple[float, float]]) -> None:
     with warnings.catch_warnings():
@@ -193,7 +195,7 @@ def test_any_points_have_a_finite_monotonic_function_or_none(points: list[tuple[
         assert np.isfinite(fit.standard_error)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=share(30))
 @given(st.floats(-5, 5).filter(lambda a: abs(a) > 0.05), st.floats(6, 20), st.floats(0.1, 50))
 def test_a_line_in_any_unit_comes_back_as_that_line(slope: float, base: float, unit: float) -> None:
     values = [unit * (slope * rate / 3 + base) for rate in RATES]

@@ -21,6 +21,7 @@ from resources.libraries.python.studies.sweep.analysis.tables import (
     tables_of,
 )
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample
+from tests.unit.examples import share
 from tests.unit.studies.sweep.known_profiles import known_profile
 from tests.unit.studies.sweep.synthetic_sweeps import ADVA, printed_sweep
 
@@ -76,7 +77,7 @@ def any_points(draw: st.DrawFn) -> tuple[SweepPoint, ...]:
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=share(60))
 @given(any_points())
 def test_statistics_are_read_back_as_they_were(points: tuple[SweepPoint, ...]) -> None:
     found = read_statistics(csv_text(statistics(points)), "x.csv")

@@ -12,6 +12,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.studies.sweep.journal import SweepJournal, SweepMemory
 from resources.libraries.python.studies.sweep.load_steps import LoadEnded, LoadStep, MeasuredLoad, sweep
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates, SweepSample, SweepSpec
+from tests.unit.examples import share
 
 SPEC = SweepSpec(rates=Rates(start_pps=100, stop_pps=500, step_pps=100), duration_s=2, frame=frame("64B"))
 BURSTS = SPEC.model_copy(update={"rates": None, "bursts": Bursts(rate_pps=100, on_s=1, off_s=1), "duration_s": 5})
@@ -90,7 +91,7 @@ def test_other_settings_or_another_plan_begin_anew(tmp_path: Path) -> None:
     assert len(back.measured) == 5, "what is above another heading is not looked for"
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=share(40))
 @given(st.data())
 def test_wherever_a_journal_is_torn_no_load_is_lost_but_the_last_line(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -19,6 +19,7 @@ def test_the_announcement_is_found_however_the_pipe_cuts_it(size: int) -> None:
     assert killed == [1234]
 
 
+@pytest.mark.slow
 def test_a_flood_before_the_start_takes_neither_time_nor_memory() -> None:
     begin = time.process_time()
     flood = [b"x" * 65_536] * 500 + [b"y\n" * 5000] * 100

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from threading import Timer
 
 import pytest
@@ -10,15 +9,13 @@ import pytest
 from resources.libraries.python.testbed.connection import local
 
 
-def test_a_killed_program_that_takes_seconds_to_end_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_program_that_takes_its_time_to_end_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a busy machine; an open entry in the table of processes would stay of it."""
     pipes = local._Pipes(["sleep", "600"])
     kill = os.killpg
-    timer = Timer(3.0, kill, (pipes._process.pid, signal.SIGKILL))
+    timer = Timer(0.3, kill, (pipes._process.pid, signal.SIGKILL))
     monkeypatch.setattr(os, "killpg", lambda *_: timer.start())
-    begin = time.monotonic()
     pipes.release()
     assert pipes._process.returncode == -signal.SIGKILL
-    assert time.monotonic() - begin >= 3.0
     timer.join()
     pipes.read_errors()

@@ -115,7 +115,9 @@ def test_a_counter_that_starts_again_while_it_is_read(tree: Path, monkeypatch: p
     assert samples[-1][1] < samples[0][1] and len(samples) == pytest.approx(101, abs=2)
     monkeypatch.undo()
     with closing(LocalConnection()) as here:
-        found = read_meter("DUT1", Powercap(), 0.3, here, python=sys.executable, more={"powercap": str(tree)})
+        found = read_meter(
+            "DUT1", Powercap(), 0.3, here, python=sys.executable, root=False, more={"powercap": str(tree)}
+        )
     (node,) = node_powers(
         [series.model_copy(update={"samples": row["samples"]}) for series, row in zip(found.series, rows, strict=True)]
     )
@@ -206,10 +208,14 @@ def test_a_trial_begins_when_meters_are_read_however_long_their_logins_take() ->
 
 def test_the_doctor_says_what_a_node_takes_or_why_it_is_not_known(tree: Path) -> None:
     with closing(LocalConnection()) as here:
-        found = read_meter("DUT1", Powercap(), 0.3, here, python=sys.executable, more={"powercap": str(tree)})
+        found = read_meter(
+            "DUT1", Powercap(), 0.3, here, python=sys.executable, root=False, more={"powercap": str(tree)}
+        )
         (finding,) = check_energy_meter("nodes.DUT1", Powercap(), found)
         assert " W by powercap: package-1 0.0 W, package-1/dram 0.0 W, package-0 0.0 W" in finding.what
-        none = read_meter("DUT1", Powercap(), 0.1, here, python=sys.executable, more={"powercap": str(tree / "none")})
+        none = read_meter(
+            "DUT1", Powercap(), 0.1, here, root=False, python=sys.executable, more={"powercap": str(tree / "none")}
+        )
     (finding,) = check_energy_meter("nodes.DUT1", Powercap(), none)
     assert finding.what.startswith(f"no energy meter: no {tree}/none/intel-rapl:*: the kernel shows no energy")
     (finding,) = check_energy_meter("nodes.DUT1", Ipmi(meter="ipmi"), none)

@@ -16,6 +16,7 @@ from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node.reservation import Claim, ReservableNode, acquire
 from resources.libraries.python.testbed.node.sent import leases
 from resources.libraries.python.testbed.node.sent.leases import Now, decide
+from tests.unit.examples import share
 
 
 def claim(token: str, lease_s: float = 100.0, **changes: Any) -> dict[str, Any]:
@@ -205,7 +206,7 @@ class Leases(RuleBasedStateMachine):
 
 
 TestLeases = Leases.TestCase
-TestLeases.settings = settings(max_examples=150, stateful_step_count=40, deadline=None, derandomize=True)
+TestLeases.settings = settings(max_examples=share(150), stateful_step_count=40, deadline=None, derandomize=True)
 
 
 def test_the_machine_of_rules_sees_a_lease_that_is_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:

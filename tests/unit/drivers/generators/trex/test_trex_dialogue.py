@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from resources.libraries.python.drivers.generators.trex import client as client_module
 from resources.libraries.python.drivers.generators.trex import client_process
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.profile import checksum_of, streams
@@ -308,6 +309,7 @@ def test_a_client_that_closed_its_output_and_goes_on_is_not_reported_as_killed(
     python.write_text("#!/bin/sh\necho out of memory >&2\nexec >&-\nexec sleep 600\n", encoding="ascii")
     python.chmod(0o755)
     monkeypatch.setattr(processes, "_EXIT_S", 0.01)
+    monkeypatch.setattr(client_module, "_END_S", 0.01)
     says = r"^TRex's client closed its input or output, and did not end within 0 s; it said last: out of memory$"
     with running(tmp_path, python=str(python)) as client:
         with pytest.raises(CsitError, match=says):
@@ -315,12 +317,13 @@ def test_a_client_that_closed_its_output_and_goes_on_is_not_reported_as_killed(
         assert client.problem() == "", "it runs"
 
 
-def test_silence_ends_with_what_was_seen(tmp_path: Path) -> None:
+def test_silence_ends_with_what_was_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_END_S", 0.01)
     StandIn(tmp_path, at_start="hang")
     with running(tmp_path) as client:
         opened(client, tmp_path)
-        with pytest.raises(NotReady, match=r"TRex: a report not ready after 0.5 s; last seen: nothing from client \d+"):
-            client.ask(order(trial()), Report, "a report", 0.5)
+        with pytest.raises(NotReady, match=r"TRex: a report not ready after 0.1 s; last seen: nothing from client \d+"):
+            client.ask(order(trial()), Report, "a report", 0.1)
 
 
 def test_a_missing_server_is_reported_after_the_deadline(tmp_path: Path) -> None:
@@ -360,7 +363,8 @@ def test_nonsense_is_reported_as_such(tmp_path: Path, says: str, complaint: str)
         opened(client, tmp_path)
 
 
-def test_nothing_of_a_client_is_left(tmp_path: Path) -> None:
+def test_nothing_of_a_client_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_END_S", 0.01)
     StandIn(tmp_path, at_start="hang")
     with running(tmp_path) as client:
         opened(client, tmp_path)

@@ -17,6 +17,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.frames import traffic_profile
 from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, plan
+from tests.unit.examples import share
 
 PROFILE = traffic_profile()
 cells = st.tuples(st.sampled_from(["CSC", "CSP", "VSC"]), st.integers(1, 6), st.integers(1, 4))
@@ -30,7 +31,7 @@ def with_vlans(given_plan: Plan) -> Plan:
     return given_plan.model_copy(update={"flows": flows})
 
 
-@settings(deadline=None, max_examples=40)  # a busy machine is no error
+@settings(deadline=None, max_examples=share(40))  # a busy machine is no error
 @given(cells, mixes, st.floats(1, 1e8), st.floats(0.1, 1e4), st.booleans())
 def test_every_flow_gets_an_equal_share_of_the_load(
     cell: tuple[str, int, int], mix: list[tuple[int, int]], load_pps: float, probe_pps: float, tagged: bool

@@ -21,6 +21,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import FlowCount, Trial, TrialResult
 from resources.libraries.python.planning.linerate import MaxRate
 from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, plan
+from tests.unit.examples import share
 
 PLAN = plan()
 NO_ERRORS = ProbeErrors(out_of_order=0, dup=0, seq_too_high=0, seq_too_low=0)
@@ -124,7 +125,8 @@ def test_a_load_without_packets_is_no_load() -> None:
     assert found.note == "no packet of 0.5 pps falls into 1 s"
 
 
-@settings(deadline=None, max_examples=30)  # a busy machine is no error; decoding takes its time
+@pytest.mark.slow
+@settings(deadline=None, max_examples=share(30))  # a busy machine is no error; decoding takes its time
 @given(st.lists(st.integers(0, 5_000_000), min_size=1, max_size=60), st.integers(1, 3))
 def test_a_histogram_keeps_its_values(values_us: list[int], parts: int) -> None:
     groups = [
