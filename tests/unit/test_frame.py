@@ -6,9 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
-import tomllib
 from collections.abc import Callable, Iterator
-from configparser import ConfigParser
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -156,9 +154,7 @@ def test_tests_get_their_tools_on_top(entry: Entry) -> None:
     entry.run("test", "-e", "unit")
     assert "-m venv" not in entry.asked
     assert "requirements-dev.txt" in entry.asked
-    assert entry.asked.splitlines()[-1] == f"run -c {entry.root}/tox.ini -e unit"
-    entry.run("test")
-    assert entry.asked.splitlines()[-1] == f"run-parallel -o -p all -c {entry.root}/tox.ini", "all at a time"
+    assert entry.asked.splitlines()[-1] == f"{entry.root}/tests/tiers.py -e unit"
     entry.run("plan")
     assert entry.asked == "-m csit_utils plan\n"
 
@@ -448,18 +444,3 @@ def test_the_change_log_has_short_entries_by_topic() -> None:
         for topic in kind.split("\n#### ")[1:]:
             entries = re.findall(r"^- ", topic, re.MULTILINE)
             assert 1 <= len(entries) <= _MOST_ENTRIES, topic.splitlines()[0]
-
-
-FOR_PEOPLE = {"mutation", "revisions"}
-"""Checks to run by hand while working: untested changes of modules, and what a restructuring has changed for users."""
-
-
-def test_every_check_votes() -> None:
-    tox = ConfigParser(interpolation=None)
-    tox.read(ROOT / "tox.ini", encoding="utf-8")
-    environments = {name.removeprefix("testenv:") for name in tox.sections() if name.startswith("testenv:")}
-    by_name = set(re.findall(r"^\S* *\./csit test -e (\w+)", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.M))
-    assert by_name == {"spark"}
-    assert environments == {*re.split(r",\s*", tox["tox"]["env_list"]), *by_name, *FOR_PEOPLE}
-    assert not any("ignore_outcome" in tox[name] for name in tox.sections())
-    assert tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["strict"]

@@ -1,0 +1,127 @@
+"""The tiers of tests: which there are, what the command says of them, and what the default one must not have."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+from tests import tiers
+from tests.tiers import ALL, Test, added, by_name_only, environments, plan_text, read_junit, report
+
+ROOT = Path(__file__).parents[2]
+DEFAULT = ("unit", "simulated", "traffic")
+"""Folders of the default tier's tests."""
+IMPORTS_TRIES = re.compile(r"^from tests.realtime import", re.MULTILINE)
+BY_NAME_ONLY = {"spark", "mutation", "revisions"}
+"""The packages of the first are larger than all others together; the others are tools of a developer."""
+
+
+def test_every_environment_is_in_a_tier_but_for_those_that_are_named() -> None:
+    assert set(environments("")) < set(environments(ALL))
+    assert set(by_name_only()) == BY_NAME_ONLY
+    assert set(DEFAULT) < set(environments("")) and "emulated" in added()
+
+
+def test_every_check_votes() -> None:
+    settings = ConfigParser(interpolation=None)
+    settings.read(ROOT / "tox.ini", encoding="utf-8")
+    assert not any("ignore_outcome" in settings[name] for name in settings.sections())
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["strict"]
+
+
+def test_a_server_runs_the_default_tier() -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert [line for line in script.splitlines() if "./csit" in line] == ["exec ./csit test"]
+
+
+@pytest.mark.parametrize("folder", DEFAULT)
+def test_no_test_of_the_default_tier_has_a_second_try(folder: str) -> None:
+    files = [path for path in (ROOT / "tests" / folder).rglob("*.py") if path.name != "test_realtime.py"]
+    assert files
+    assert [path for path in files if IMPORTS_TRIES.search(path.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize("folder", DEFAULT)
+def test_the_default_tier_needs_no_browser_java_containers_or_virtual_machines(folder: str) -> None:
+    helpers = ("browser", "emulated", "lab", "lab_machine", "user_space", "otg_server")
+    words = [f"tests.integration.{name} " for name in helpers] + ["tests.chromium"]
+    for path in (ROOT / "tests" / folder).rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert [word for word in words if f"from {word}" in text] == [], path
+
+
+def test_the_first_line_says_what_runs_for_how_long_and_what_all_adds() -> None:
+    first = plan_text("")
+    assert first.startswith(f"csit test: {', '.join(environments(''))}; about {tiers.MINUTES['']} minutes")
+    assert f"--all adds {', '.join(added())}; about {tiers.MINUTES[ALL]} minutes" in first
+    assert "adds" not in plan_text(ALL)
+
+
+def measured(
+    name: str, environment: str = "unit", *, skipped: str = "", failed: bool = False, cpu_s: float = 0.1, tries: int = 1
+) -> Test:
+    return Test(environment=environment, name=name, failed=failed, skipped=skipped, cpu_s=cpu_s, tries=tries)
+
+
+def test_the_last_lines_have_counts_skips_and_what_did_not_run() -> None:
+    tests = [
+        measured("a"),
+        measured("b", skipped="needs root"),
+        measured("c", skipped="needs root"),
+        measured("d", failed=True),
+        measured("e", cpu_s=1.5),
+        measured("f", "integration", cpu_s=99.0),
+        measured("g", tries=2),
+    ]
+    *lines, last = report(tests, "", 305.2, 411.7).splitlines()
+    assert last == "4 passed, 1 failed, 2 skipped"
+    assert lines == [
+        "csit test: unit: d failed",
+        "csit test: unit: g failed at first",
+        "csit test: skipped in unit: 2: needs root",
+        "csit test: more CPU time than the 1 s of its tier, 1.5 s: e",
+        f"csit test: not run: {', '.join(added())}; ./csit test --all runs them, too, ./csit test -e NAME one",
+        "csit test: 5 min 5 s, 412 s of CPU time",
+    ]
+    assert "not run" not in report(tests, ALL, 1.0, 1.0)
+
+
+TESTS = """
+import pytest
+
+@pytest.fixture
+def broken():
+    raise RuntimeError
+
+def test_passes(): pass
+def test_fails(): assert False
+def test_breaks(broken): pass
+@pytest.mark.skip(reason="needs root")
+def test_skipped(): pass
+def test_works():
+    import time
+    until = time.process_time() + 0.1
+    while time.process_time() < until: pass
+"""
+
+
+def test_results_of_pytest_are_read_with_the_cpu_time_of_each_test(tmp_path: Path) -> None:
+    (tmp_path / "test_sample.py").write_text(TESTS, encoding="utf-8")
+    words = ["-c", "/dev/null", "-p", "tests.conftest", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+    subprocess.run(
+        [sys.executable, "-m", "pytest", *words, f"--junitxml={tmp_path}/tests.xml", str(tmp_path)],
+        cwd=ROOT, check=False, capture_output=True, timeout=600,
+    )  # fmt: skip
+    found = {test.name.partition("::")[2]: test for test in read_junit("unit", tmp_path / "tests.xml")}
+    assert {name: (test.failed, test.skipped) for name, test in found.items()} == {
+        "test_passes": (False, ""),
+        "test_fails": (True, ""),
+        "test_breaks": (True, ""),
+        "test_skipped": (False, "needs root"),
+        "test_works": (False, ""),
+    }
+    assert found["test_works"].cpu_s >= 0.05
