@@ -47,6 +47,7 @@ def many() -> tuple[ReportContents, str]:
     return shown, single_file(shown)
 
 
+@pytest.mark.slow
 def test_of_many_tests_in_one_file_each_has_its_inside_packed(many: tuple[ReportContents, str]) -> None:
     shown, html = many
     for row in shown.rows:
@@ -59,6 +60,7 @@ def test_of_many_tests_in_one_file_each_has_its_inside_packed(many: tuple[Report
     assert html.count("latency-" + shown.rows[0].anchor) == 0, "and nowhere else"
 
 
+@pytest.mark.slow
 def test_the_first_hundred_are_there_at_once_and_the_others_come_later(many: tuple[ReportContents, str]) -> None:
     shown, html = many
     rows = html.split('id="list"')[1].split("<tbody>")[1].split("</tbody>")[0]
@@ -68,6 +70,7 @@ def test_the_first_hundred_are_there_at_once_and_the_others_come_later(many: tup
     assert sorted(anchors) == sorted(row.anchor for row in shown.rows), "each once, in the page or held back"
 
 
+@pytest.mark.slow
 def test_names_cannot_end_what_is_held_back(many: tuple[ReportContents, str]) -> None:
     _, html = many
     assert HOSTILE not in html
