@@ -1,5 +1,6 @@
 """The tiers of tests: which there are, what the command says of them, and what the default one must not have."""
 
+import os
 import re
 import subprocess
 import sys
@@ -115,6 +116,7 @@ def test_results_of_pytest_are_read_with_the_cpu_time_of_each_test(tmp_path: Pat
     subprocess.run(
         [sys.executable, "-m", "pytest", *words, f"--junitxml={tmp_path}/tests.xml", str(tmp_path)],
         cwd=ROOT, check=False, capture_output=True, timeout=600,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )  # fmt: skip
     found = {test.name.partition("::")[2]: test for test in read_junit("unit", tmp_path / "tests.xml")}
     assert {name: (test.failed, test.skipped) for name, test in found.items()} == {

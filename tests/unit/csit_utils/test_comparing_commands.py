@@ -37,6 +37,7 @@ def test_the_history_has_its_planted_fall_where_these_tests_look() -> None:
     assert (fall.service_type, fall.first, fall.factor) == ("CSC", 6, 0.92)
 
 
+@pytest.mark.slow
 def test_trend_finds_the_planted_fall_and_nothing_else(history: Path) -> None:
     done = run("trend", history, "--json")
     assert done.exit_code == 0, done.output

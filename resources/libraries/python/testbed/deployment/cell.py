@@ -170,8 +170,8 @@ class CellUnderTest:
     def complaints(self, measure: Callable[[Trial], TrialResult]) -> tuple[str, ...]:
         """Send at a low rate; name, for each flow that does not arrive, the last hop that saw its packets.
 
-        Where some do not arrive it is done again, a few times: a machine that stands still for a moment loses what comes
-        then, all of it where a CPU that every packet crosses stands still; a system that is broken loses it each time.
+        Where some do not arrive it is done again, a few times: a machine that stands still for a moment loses what
+        comes then, all of it where a CPU that every packet crosses stands still; a broken system loses it each time.
 
         Raises:
             SystemBroken: Packets do not arrive, and a part is not well.
