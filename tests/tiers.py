@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ALL = "all"
 """Label of the environments of `--all` in tox.ini; its `env_list` is the default tier."""
-MINUTES = {"": 6, ALL: 60}
+MINUTES = {"": 4, ALL: 60}
 """What a tier takes on a virtual machine with two cores."""
 MAX_CPU_S = {"unit": 1.0, "simulated": 30.0, "traffic": 30.0}
 """CPU time that a test of the default tier may use, by environment; of one that needs more the report says so."""
