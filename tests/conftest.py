@@ -1,4 +1,4 @@
-"""All tests: the collector of cycles looks seldom, and never at what was there before the first test.
+"""All tests: the garbage collector runs seldom, and never over what was there before the first test.
 
 By its own thresholds it takes 13 % of the CPU time of the unit tests. Programs that tests start keep compiled modules,
 as those of `./csit` do: where images of containers forbid it, each start compiles them, for a second of CPU time. And
@@ -11,14 +11,20 @@ from collections.abc import Generator
 
 import pytest
 
+_OF_A_USER = (
+    *("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONOPTIMIZE", "PYTHONSAFEPATH", "PYTHONWARNINGS"),
+    *("ROBOT_OPTIONS", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "CSIT_RESERVATION"),
+)
+"""Variables of the environment that change what programs do which tests start, as those of git do."""
 _CPU_S = pytest.StashKey[float]()
 _OBJECTS = 50_000
 """Made and not yet freed when the collector looks at young ones."""
 
 
+@pytest.hookimpl(tryfirst=True)  # folders of tests set some of the variables
 def pytest_configure() -> None:
     gc.set_threshold(_OBJECTS, 20, 20)
-    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
+    for name in (*_OF_A_USER, *(name for name in os.environ if name.startswith("GIT_"))):
         os.environ.pop(name, None)
 
 

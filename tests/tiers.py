@@ -1,4 +1,4 @@
-"""`./csit test`: the default tier, `./csit test --all`: every test, `./csit test -e NAME`: what is named.
+"""`./csit test`: the default tier, `./csit test --all`: both tiers, `./csit test -e NAME`: what is named.
 
 The environments of each tier are in tox.ini, and tox runs them. This says first what runs and about how long that
 takes, and at the end what failed, what was skipped and why, which tests used more CPU time than their tier allows, and
@@ -6,6 +6,7 @@ what did not run.
 """
 
 import resource
+import signal
 import subprocess
 import sys
 import textwrap
@@ -26,6 +27,8 @@ MAX_CPU_S = {"unit": 1.0, "simulated": 30.0, "traffic": 30.0}
 """CPU time that a test of the default tier may use, by environment; of one that needs more the report says so."""
 _SHOWN = 8
 """Lines of a list at most."""
+_TOX = str(Path(sys.executable).with_name("tox"))
+_PLACES = ("-c", str(ROOT / "tox.ini"), "--workdir", str(ROOT / ".tox"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +56,14 @@ def main(arguments: Sequence[str]) -> int:
     if arguments[0] in {"-h", "--help"}:
         print(usage(), end="")
         return 0
-    return subprocess.run([*_tox("run"), *arguments], cwd=ROOT, check=False).returncode
+    return _finished([_TOX, "run", *_PLACES, *arguments])
 
 
 def usage() -> str:
     """Text of `--help`, with all environments by tier."""
     tiers = (
         ("", environments(""), f"the default tier, about {MINUTES['']} minutes on two cores"),
-        (" --all", added(), f"these, too: about {MINUTES[ALL]} minutes"),
+        (" --all", added(), f"these as well, about {MINUTES[ALL]} minutes"),
         (" -e NAME[,NAME...] [-- ARGUMENTS]", by_name_only(), "any of them by name, also:"),
     )
     text = "What follows -- is passed to pytest or the tool in question: ./csit test -e unit -- -k cores\n"
@@ -82,17 +85,36 @@ def run_tier(tier: str) -> int:
     for name in names:
         junit(name).unlink(missing_ok=True)
     begin_s = time.monotonic()
-    status = subprocess.run(
-        [*_tox("run-parallel"), "-p", "all", *(("-m", tier) if tier else ())], cwd=ROOT, check=False
-    ).returncode
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    tests = [test for name in names if junit(name).exists() for test in read_junit(name, junit(name))]
-    print(report(tests, tier, time.monotonic() - begin_s, used.ru_utime + used.ru_stime), flush=True)
+    status = _finished([_TOX, "run-parallel", *_PLACES, "-p", "all", *(("-m", tier) if tier else ())])
+    wall_s, used = time.monotonic() - begin_s, resource.getrusage(resource.RUSAGE_CHILDREN)
+    tests, missing = results(names)
+    if status:
+        print("csit test: FAILED; the environments and their outputs are above")
+    for name in missing:
+        print(f"csit test: no results of {name}")
+    print(report(tests, tier, wall_s, used.ru_utime + used.ru_stime), flush=True)
     return status
 
 
-def _tox(command: str) -> list[str]:
-    return [str(Path(sys.executable).with_name("tox")), command, "-c", str(ROOT / "tox.ini")]
+def _finished(command: Sequence[str]) -> int:
+    """Run tox to its end, which ends its environments first: after Ctrl-C, which it gets as well, and SIGTERM."""
+    with subprocess.Popen(command, cwd=ROOT) as tox:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda *_: tox.send_signal(signal.SIGINT))
+        return tox.wait()
+
+
+def results(names: Sequence[str]) -> tuple[list[Test], list[str]]:
+    """Tests of environments, and the environments that should have left a JUnit file and did not."""
+    tests, missing = [], []
+    settings = _settings()
+    for name in names:
+        if "/tests.xml" in settings[f"testenv:{name}"]["commands"]:
+            try:
+                tests += read_junit(name, junit(name))
+            except (OSError, ET.ParseError):
+                missing.append(name)
+    return tests, missing
 
 
 def plan_text(tier: str) -> str:
@@ -109,19 +131,25 @@ def report(tests: Sequence[Test], tier: str, wall_s: float, cpu_s: float) -> str
     failed = [test for test in tests if test.failed]
     skipped = Counter((test.environment, test.skipped) for test in tests if test.skipped)
     passed = len(tests) - len(failed) - skipped.total()
-    lines = [f"{test.environment}: {test.name} failed" for test in failed[:_SHOWN]]
-    lines += [f"{test.environment}: {test.name} failed at first" for test in tests if test.tries > 1]
-    lines += [f"skipped in {name}: {number}: {why}" for (name, why), number in skipped.most_common(_SHOWN)]
     longest = sorted((test for test in tests if over(test)), key=lambda test: -test.cpu_s)
-    lines += [
-        f"more CPU time than the {MAX_CPU_S[test.environment]:g} s of its tier, {test.cpu_s:.1f} s: {test.name}"
-        for test in longest[:_SHOWN]
-    ]
+    lines = [
+        *_shown([f"{test.environment}: failed: {test.name}" for test in failed]),
+        *(f"{test.environment}: passed on retry: {test.name}" for test in tests if test.tries > 1 and not test.failed),
+        *_shown([f"{name}: {number} skipped: {why}" for (name, why), number in skipped.most_common()]),
+        *_shown([f"{test.environment}: slow: {test.name} used {test.cpu_s:.1f} s of CPU time, "
+                 f"the limit is {MAX_CPU_S[test.environment]:g} s" for test in longest]),
+    ]  # fmt: skip
     if not tier:
-        lines.append(f"not run: {', '.join(added())}; ./csit test --all runs them, too, ./csit test -e NAME one")
+        lines.append(f"not run: {', '.join(added())} (./csit test --all, or -e NAME for one)")
     lines.append(f"{minutes(wall_s)}, {cpu_s:.0f} s of CPU time")
     lines = [f"csit test: {line}" for line in lines]
     return "\n".join([*lines, f"{passed} passed, {len(failed)} failed, {skipped.total()} skipped"])
+
+
+def _shown(lines: Sequence[str]) -> Iterator[str]:
+    yield from lines[:_SHOWN]
+    if len(lines) > _SHOWN:
+        yield f"... and {len(lines) - _SHOWN} more, see .tox/*/tests.xml"
 
 
 def minutes(seconds: float) -> str:
@@ -186,7 +214,4 @@ def _settings() -> ConfigParser:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    sys.exit(main(sys.argv[1:]))

@@ -488,7 +488,7 @@ TESTED_BY = {
     "unwritable folders": "tests/integration/test_full_disks.py::test_a_folder_without_permission_to_write_is_named",
     "full disks": "tests/integration/test_full_disks.py::test_a_full_disk_is_named_and_nothing_is_half_written",
     "secrets in a run": "tests/integration/test_secrets.py::test_no_secret_leaves_a_run",
-    "secrets in Robot's files": "tests/unit/studies/shared/test_boundary.py::test_robot_writes_no_secrets",
+    "secrets in Robot's files": "tests/simulated/test_secrets.py::test_robot_writes_no_secrets",
     "secrets in journals": "tests/unit/test_redaction.py::test_journals_have_no_secrets",
     "core files in folders of others": "tests/integration/test_shared_folders.py::test_core_files_are_not_kept_there",
     "links for core files": (

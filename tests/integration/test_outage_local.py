@@ -208,7 +208,7 @@ class Product:
     target: str = "vswitch"
     kind: str = "linux_router"
     after_s: float = 4.0
-    """Load from the event on."""
+    """Load from the event on, where a restart does not take longer."""
     is_back: bool = True
     """Whether it passes packets again before the load ends."""
     service_type: str = "CSC"
@@ -289,11 +289,19 @@ def pauses(deployment: Deployment, product: Product) -> None:
         assert other.outage_s < 0.15
 
 
+LONGEST_RESTART_S = 60.0
+
+
 def restarts(deployment: Deployment, product: Product) -> None:
-    result, happened = lines_of(deployment, PartEvent.RESTART, product.target, product.after_s)
+    after_s, took_s = product.after_s, LONGEST_RESTART_S
+    while after_s < 4 * LONGEST_RESTART_S:
+        result, happened = lines_of(deployment, PartEvent.RESTART, product.target, after_s)
+        assert not (problems := deployment.problems()), "; ".join(problems)
+        took_s = (happened.ended_ns - happened.began_ns) / 1e9
+        if took_s + 1.0 < after_s or not product.is_back:
+            break
+        after_s *= 2  # the machine is slow or busy: the load ended before the restart
     hit, other = impacts(result.timelines, happened)
-    assert not (problems := deployment.problems()), "; ".join(problems)
-    took_s = (happened.ended_ns - happened.began_ns) / 1e9
     print(f"restart: {took_s:.3f} s, first packet {hit.first_packet_s}, {hit.lost} lost; other: {other.lost} lost")
     if product.is_back:
         assert hit.first_packet_s is not None, f"no packet passes again, and the restart took {took_s:.3f} s"

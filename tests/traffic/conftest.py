@@ -1,17 +1,19 @@
-"""A thin proof on real packets, in network namespaces of this machine. It needs root, and no package but Python's.
+"""Smoke tests with real packets, in network namespaces of this machine. They need root, and no package but Python's.
 
 Tests assert facts: packets arrive, a record is there and passed, nothing is left. No rate, time, loss ratio or CPU use
-is compared with anything, loads are low, and deadlines are for a machine several times slower and busy otherwise. So
-each test has one try. Runs are started by fixtures, as tests of one run share it.
+is compared with anything, and deadlines are for a machine several times slower and busy otherwise. So each test has one
+try. Runs are started by fixtures, as tests of one run share it.
 """
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
-from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership import preflight
+from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import InUse
 from tests.traffic.machine_state import MachineState, wait_for_machine_state
@@ -22,7 +24,7 @@ _OTHERS_S = 300.0
 
 def pytest_configure() -> None:
     # Half a second in every run adds up; neither is what is proved here.
-    os.environ.setdefault("ROBOT_OPTIONS", "--variable NOISE_FLOOR:0 --variable QUALIFY:off")
+    os.environ["ROBOT_OPTIONS"] = "--variable NOISE_FLOOR:0 --variable QUALIFY:off"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -30,12 +32,16 @@ def machine() -> Iterator[MachineState]:
     """The machine as it was before the first test, which it is again after the last one, whatever tests did."""
     if os.geteuid():
         pytest.skip("needs root")
-    _remove_leftovers()
-    before = MachineState.now()
-    yield before
-    removed = _remove_leftovers()
-    wait_for_machine_state(before)
-    assert not removed, "tests left this on the machine; it has been removed"
+    if problems := preflight.check():
+        pytest.skip("; ".join(map(str, problems)))
+    with DIRECTORY.with_name("csit-traffic-tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # between two runs the machine is free, and other tests would take it
+        _remove_leftovers()
+        before = MachineState.now()
+        yield before
+        removed = _remove_leftovers()
+        wait_for_machine_state(before)
+        assert not removed, "tests left this on the machine; it has been removed"
 
 
 def _remove_leftovers() -> list[str]:

@@ -17,7 +17,7 @@ OWNER = DIRECTORY / "owner.json"
 """Record of what a run has on this machine, from before it is made until it is removed."""
 _NAMED = {"namespaces": "csit-", "links": "cs", "workers": "drivers.generator"}
 """Words in the names of the project's own, by kind."""
-_SETTINGS = ("kernel/sched_*", "net/core/bpf_*", "net/core/busy_*", "net/core/netdev_budget*", "net/ipv4/ip_forward*")
+_SETTINGS = ("kernel/sched_*", "net/core/bpf_*", "net/core/busy_*", "net/core/netdev_budget*")
 """Below /proc/sys: those that a run has a use for. The kernel changes others when modules of other programs come."""
 _SETTLED_S = 60.0
 """The kernel ends threads and links of a namespace in its own time."""

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.root
 
 NFS = {"CSC 1R2C": {"nf-1-1", "nf-1-2"}, "CSP 2R1C": {"nf-1-1", "nf-2-1"}}
 """Network functions by service type and cell."""
-WAYS = {
+FLOWS = {
     "CSC 1R2C": {(1, "forward"), (1, "reverse")},
     "CSP 2R1C": {(1, "forward"), (1, "reverse"), (2, "forward"), (2, "reverse")},
 }
@@ -34,9 +34,9 @@ def test_both_cells_pass_and_their_records_are_of_real_packets(run: FinishedRun)
 
 @pytest.mark.parametrize("cell", NFS)
 def test_packets_arrive_for_each_instance_and_direction(run: FinishedRun, cell: str) -> None:
-    first = run.cells()[cell].trials[0]
-    assert first.trial.purpose == "connectivity", "at a low rate: in overload it is no fault where none arrives"
-    assert {(flow.instance, flow.direction) for flow in first.flows if flow.received} == WAYS[cell]
+    # At a low rate: in overload it is no fault where none arrives. It is repeated where the machine stands still.
+    *_, last = (each for each in run.cells()[cell].trials if each.trial.purpose == "connectivity")
+    assert {(flow.instance, flow.direction) for flow in last.flows if flow.received} == FLOWS[cell]
 
 
 @pytest.mark.parametrize("cell", NFS)

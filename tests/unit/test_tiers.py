@@ -81,11 +81,11 @@ def test_the_last_lines_have_counts_skips_and_what_did_not_run() -> None:
     *lines, last = report(tests, "", 305.2, 411.7).splitlines()
     assert last == "4 passed, 1 failed, 2 skipped"
     assert lines == [
-        "csit test: unit: d failed",
-        "csit test: unit: g failed at first",
-        "csit test: skipped in unit: 2: needs root",
-        "csit test: more CPU time than the 1 s of its tier, 1.5 s: e",
-        f"csit test: not run: {', '.join(added())}; ./csit test --all runs them, too, ./csit test -e NAME one",
+        "csit test: unit: failed: d",
+        "csit test: unit: passed on retry: g",
+        "csit test: unit: 2 skipped: needs root",
+        "csit test: unit: slow: e used 1.5 s of CPU time, the limit is 1 s",
+        f"csit test: not run: {', '.join(added())} (./csit test --all, or -e NAME for one)",
         "csit test: 5 min 5 s, 412 s of CPU time",
     ]
     assert "not run" not in report(tests, ALL, 1.0, 1.0)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -166,7 +167,11 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Iterator[Path]:
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed here")
+    for name, value in {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}.items():
+        monkeypatch.setenv(name, value)  # users sign their commits, or have hooks
     git(tmp_path, "init", "-q", "-b", "main")
     for number in range(4):
         git(tmp_path, "commit", "-q", "--allow-empty", "-m", f"Change {number}")

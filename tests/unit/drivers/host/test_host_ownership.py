@@ -81,7 +81,7 @@ def hold(directory: Path, program: str = HOLDER) -> "subprocess.Popen[str]":
 
 def test_a_second_holder_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
     holder = hold(tmp_path)
-    with pytest.raises(CsitError, match=rf"in use by pid {holder.pid} \(user \w+\) since \S+: \S*python"):
+    with pytest.raises(CsitError, match=rf"in use by pid {holder.pid} \(user \S+\) since \S+: \S*python"):
         MachineLock(tmp_path).__enter__()
     holder.send_signal(signal.SIGKILL)
     holder.wait()

@@ -5,6 +5,8 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from resources.libraries.python.drivers.probes.sampler.host import HostSampler
 from resources.libraries.python.drivers.probes.sampler.tasks import tasks_of
 from resources.libraries.python.model.measurements.counters import CpuTime, TaskTime, ThreadTime
@@ -59,6 +61,7 @@ def test_vcpus_and_vhost_threads_of_a_guest_are_read_with_the_cpus_of_their_affi
     }
 
 
+@pytest.mark.slow  # the kernel brings its accounts up to date at ticks
 def test_a_real_thread_is_charged_with_the_time_it_ran() -> None:
     sampler = HostSampler(os.sched_getaffinity(0), lambda: {"me": [threading.get_native_id()]})
     before, began = sampler.read(), time.thread_time_ns()

@@ -1,8 +1,6 @@
 """Boundary of the Robot libraries: errors in one sentence, nothing secret in what Robot writes."""
 
 import errno
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ from resources.libraries.python import redaction
 from resources.libraries.python.defects import DEBUG_LOG
 from resources.libraries.python.dialogue import RemoteDefect
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.shared import boundary
 from resources.libraries.python.studies.shared.boundary import Defect, Redaction, SystemCallFailed, keyword
 from resources.libraries.python.studies.shared.keeper import EndOfRun
@@ -135,47 +132,3 @@ def test_errors_of_the_system_are_one_sentence() -> None:
         failing(OSError(errno.ENOSPC, "No space left on device", "/open sesame/x"))()
     assert str(found.value) == "/***/x: No space left on device"
     assert is_breakage(found.value)
-
-
-SUITE = """\
-*** Settings ***
-Library    resources.libraries.python.studies.density.DensityLibrary
-Library    resources.libraries.python.studies.shared.NodesLibrary
-Metadata    Key    ${TOKEN}
-
-*** Test Cases ***
-First
-    [Documentation]    %s
-    [Tags]    tag-${TOKEN}
-    Log    ${TOKEN}
-    Log    a terminal\\x1b[2J    level=WARN
-    ${PASSWORD} =    Evaluate    "pass" + "word-" + "9876"
-    Log    it is ${PASSWORD}
-    VAR    ${API_KEY}    plain-1234
-    FOR    ${word}    IN    ${TOKEN}    ${API_KEY}
-        Log    ${word}
-    END
-    Run Keyword And Ignore Error    Fail    it is ${TOKEN}
-    Set Test Message    it is ${TOKEN}
-
-Second
-    Fail    it is %%{LAB_TOKEN} and ${TOKEN}
-"""
-
-
-@pytest.mark.slow
-def test_robot_writes_no_secrets(tmp_path: Path) -> None:
-    suite = tmp_path / "suite.robot"
-    suite.write_text(SUITE % "about the token", encoding="utf-8")
-    argv = [sys.executable, "-m", "robot", "-L", "TRACE", "-d", str(tmp_path / "out"), "-v", "TOKEN:hunter2-<secret>"]
-    done = subprocess.run(
-        [*argv, str(suite)], cwd=PROJECT, capture_output=True, text=True, check=False, timeout=600,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT), "LAB_TOKEN": "of-the-environment"},
-    )  # fmt: skip
-    assert done.returncode == 1, done.stderr
-    written = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").rglob("*") if path.is_file()}
-    assert "output.xml" in written
-    for name, text in {**written, "console": done.stdout + done.stderr}.items():
-        assert not [each for each in ("hunter2", "word-9876", "plain-1234", "of-the-env") if each in text], name
-    assert "it is *** and ***" in done.stdout and "\x1b[2J" not in done.stdout + done.stderr
-    assert "a terminal\\x1b[2J" in done.stderr

@@ -37,7 +37,6 @@ def test_the_history_has_its_planted_fall_where_these_tests_look() -> None:
     assert (fall.service_type, fall.first, fall.factor) == ("CSC", 6, 0.92)
 
 
-@pytest.mark.slow
 def test_trend_finds_the_planted_fall_and_nothing_else(history: Path) -> None:
     done = run("trend", history, "--json")
     assert done.exit_code == 0, done.output
@@ -47,7 +46,6 @@ def test_trend_finds_the_planted_fall_and_nothing_else(history: Path) -> None:
     assert all(each["steps"][0]["since"].startswith("2026-01-07") and each["simulated"] for each in found)
 
 
-@pytest.mark.slow
 def test_regressions_are_written_for_a_bisection_largest_first(history: Path, tmp_path: Path) -> None:
     assert run("trend", history, "--steps", tmp_path / "steps.json").exit_code == 0
     steps = CALLED_STEPS.validate_json((tmp_path / "steps.json").read_bytes())
@@ -58,7 +56,6 @@ def test_regressions_are_written_for_a_bisection_largest_first(history: Path, tm
     assert all(-0.12 < step.change < -0.04 for step in steps)
 
 
-@pytest.mark.slow
 def test_a_regression_is_new_with_one_night_only(history: Path, tmp_path: Path) -> None:
     """A trend needs ten figures, and the fall of NDR and PDR is confirmed by then."""
     nights = sorted((history / "sim-a").glob("*/output.xml"))
@@ -73,7 +70,6 @@ def test_a_regression_is_new_with_one_night_only(history: Path, tmp_path: Path) 
     assert len(chosen.stdout.splitlines()) == 2
 
 
-@pytest.mark.slow
 def test_trend_in_a_pipe_is_tab_separated_without_colours(history: Path) -> None:
     done = run("trend", history, "--all")
     lines = done.stdout.splitlines()
@@ -84,7 +80,6 @@ def test_trend_in_a_pipe_is_tab_separated_without_colours(history: Path) -> None
     assert "9 cells and metrics: 6 steady, 3 regression, 0 suspected" in done.stderr
 
 
-@pytest.mark.slow
 def test_compare_prints_the_fall_in_every_form(history: Path) -> None:
     arguments = ("compare", BEFORE, AFTER, "--data", history)
     found = [json.loads(line) for line in run(*arguments, "--json").stdout.splitlines()]
@@ -98,7 +93,6 @@ def test_compare_prints_the_fall_in_every_form(history: Path) -> None:
     assert all(line.startswith("| ") and line.endswith(" |") for line in table)
 
 
-@pytest.mark.slow
 def test_more_than_two_are_each_compared_with_the_first(history: Path) -> None:
     done = run("compare", BEFORE, BEFORE, AFTER, "--data", history, "--csv")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
@@ -106,7 +100,6 @@ def test_more_than_two_are_each_compared_with_the_first(history: Path) -> None:
     assert {float(row["change"]) for row in rows if row["b"] == BEFORE} == {0.0}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "status"), [((), 1), (("--tolerance", "30%"), 0), (("--tolerance", "30%", "--require", "10"), 1)]
 )
@@ -116,7 +109,6 @@ def test_the_gate_ends_with_its_status(history: Path, options: tuple[str, ...], 
     assert "9 cells judged" in done.stdout
 
 
-@pytest.mark.slow
 def test_a_night_is_gated_against_the_runs_before_it(history: Path) -> None:
     def gate(count: int, night: int) -> Result:
         file = history / "sim-a" / f"2026-01-{night:02}" / "output.xml"
@@ -133,13 +125,11 @@ def test_a_night_is_gated_against_the_runs_before_it(history: Path) -> None:
     assert "0 cells judged" in first.stdout, "there is nothing to hold the first night against"
 
 
-@pytest.mark.slow
 def test_the_gate_passes_where_nothing_fell(history: Path) -> None:
     done = run("gate", "night=2026-01-07..2026-01-11", "night=2026-01-13..2026-01-16", "--data", history)
     assert done.exit_code == 0, done.output
 
 
-@pytest.mark.slow
 def test_the_gates_junit_file_has_a_case_for_every_cell(history: Path, tmp_path: Path) -> None:
     path = tmp_path / "deep" / "gate.xml"
     run("gate", BEFORE, AFTER, "--data", history, "--junit", path)
