@@ -9,8 +9,10 @@ import pytest
 from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
+from resources.libraries.python.drivers.functions.vm.image import image
 from resources.libraries.python.drivers.functions.wireguard.driver import in_kernel
 from resources.libraries.python.drivers.functions.wireguard.driver import missing as wireguard_missing
+from resources.libraries.python.drivers.host.programs.image_cache import cache_folder
 from resources.libraries.python.drivers.probes.stacks.perf import why_unsampled
 from resources.libraries.python.model.measurements.energy import IDLE
 from resources.libraries.python.model.request.cell import ServiceType, TestType
@@ -84,6 +86,8 @@ def _limit_stays() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
+    if not NO_VMS:
+        image(cache_folder())  # here: the nodes, which share the cache, have no network to fetch its packages from
     with Lab(used=True) as made:
         yield made
 
