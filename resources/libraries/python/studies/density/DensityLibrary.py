@@ -7,7 +7,7 @@ from robot.api import logger
 from robot.api.deco import library
 from robot.libraries.BuiltIn import register_run_keyword
 
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame as frame_named
 from resources.libraries.python.model.result import MeasurementRequest
@@ -25,11 +25,12 @@ from resources.libraries.python.studies.density.planning.extras import (
     chosen_energy_s,
     chosen_extras,
     chosen_loss_trial_s,
+    chosen_rate_pps,
     chosen_stacks_s,
     estimate_s,
 )
 from resources.libraries.python.studies.density.planning.rows import cell_label
-from resources.libraries.python.studies.density.run import NOT_MEASURED, DensityTest
+from resources.libraries.python.studies.density.run import NOT_MEASURED, DensityTest, at_rate_in_words
 from resources.libraries.python.studies.density.search_priors import MeasuredCells, PriorBook
 from resources.libraries.python.studies.density.suite_rows import (
     cell_of,
@@ -133,6 +134,8 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
     def _chosen(self) -> Topology:
         chosen_profile(self._choices)  # a wrong name is an error now and not in the first test
         chosen_extras(self._choices)
+        if chosen_rate_pps(self._choices) and self._choices("TEST_TYPE") not in {None, TestType.LATENCY.value}:
+            raise ConfigError("AT_RATE is measured by latency suites only, such as tests/density/csc-latency.robot")
         self._priors = chosen_priors(self._choices)
         self._predicts = chosen_predictions(self._choices)
         return super()._chosen()
@@ -275,6 +278,19 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         logger.info("; ".join(self._running.latency()))
 
     @keyword
+    def measure_at_rate(self) -> None:
+        """Decide at one load whether NDR and PDR are met there for every instance, and measure latency there.
+
+        The variable ``AT_RATE`` is the rate of each instance in packets per second, both directions together.
+
+        | Measure At Rate |
+        """
+        rate_pps = chosen_rate_pps(self._choices)
+        if rate_pps is not None:
+            self._progress.status(f"{self._head}: trials at {rate(rate_pps)} of each instance")
+            logger.info(self._running.at_rate(rate_pps))
+
+    @keyword
     def measure_losses(self) -> None:
         """Count losses, reordering and duplicates packet by packet at NDR, at PDR and in overload.
 
@@ -404,6 +420,8 @@ def result_in_words(result: DensityRecord) -> str:
         found.append(f"PLR {rate(result.plr.mean_pps)} ± {rate(result.plr.stdev_pps)}")
     received = (("MRR", result.mrr), ("ORR", result.orr))
     found += [f"{name} {rate(number.mean_pps)}" for name, number in received if number is not None]
+    if result.at_rate is not None:
+        found.append(at_rate_in_words(result.at_rate))
     numbers = {name: result.verdict.of(name) for name, number in (*goals, *received) if number is not None}
     verdict = verdict_text(numbers or {"": result.verdict.kinds})
     note = " (simulated)" if result.simulated else ""

@@ -1,6 +1,5 @@
 """Robot variables that choose testbed, cells and search: `robot -v CELLS:1x1,2x1 …`."""
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -134,7 +133,7 @@ def choices(lookup: Lookup, topology: Topology) -> Choices:
     given = {name: str(value) for name in GIVEN if (value := lookup(name))}
     return Choices(
         topology=str(Path(str(lookup("TOPOLOGY"))).absolute()),
-        topology_digest=_digest(topology),
+        topology_digest=topology.digest,
         variables=_variables(lookup) | given,
         include=tuple(getattr(options, "include", ())),
         exclude=tuple(getattr(options, "exclude", ())),
@@ -154,16 +153,9 @@ def rerun_of(lookup: Lookup, topology: Topology, variables: Mapping[str, str]) -
     return Rerun(
         suite=_inside(str(lookup("SUITE SOURCE"))),
         topology=_inside(str(lookup("TOPOLOGY"))),
-        topology_digest=_digest(topology),
+        topology_digest=topology.digest,
         variables=dict(variables),
     )
-
-
-def _digest(topology: Topology) -> str:
-    document = topology.model_dump(mode="json")
-    document["nodes"] = {name: node.in_full() for name, node in topology.nodes.items()}
-    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _variables(lookup: Lookup) -> dict[str, str]:
