@@ -110,7 +110,8 @@ def _machine(name: str, cores: CoreMap | MachineCores, threads: Iterable[Thread]
     oversubscribed = (
         cores.oversubscribed
         if isinstance(cores, MachineCores) or not cores.elsewhere
-        else cores.cores_needed > cores.cores_there or any(map(_is_shared, by_cpu.values()))
+        else cores.cores_needed > cores.cores_there
+        or any(_is_shared(threads) for cpu, threads in by_cpu.items() if cpu not in cores.shared_cpus)
     )
     return MachineView(name, cpus, cores.smt, _caption(cores), oversubscribed)
 
@@ -121,9 +122,10 @@ def _is_shared(threads: Iterable[Thread]) -> bool:
 
 
 def _caption(cores: CoreMap | MachineCores) -> str:
+    turns = f" · two NFs each take turns on {len(cores.shared_cpus)}" if cores.shared_cpus else ""
     return (
         f"NUMA node {cores.numa_node} · SMT {'on' if cores.smt else 'off'} · "
-        f"{cores.cores_needed} physical cores needed, {cores.cores_there} available"
+        f"{cores.cores_needed} physical cores needed, {cores.cores_there} available{turns}"
     )
 
 

@@ -45,7 +45,9 @@ VARIABLES = ("TOPOLOGY", "CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "
 
 TYPES = Annotated[str, typer.Option(help="Service types.")]
 CELLS = Annotated[str, typer.Option(help="Service instances x NFs per instance, such as 1x1,2x1.")]
-NF_SIZES = Annotated[str, typer.Option(help="Data cores per NF: 0.5c, 1c, 2c, …; 1c+0.5c: per NF of a service.")]
+NF_SIZES = Annotated[
+    str, typer.Option(help="Data cores per NF: 0.5c, 1c, 2c, …; 0.5c-shared without SMT; 1c+0.5c: per NF of a service.")
+]
 NF_KINDS = Annotated[
     str, typer.Option(help="Kinds of NF, such as linux_router+linux_nat; default: as in the topology.")
 ]
@@ -167,7 +169,9 @@ def parse_cell(text: str, nf_kinds: str = "") -> Selection:
         ConfigError: The text has another form, or selects several cells.
     """
     match = re.fullmatch(
-        r"\s*(\w+)\s+(\d+\s*x\s*\d+)(?:\s+(?:NF-)?([\d.c+]+))?(?:\s+vswitch-([\dc]+))?\s*", text, re.IGNORECASE
+        r"\s*(\w+)\s+(\d+\s*x\s*\d+)(?:\s+(?:NF-)?((?:[\d.c+]|-shared)+))?(?:\s+vswitch-([\dc]+))?\s*",
+        text,
+        re.IGNORECASE,
     )
     if match is None:
         raise ConfigError(f"no cell '{text}'; expected type, rows x columns and sizes: 'CSC 2x4 1c vswitch-1c'")

@@ -59,7 +59,7 @@ _NOISE_S = 0.9
 """Sees most of what recurs each second, and no test is longer for it."""
 _NAMED_BY_TAGS = {
     "CELLS": (r"(\d{1,2})R(\d{1,2})C", "{}x{}"),
-    "NF_SIZES": (r"NF(0\.5|[1-9]\d{0,2})C", "{}c"),
+    "NF_SIZES": (r"NF(0\.5|[1-9]\d{0,2})C(-SHARED)?", "{}c{}"),
     "VSWITCH": (r"([124])C", "{}"),
     "FRAMES": (r"(\d+B|IMIX)", "{}"),
     "FLOWS": (r"(\d{1,7})FLOWS", "{}"),
@@ -317,4 +317,4 @@ def _named_by_tags(lookup: Lookup, name: str) -> str:
     patterns = [pattern.split("NOT")[0] for pattern in getattr(lookup("OPTIONS"), "include", None) or ()]
     tags = [re.sub(r"[\s_]", "", each).upper() for pattern in patterns for each in re.split(r"AND|OR", pattern)]
     matches = (re.fullmatch(tag, each) for each in tags)
-    return ",".join(dict.fromkeys(word.format(*match.groups()) for match in matches if match))
+    return ",".join(dict.fromkeys(word.format(*match.groups("")) for match in matches if match))
