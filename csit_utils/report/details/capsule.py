@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from resources.libraries.python.model.result import Environment, Rerun
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.planning.rows import cache_ways_of
 
 _SUITES = "tests/density"
 
@@ -63,6 +64,7 @@ def choices_of(result: DensityRecord) -> dict[str, str]:
         "FRAMES": result.asked.frame.asked,
         "SEARCH": rerun.variables.get("SEARCH", "") if rerun else result.asked.profile.name,
         "NF_KINDS": "+".join(cell.nf_kinds),
+        "CACHE_WAYS": str(cache_ways_of(cell) or ""),
         "AT_RATE": f"{result.at_rate.load_pps / len(cell.instances):.12g}" if result.at_rate else "",
     }
     return {name: value for name, value in variables.items() if value}

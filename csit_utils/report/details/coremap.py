@@ -79,6 +79,8 @@ class CoreMapView:
     """Colour class and its meaning."""
     affinity: tuple[AffinityView, ...]
     affinity_text: str
+    cache: tuple[tuple[str, str], ...] = ()
+    """Owners of ways of the last-level cache, with their ways."""
 
 
 def core_map(result: DensityRecord) -> CoreMapView | None:
@@ -97,7 +99,8 @@ def core_map(result: DensityRecord) -> CoreMapView | None:
     affinity = tuple(_affinity(row, threads.get(row.name, 0)) for row in result.affinity)
     kept = sum(row.kept for row in affinity)
     text = f"{kept} of {len(affinity)} data threads ran on their planned CPU" if affinity else ""
-    return CoreMapView(machines, _legend(tones), affinity, text)
+    cache = tuple((each.owner, str(each)) for each in result.plan.cache)
+    return CoreMapView(machines, _legend(tones), affinity, text, cache)
 
 
 def _machine(name: str, cores: CoreMap | MachineCores, threads: Iterable[Thread]) -> MachineView:

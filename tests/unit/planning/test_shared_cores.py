@@ -26,7 +26,7 @@ from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.builders import NOWHERE, SIM, cpus
 from tests.unit.examples import share
-from tests.unit.planning.test_cores import FEASIBLE_HALF, GRID, SLIDES_HALF
+from tests.unit.planning.core_tables import FEASIBLE_HALF, GRID, SLIDES_HALF
 
 PLAIN = cpus(28)
 WITHOUT_SMT = Topology.model_validate(

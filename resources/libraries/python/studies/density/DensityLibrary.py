@@ -71,7 +71,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
 
     RESUMES_ELSEWHERE = False
     FIRST_KEYWORD = "Describe Test"
-    VARIABLES = (*DEFAULTS, *EXTRAS, "FLOWS", "IP_VERSION")
+    VARIABLES = (*DEFAULTS, *EXTRAS, "FLOWS", "IP_VERSION", "CACHE_WAYS")
 
     def __init__(self) -> None:
         super().__init__()
@@ -162,15 +162,17 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         nf_size: str = "1c",
         vswitch_cores: Literal[1, 2, 4] = 1,
         nf_kinds: str = "",
+        cache_ways: int = 0,
     ) -> None:
         """Describe what the test measures: a cell with its sizes, and a frame size.
 
         ``nf_chains`` are service instances, ``nf_nodes`` NFs in each. ``nf_size`` is 0.5c, 1c, 2c, 3c and so on, or one
-        size for each NF such as 1c+0.5c.
+        size for each NF such as 1c+0.5c. ``cache_ways`` are ways of the last-level cache of each NF; 0 for none of its
+        own.
 
         | Describe Test | NDRPDR | CSC | 2 | 1 | 64B | 1c | 1 |
         """
-        cell = cell_of(service_type, nf_chains, nf_nodes, nf_size, vswitch_cores, nf_kinds)
+        cell = cell_of(service_type, nf_chains, nf_nodes, nf_size, vswitch_cores, nf_kinds, cache_ways)
         profile = chosen_profile(self._choices)
         asked = MeasurementRequest(test_type=test_type, cell=cell, frame=frame_named(frame), profile=profile)
         test = self._test_of(asked)

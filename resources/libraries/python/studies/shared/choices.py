@@ -43,6 +43,7 @@ GIVEN = (
     *EXTRAS,
     "NOISE_FLOOR",
     "IP_VERSION",
+    "CACHE_WAYS",
     "SWEEP_RATES",
     "SWEEP_DURATION",
     "STOP_LOSS",
@@ -144,7 +145,7 @@ def choices(lookup: Lookup, topology: Topology) -> Choices:
 def rerun(lookup: Lookup, topology: Topology) -> Rerun:
     """Return how to repeat the tests of the present density suite, for their records."""
     more = {name: str(lookup(name)) for name in EXTRAS if lookup(name)}
-    more |= {name: value for name in ("FLOWS", "IP_VERSION") if (value := _packets(lookup, name))}
+    more |= {name: value for name in ("FLOWS", "IP_VERSION", "CACHE_WAYS") if (value := _packets(lookup, name))}
     return rerun_of(lookup, topology, _variables(lookup) | more)
 
 
@@ -291,6 +292,7 @@ def suite_choice(lookup: Lookup) -> SuiteChoice | None:
         nf_kinds=_value(lookup, "NF_KINDS"),
         flows=_packets(lookup, "FLOWS"),
         ip_versions=_packets(lookup, "IP_VERSION") or "4",
+        cache_ways=str(lookup("CACHE_WAYS") or ""),
     )
     return SuiteChoice(TestType(str(test_type)), selection)
 
