@@ -247,6 +247,8 @@ class TestRow:
     soak_l1_bps: float | None = None
     soak_l2_bps: float | None = None
     soak_pps_per_core: float | None = None
+    at_rate: Annotated[str | None, At("at_rate.text", label="Trials at a rate")] = None
+    """What trials at a rate that was asked for have decided, in a sentence."""
     rate_load_pps: Annotated[float | None, At("at_rate.load_pps")] = None
     """Aggregate load of trials at a rate that was asked for; None where there are none."""
     rate_ndr_sustained: Annotated[bool | None, At("at_rate.sustained", lambda found: found.get("NDR"))] = None

@@ -3,8 +3,8 @@
 **Answers.** A cell of a random system (sharp, noisy, knee, stall or sag; fair or not; one to eight instances) is
 searched, and its latency measured, as a density test does. Then it is asked whether it sustains a random rate with a
 random p99: rates between 2 and 115 % of its PDR, bounds between what it has at 2 and at 95 %. The truth is measured at
-the very load that is asked for, by trials with other noise. Where these disagree among themselves, the question is on
-the edge and is left out. Open answers are then decided by trials at the rate (`AT_RATE`), and judged again.
+the very load that is asked for, by trials of another deployment with other noise. Where these disagree among
+themselves, or p99 is as near to the bound as deployments differ, the question is on the edge and is left out. Open answers are then decided by trials at the rate (`AT_RATE`), and judged again.
 
 **Two bands.** Systems run in the lower of two bands in 30 % of trials, which forwards 0.93 of the other; how many
 searches miss that is compared with the chance that these searches state. The same for histories of single figures.
@@ -42,8 +42,12 @@ LEFT_OPEN = 0.02
 _TOPOLOGY = PROJECT / "topologies" / "sim.yaml"
 _SEARCH = "quick,width=0.01"
 _TRUTH_TRIALS = 11
-_EDGE = 0.25
+_EDGE = 0.1
 """Of the trials of the truth: with a larger minority it is on the edge."""
+_DEPLOYMENTS = 0.02
+"""Flows of two simulated deployments differ by so much in latency; so a p99 as near to the bound is on the edge."""
+_BOUND_TRIALS = 3
+"""Whose mean p99 is near the bound that is asked for."""
 _QUESTIONS = 8
 """Of each system."""
 _PDR_LOSS = 0.005
@@ -106,11 +110,11 @@ class _System:
         made.at_rate(rate_pps)
         return _record(made, "at rate")
 
-    def truth(self, load_pps: float) -> tuple[float, float, list[float]]:
+    def truth(self, load_pps: float, trials: int = _TRUTH_TRIALS) -> tuple[float, float, list[float]]:
         """Return the share of trials at a load in which all lost no more than PDR allows, of a flow, and each p99."""
         made = self.test(TestType.MRR, 1)
         trial = Trial(load_pps=load_pps, duration_s=1.0, frame=made.draft.asked.frame, probe_pps=1000.0)
-        results = [made.measure(trial) for _ in range(_TRUTH_TRIALS)]
+        results = [made.measure(trial) for _ in range(trials)]
         made.remove()
         whole = fmean((each.loss_ratio or 0.0) <= _PDR_LOSS for each in results)
         flows = fmean(max(_losses(each)) <= _PDR_LOSS for each in results)
@@ -146,7 +150,9 @@ def questions(seed: int) -> Iterator[Answered]:
         return
     for _ in range(_QUESTIONS):
         load_pps = pdr * system.rng.uniform(0.02, 1.15)
-        bound_ns = fmean(system.truth(pdr * system.rng.uniform(0.02, 0.95))[2]) * system.rng.uniform(0.9, 1.1)
+        bound_ns = fmean(system.truth(pdr * system.rng.uniform(0.02, 0.95), _BOUND_TRIALS)[2]) * system.rng.uniform(
+            0.9, 1.1
+        )
         is_true = _truth(system, load_pps, bound_ns)
         if is_true is None:
             continue
@@ -160,9 +166,9 @@ def questions(seed: int) -> Iterator[Answered]:
 def _truth(system: _System, load_pps: float, bound_ns: float) -> bool | None:
     """Whether a load is sustained within a p99; None on the edge."""
     whole, flows, p99s = system.truth(load_pps)
-    timely = fmean(p99 < bound_ns for p99 in p99s)
-    shares = (whole, flows, timely)
-    if any(_EDGE < share < 1 - _EDGE for share in shares):
+    surely, perhaps = (fmean(p99 < bound_ns * (1 + by) for p99 in p99s) for by in (-_DEPLOYMENTS, _DEPLOYMENTS))
+    shares = (whole, flows, surely)
+    if perhaps > surely or any(_EDGE < share < 1 - _EDGE for share in shares):
         return None
     return all(share >= 1 - _EDGE for share in shares)
 

@@ -129,6 +129,8 @@ class AtRate(Frozen):
     trials: int
     note: str = ""
     """Why a goal is not decided."""
+    text: str
+    """All of it in a sentence."""
 
 
 class LossesAtLoad(Frozen):

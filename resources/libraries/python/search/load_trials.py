@@ -22,6 +22,7 @@ from resources.libraries.python.model.plan import Hop, Path, Plan
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.goal import Goal, SearchProfile
 from resources.libraries.python.model.result import AtRate, LatencyAtLoad, ReceiveRate
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.algorithms.bounds import GoalReading, LoadEvidence, gather
 from resources.libraries.python.search.findings.itemize import itemize
 from resources.libraries.python.search.findings.locate import Counters, count_at
@@ -158,7 +159,9 @@ def measure_at_rate(
             purpose="latency",
         )
     )
-    found = AtRate(load_pps=load_pps, sustained=sustained, trials=len(trials), note=note)
+    words = [f"{goal} {'sustained' if is_met else 'not sustained'}" for goal, is_met in sustained.items()]
+    text = f"{rate(load_pps)} in all: {', '.join(words) or f'not decided: {note}'}"
+    found = AtRate(text=text, load_pps=load_pps, sustained=sustained, trials=len(trials), note=note)
     return found, LatencyAtLoad(label=AT_RATE, load_pps=load_pps, flows=probed.latency), (*trials, probed)
 
 

@@ -30,7 +30,7 @@ from resources.libraries.python.studies.density.planning.extras import (
     estimate_s,
 )
 from resources.libraries.python.studies.density.planning.rows import cell_label
-from resources.libraries.python.studies.density.run import NOT_MEASURED, DensityTest, at_rate_in_words
+from resources.libraries.python.studies.density.run import NOT_MEASURED, DensityTest
 from resources.libraries.python.studies.density.search_priors import MeasuredCells, PriorBook
 from resources.libraries.python.studies.density.suite_rows import (
     cell_of,
@@ -423,7 +423,7 @@ def result_in_words(result: DensityRecord) -> str:
     received = (("MRR", result.mrr), ("ORR", result.orr))
     found += [f"{name} {rate(number.mean_pps)}" for name, number in received if number is not None]
     if result.at_rate is not None:
-        found.append(at_rate_in_words(result.at_rate))
+        found.append(result.at_rate.text)
     numbers = {name: result.verdict.of(name) for name, number in (*goals, *received) if number is not None}
     verdict = verdict_text(numbers or {"": result.verdict.kinds})
     note = " (simulated)" if result.simulated else ""

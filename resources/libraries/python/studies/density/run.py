@@ -13,7 +13,6 @@ from resources.libraries.python.model.measurements.trial import HighestLoads, Tr
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.goal import Algorithm, GoalResult, LoadEstimate, Prior
 from resources.libraries.python.model.result import (
-    AtRate,
     Environment,
     LatencyAtLoad,
     LossesAtLoad,
@@ -264,7 +263,7 @@ class DensityTest:
         item = itemize(AT_RATE, trials[:-1])
         draft.itemized = (item,) if item is not None else ()
         self._judge()
-        return f"{at_rate_in_words(draft.at_rate)}; {_worst_p99(row)}"
+        return f"{draft.at_rate.text}; {_worst_p99(row)}"
 
     def losses(self, duration_s: float) -> tuple[str, ...]:
         """Count losses, duplicates and reordering at NDR, PDR and in overload; return them in words.
@@ -514,13 +513,6 @@ def describe(result: GoalResult) -> str:
         return f"{name} {rate(result.lower_pps)} (upper bound none)"
     lower, upper = rates(result.lower_pps, result.upper_pps)
     return f"{name} {lower} (upper bound {upper})"
-
-
-def at_rate_in_words(found: AtRate) -> str:
-    """What trials at a rate that was asked for have decided."""
-    words = [f"{goal} {'sustained' if is_met else 'not sustained'}" for goal, is_met in found.sustained.items()]
-    decided = ", ".join(words) or f"not decided: {found.note or 'the trials disagree'}"
-    return f"{rate(found.load_pps)} in all: {decided}"
 
 
 def _rate_in_words(name: str, found: ReceiveRate | None) -> tuple[str, ...]:
