@@ -4,7 +4,8 @@
 searched, and its latency measured, as a density test does. Then it is asked whether it sustains a random rate with a
 random p99: rates between 2 and 115 % of its PDR, bounds between what it has at 2 and at 95 %. The truth is measured at
 the very load that is asked for, by trials of another deployment with other noise. Where these disagree among
-themselves, or p99 is as near to the bound as deployments differ, the question is on the edge and is left out. Open answers are then decided by trials at the rate (`AT_RATE`), and judged again.
+themselves, or p99 is as near to the bound as deployments differ, the question is on the edge and is left out. Open
+answers are then decided by trials at the rate (`AT_RATE`), and judged again.
 
 **Two bands.** Systems run in the lower of two bands in 30 % of trials, which forwards 0.93 of the other; how many
 searches miss that is compared with the chance that these searches state. The same for histories of single figures.
@@ -176,7 +177,7 @@ def _truth(system: _System, load_pps: float, bound_ns: float) -> bool | None:
 class MissedBands(NamedTuple):
     """Searches or histories of systems in two bands."""
 
-    count: int
+    total: int
     missed: int
     stated: float
     """Mean of the chances that the missed ones, and those that saw the bands, would have stated."""
@@ -247,17 +248,17 @@ def table(studies: int) -> list[BoundedQuantity]:
     lines[0] = lines[0]._replace(note=f"{lines[0].note}; {before} open")
     for runs in _RUNS:
         bands = missed_in_histories(20 * studies, runs)
-        share = bands.missed / bands.count
-        error = sqrt(max(bands.stated * (1 - bands.stated), 1 / bands.count) / bands.count)
-        note = f"missed {share:.1%}, stated {bands.stated:.1%}, of {bands.count} histories"
+        share = bands.missed / bands.total
+        error = sqrt(max(bands.stated * (1 - bands.stated), 1 / bands.total) / bands.total)
+        note = f"missed {share:.1%}, stated {bands.stated:.1%}, of {bands.total} histories"
         off = abs(share - bands.stated) / error
         what = f"density: two bands in {runs} runs, stated chance off"
         lines.append(BoundedQuantity(what, off, _STANDARD_ERRORS, "standard errors", note))
     bands = missed_in_searches(studies, "ladder")
-    note = f"{LOW_BAND:g} in {LOW_SHARE:.0%} of trials; {bands.missed} of {bands.count} searches"
+    note = f"{LOW_BAND:g} in {LOW_SHARE:.0%} of trials; {bands.missed} of {bands.total} searches"
     lines.append(
         BoundedQuantity(
-            "density: two bands missed, ladder", 100 * bands.missed / bands.count, 5.0, "% of searches", note
+            "density: two bands missed, ladder", 100 * bands.missed / bands.total, 5.0, "% of searches", note
         )
     )
     return lines
