@@ -10,8 +10,9 @@ from statistics import fmean, quantiles, stdev
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, resolution
 from csit_utils.analysis.trends.steps import Step
-from csit_utils.analysis.trends.twobands import TwoBands, find_two_bands
+from csit_utils.analysis.trends.twobands import LEAST_D, TwoBands, find_two_bands, unseen_two_bands
 from csit_utils.dataset.rows import InstanceRow
+from resources.libraries.python.search.findings.unseen_bands import UnseenBands
 
 _WHISKER = 1.5
 """Reach of whiskers in interquartile ranges (Tukey)."""
@@ -43,6 +44,8 @@ class Repeats:
     stdev_pps: float
     box: Box
     bands: TwoBands | None
+    unseen: UnseenBands | None
+    """Chance that so many runs miss two bands; None where they show them."""
     fairness: tuple[float, ...]
     """Jain's fairness index of the instances by run, where known, in the order of time; 1 is equal."""
     level: int = 1
@@ -54,6 +57,11 @@ class Repeats:
     def variation(self) -> float:
         """Coefficient of variation: standard deviation over mean; 0.0 for a mean of 0."""
         return self.stdev_pps / self.mean_pps if self.mean_pps else 0.0
+
+    @property
+    def visible_gap(self) -> float:
+        """Smallest distance of two bands that is seen beside such a variation, relative to the mean."""
+        return LEAST_D * self.variation
 
     @property
     def nights(self) -> tuple[str, str] | None:
@@ -99,14 +107,16 @@ def repeats(
 def _repeats(
     cell: CellMetric, found: Sequence[CellFigure], fairness: Sequence[float], level: int, levels: int
 ) -> Repeats:
-    values = [each.value_pps for each in found]
+    values, least_pps = [each.value_pps for each in found], resolution(found, cell.metric)
+    bands = find_two_bands(values, least_pps)
     return Repeats(
         cell,
         tuple(found),
         fmean(values),
         stdev(values),
         box(values),
-        find_two_bands(values, resolution(found, cell.metric)),
+        bands,
+        None if bands else unseen_two_bands(values, least_pps),
         tuple(fairness),
         level,
         levels,

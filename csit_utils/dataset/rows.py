@@ -247,6 +247,13 @@ class TestRow:
     soak_l1_bps: float | None = None
     soak_l2_bps: float | None = None
     soak_pps_per_core: float | None = None
+    at_rate: Annotated[str | None, At("at_rate.text", label="Trials at a rate")] = None
+    """What trials at a rate that was asked for have decided, in a sentence."""
+    rate_load_pps: Annotated[float | None, At("at_rate.load_pps")] = None
+    """Aggregate load of trials at a rate that was asked for; None where there are none."""
+    rate_ndr_sustained: Annotated[bool | None, At("at_rate.sustained", lambda found: found.get("NDR"))] = None
+    """Whether no instance lost more than NDR allows there; None if not decided."""
+    rate_pdr_sustained: Annotated[bool | None, At("at_rate.sustained", lambda found: found.get("PDR"))] = None
     mrr_offered_pps: Annotated[float | None, At("mrr.offered_pps")] = None
     mrr_pps: Annotated[float | None, At("mrr.mean_pps")] = None
     mrr_stdev_pps: Annotated[float | None, At("mrr.stdev_pps")] = None

@@ -389,7 +389,7 @@ def unrecorded_row(item: Unrecorded) -> TestRow:
     """Return the row of a test without a record, from its tags."""
     tags = {tag.upper() for tag in item.tags}
     locators = [match for tag in tags if (match := re.fullmatch(r"(\d+)R(\d+)C", tag))]
-    sizes = [match[1].lower() for tag in tags if (match := re.fullmatch(r"NF_([\dC.+]+)", tag))]
+    sizes = [match[1].lower() for tag in tags if (match := re.fullmatch(r"NF_((?:[\dC.+]|-SHARED)+)", tag))]
     switches = [int(match[1]) for tag in tags if (match := re.fullmatch(r"(\d)C", tag))]
     frames = [tag for tag in tags if re.fullmatch(r"\d{2,4}B|IMIX.*", tag)]
     return TestRow(

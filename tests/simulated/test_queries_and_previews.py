@@ -6,9 +6,10 @@ import pytest
 import yaml
 
 from csit_utils.dataset.items import Dataset
+from csit_utils.dataset.load import load
 from csit_utils.studies.registry import explanations
 from resources.libraries.python.model.load import load_topology
-from tests.simulated.in_process import SIM, STUDIES, passed
+from tests.simulated.in_process import DENSITY, SIM, STUDIES, csit, passed, robot_words, topology_with
 
 SPECS = STUDIES / "specs"
 PREVIEWS = {
@@ -18,6 +19,7 @@ PREVIEWS = {
     "outage": (SPECS / "outage" / "routers.yaml", "--list"),
     "stateful": (SPECS / "stateful" / "firewall.yaml",),
 }
+QUICKLY = ("-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick")
 CSIT_TOPOLOGY = """\
 metadata: {version: 0.1, schema: [], tags: [hw, 2-node]}
 nodes:
@@ -73,6 +75,56 @@ def test_place_advises_by_the_measured_pairs(studies: Path, studied: Dataset) ->
     }
     empty = ("--server", "-", "--server", "-", "--server", "-")
     assert passed("place", studies / "output.xml", *empty, "--json").objects
+
+
+@pytest.fixture
+def open_question(matrix: Dataset) -> tuple[float, float]:
+    """A rate of each instance of CSC 2x2, and a p99 in microseconds, that were met at a load below and missed above."""
+    (found,) = (
+        each.result
+        for each in matrix.recorded
+        if (each.result.cell.service_type, each.result.cell.dimensions) == ("CSC", (2, 2)) and each.result.pdr
+        if each.result.asked.test_type == "NDRPDR"
+    )
+    worst = {row.label: (row.load_pps, max(flow.p99_ns or 0 for flow in row.flows)) for row in found.latency}
+    (low_pps, low_ns), (high_pps, high_ns) = worst["PDR50"], worst["PDR90"]
+    return (low_pps + high_pps) / 4, (low_ns + high_ns) / 2e3
+
+
+def test_an_open_answer_is_measured_at_the_rate_that_was_asked_for(
+    density: Path, open_question: tuple[float, float], tmp_path: Path
+) -> None:
+    rate_pps, p99_us = open_question
+    asked = ("--rate", f"{rate_pps:.0f}pps", "--p99", f"{p99_us:.1f}us", "--format", "json")
+
+    def answers(*words: object) -> list[dict[str, object]]:
+        rows = passed("answer", *words, *asked).objects
+        return [row for row in rows if (row["service_type"], row["nf_nodes"]) == ("CSC", 2)]
+
+    (before,) = answers(density / "output.xml")
+    assert before["next_limit"] == "latency not measured at that load"
+    assert before["trial_pps"] == pytest.approx(2 * rate_pps, rel=1e-5)
+    (after,) = answers(density / "output.xml", "--measure", "-d", tmp_path / "trials")
+    assert after["trial_pps"] is None
+    assert after["instances"] == 2 or after["next_limit"] == "latency"
+    trials = [load([path]).recorded[0].result for path in sorted((tmp_path / "trials").rglob("output.xml"))]
+    decisive = [each for each in trials if (each.cell.service_type, each.cell.dimensions) == ("CSC", (2, 2))]
+    assert [each.at_rate.load_pps for each in decisive if each.at_rate] == [pytest.approx(2 * rate_pps, rel=1e-5)]
+    (latency,) = decisive[0].latency
+    is_met = max(flow.p99_ns or 0 for flow in latency.flows) < p99_us * 1e3
+    assert (after["instances"] == 2) is is_met
+
+
+def test_trials_are_refused_on_a_testbed_that_has_changed(tmp_path: Path) -> None:
+    topology = topology_with(tmp_path / "bed.yaml", noise=0.02)
+    passed(*robot_words(tmp_path / "run", topology, *QUICKLY, sources=[DENSITY / "csc-ndrpdr.robot"]))
+    topology_with(topology, noise=0.03)
+    words = ("answer", tmp_path / "run" / "output.xml", "--measure", "-d", tmp_path / "no")
+    assert "nothing was measured" in passed(*words, "--rate", "100Mpps").stderr
+    refused = csit(*words, "--rate", "1kpps", "--p99", "22us")
+    assert refused.status == 2
+    assert "bed.yaml has changed since CSC 1x1 was measured" in refused.stderr
+    assert not (tmp_path / "no").exists()
 
 
 def test_outcome_of_complete_runs_is_0(density: Path, studies: Path) -> None:

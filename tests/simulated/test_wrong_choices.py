@@ -32,6 +32,8 @@ def refused(ended: Ended, word: str, status: int = 2) -> None:
         ((*ON_SIM, "-v", "FRAMES:65"), "65"),
         ((*ON_SIM, "-v", "NF_SIZES:3q"), "3q"),
         ((*ON_SIM, "-v", "CELS:1x1"), "CELS"),
+        ((*ON_SIM, "-v", "CACHE_WAYS:two"), "CACHE_WAYS 'two'"),
+        ((*ON_SIM, "-v", "AT_RATE:fast"), "AT_RATE 'fast'"),
         (("robot", *QUIETLY), "TOPOLOGY"),
         (("robot", "-v", "TOPOLOGY:none.yaml", *QUIETLY), "none.yaml"),
         (("robot", "--unknown"), "--unknown"),
@@ -42,6 +44,11 @@ def test_a_run_with_a_wrong_choice_is_refused_and_leaves_nothing(
 ) -> None:
     refused(csit(*options, "-d", tmp_path / "run", "--suite", "csc-mrr", DENSITY), word)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_rate_is_refused_by_suites_that_would_ignore_it(tmp_path: Path) -> None:
+    words = (*ON_SIM, "-v", "AT_RATE:1000", "-d", tmp_path / "run", "--suite", "csc-mrr", DENSITY)
+    refused(csit(*words), "AT_RATE is measured by latency suites only")
 
 
 def test_a_matrix_of_which_nothing_fits_fails_with_the_numbers_and_without_a_record(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 Values are split into an upper and a lower group where Ashman's `D = |m1 - m2| / sqrt((s1^2 + s2^2) / 2)` is largest
 (Ashman, Bird and Zepf, Astronomical Journal 108 (1994) 2348). There are two bands if `D` is at least `LEAST_D`, each
-group has at least `LEAST` values and `LEAST_SHARE` of all, each band was left and entered again, and the order is
+group has `fewest` values, each band was left and entered again, and the order is
 consistent with chance: the number of runs is not too small for a random order (Wald and Wolfowitz, Annals of
 Mathematical Statistics 11 (1940) 147). A level that changed once and stayed has two runs: that is a step.
 """
@@ -13,8 +13,8 @@ from itertools import pairwise
 from math import comb, fsum, sqrt
 from statistics import fmean
 
-LEAST = 3
-LEAST_SHARE = 0.1
+from resources.libraries.python.search.findings.unseen_bands import UnseenBands, fewest, unseen_bands
+
 LEAST_D = 6.0
 LEAST_RUNS = 4
 """Each band was left and entered again."""
@@ -39,6 +39,18 @@ class TwoBands:
     """By value, in the order of time."""
 
 
+def unseen_two_bands(values: Sequence[float], resolution: float = 0.0) -> UnseenBands:
+    """Return what a series without two bands says about them; arguments as of `find_two_bands`."""
+    boundary = _boundary(sorted(values), resolution, 1)
+    low = sum(value < boundary for value in values) if boundary is not None else 0
+    few = min(low, len(values) - low)
+    return unseen_bands(len(values), few if few < fewest(len(values)) else 0, _in_too_few_runs)
+
+
+def _in_too_few_runs(one: int, other: int) -> float:
+    return chance_of_runs(LEAST_RUNS - 1, one, other)
+
+
 def find_two_bands(values: Sequence[float], resolution: float = 0.0) -> TwoBands | None:
     """Return the two bands of a series; None if there are none.
 
@@ -46,7 +58,7 @@ def find_two_bands(values: Sequence[float], resolution: float = 0.0) -> TwoBands
         values: In the order of time.
         resolution: Difference without a change of the system; the least spread of a band.
     """
-    boundary = _boundary(sorted(values), resolution)
+    boundary = _boundary(sorted(values), resolution, fewest(len(values)))
     if boundary is None:
         return None
     in_lower = tuple(value < boundary for value in values)
@@ -75,11 +87,10 @@ def _orders(runs: int, one: int, other: int) -> int:
     return ways(half, half + 1) + ways(half + 1, half) if odd else 2 * ways(half, half)
 
 
-def _boundary(ordered: Sequence[float], resolution: float) -> float | None:
-    """Lowest value of the upper group of the best split; None if no split qualifies."""
-    fewest = max(LEAST, round(LEAST_SHARE * len(ordered)))
+def _boundary(ordered: Sequence[float], resolution: float, least: int) -> float | None:
+    """Lowest value of the upper group of the best split into groups of some size; None if no split qualifies."""
     best, boundary = LEAST_D, None
-    for place in range(fewest, len(ordered) - fewest + 1):
+    for place in range(least, len(ordered) - least + 1):
         if ordered[place] - ordered[place - 1] <= resolution:
             continue
         lower, upper = ordered[:place], ordered[place:]

@@ -56,6 +56,7 @@ def local(
         typer.Option(help="Flows of each instance and direction, such as 1,1000,1000000; default: 254 addresses."),
     ] = "",
     ip_version: Annotated[str, typer.Option(help="Versions of IP, such as 4,6.")] = "",
+    cache_ways: Annotated[str, typer.Option(help="Ways of the last-level cache for each NF, by resctrl.")] = "",
     search: Annotated[
         str, typer.Option(help="Search profile: quick (rough), ladder, reference, rfc2544, soak or plr.")
     ] = "quick",
@@ -90,6 +91,7 @@ def local(
         nf_kinds=nf_kinds,
         flows=flows,
         ip_versions=ip_version or "4",
+        cache_ways=cache_ways,
     )
     profile(search)
     folder = output or PROJECT / "results" / datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
@@ -102,7 +104,11 @@ def local(
     check_folder(folder, _SPACE_BYTES)  # last: it makes the folder, and a refused run leaves none
     variables = {"TOPOLOGY": topology, "CELLS": cells, "NF_SIZES": nf_sizes, "VSWITCH": vswitch}
     variables |= {"FRAMES": frames, "SEARCH": search, "NF_KINDS": nf_kinds}
-    variables |= {name: value for name, value in {"FLOWS": flows, "IP_VERSION": ip_version}.items() if value}
+    variables |= {
+        name: value
+        for name, value in {"FLOWS": flows, "IP_VERSION": ip_version, "CACHE_WAYS": cache_ways}.items()
+        if value
+    }
     variables |= earlier
     argv = ["--console", "quiet"]
     argv += [option for name, value in variables.items() for option in ("--variable", f"{name}:{value}")]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from resources.libraries.python.model.result import Environment, Rerun
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.planning.rows import cache_ways_of
 
 _SUITES = "tests/density"
 
@@ -43,6 +44,17 @@ def capsule(result: DensityRecord) -> Capsule:
 
 def command(result: DensityRecord) -> list[str]:
     """Return the command line that runs only this test."""
+    rerun = result.rerun
+    argv = ["./csit", "robot"]
+    argv += [word for name, value in choices_of(result).items() for word in ("-v", f"{name}:{value}")]
+    if rerun is None:
+        argv += ["--suite", result.test_id.removesuffix(f".{result.test_name}").rsplit(".", 1)[-1]]
+    argv += ["--test", _exactly(result.test_name)]
+    return [*argv, rerun.suite if rerun else _SUITES]
+
+
+def choices_of(result: DensityRecord) -> dict[str, str]:
+    """Return the variables that choose testbed, cell, frame and search of a test."""
     cell, rerun = result.cell, result.rerun
     variables = {
         "TOPOLOGY": rerun.topology if rerun else f"topologies/{result.testbed}.yaml",
@@ -52,13 +64,10 @@ def command(result: DensityRecord) -> list[str]:
         "FRAMES": result.asked.frame.asked,
         "SEARCH": rerun.variables.get("SEARCH", "") if rerun else result.asked.profile.name,
         "NF_KINDS": "+".join(cell.nf_kinds),
+        "CACHE_WAYS": str(cache_ways_of(cell) or ""),
+        "AT_RATE": f"{result.at_rate.load_pps / len(cell.instances):.12g}" if result.at_rate else "",
     }
-    argv = ["./csit", "robot"]
-    argv += [word for name, value in variables.items() if value for word in ("-v", f"{name}:{value}")]
-    if rerun is None:
-        argv += ["--suite", result.test_id.removesuffix(f".{result.test_name}").rsplit(".", 1)[-1]]
-    argv += ["--test", _exactly(result.test_name)]
-    return [*argv, rerun.suite if rerun else _SUITES]
+    return {name: value for name, value in variables.items() if value}
 
 
 def rerun_command(rerun: Rerun, test_name: str | None) -> list[str]:

@@ -79,6 +79,8 @@ class CoreMapView:
     """Colour class and its meaning."""
     affinity: tuple[AffinityView, ...]
     affinity_text: str
+    cache: tuple[tuple[str, str], ...] = ()
+    """Owners of ways of the last-level cache, with their ways."""
 
 
 def core_map(result: DensityRecord) -> CoreMapView | None:
@@ -97,7 +99,8 @@ def core_map(result: DensityRecord) -> CoreMapView | None:
     affinity = tuple(_affinity(row, threads.get(row.name, 0)) for row in result.affinity)
     kept = sum(row.kept for row in affinity)
     text = f"{kept} of {len(affinity)} data threads ran on their planned CPU" if affinity else ""
-    return CoreMapView(machines, _legend(tones), affinity, text)
+    cache = tuple((each.owner, str(each)) for each in result.plan.cache)
+    return CoreMapView(machines, _legend(tones), affinity, text, cache)
 
 
 def _machine(name: str, cores: CoreMap | MachineCores, threads: Iterable[Thread]) -> MachineView:
@@ -110,7 +113,8 @@ def _machine(name: str, cores: CoreMap | MachineCores, threads: Iterable[Thread]
     oversubscribed = (
         cores.oversubscribed
         if isinstance(cores, MachineCores) or not cores.elsewhere
-        else cores.cores_needed > cores.cores_there or any(map(_is_shared, by_cpu.values()))
+        else cores.cores_needed > cores.cores_there
+        or any(_is_shared(threads) for cpu, threads in by_cpu.items() if cpu not in cores.shared_cpus)
     )
     return MachineView(name, cpus, cores.smt, _caption(cores), oversubscribed)
 
@@ -121,9 +125,10 @@ def _is_shared(threads: Iterable[Thread]) -> bool:
 
 
 def _caption(cores: CoreMap | MachineCores) -> str:
+    turns = f" · two NFs each take turns on {len(cores.shared_cpus)}" if cores.shared_cpus else ""
     return (
         f"NUMA node {cores.numa_node} · SMT {'on' if cores.smt else 'off'} · "
-        f"{cores.cores_needed} physical cores needed, {cores.cores_there} available"
+        f"{cores.cores_needed} physical cores needed, {cores.cores_there} available{turns}"
     )
 
 

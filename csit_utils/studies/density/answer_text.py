@@ -3,9 +3,18 @@
 from dataclasses import dataclass
 
 from csit_utils.report.units import common_unit, digits3, latency, percent, rate, seconds
-from csit_utils.studies.density.analysis.answers import AnswerVerdict, DensityAnswer, Question, ServiceCountResult
+from csit_utils.studies.density.analysis.answers import (
+    AnswerVerdict,
+    DensityAnswer,
+    Known,
+    LatencyPoint,
+    LoadWitness,
+    Question,
+    ServiceCountResult,
+)
 from csit_utils.studies.density.analysis.other_goals import GoalAnswer
 from resources.libraries.python.model.request.goal import Goal
+from resources.libraries.python.search.load_trials import AT_RATE
 
 COLUMNS = ("service", "NFs", "NF size", "vSwitch", "frame", "instances", "evidence", "next")
 """Of an answer as a table."""
@@ -58,13 +67,16 @@ def evidence_text(answer: DensityAnswer) -> str:
         return "no measured number of instances qualifies"
     run, point = best.run, best.point
     text = (
-        f"{_cell(answer, best)} gives its worst instance {rate(run.worst_pps)} ({run.worst_of}) "
-        f"at {answer.question.metric} load {rate(run.load_pps)}"
+        f"{_cell(answer, best)} gives its worst instance {rate(run.worst_pps)} ({run.worst_of}) at "
+        f"{'' if run.row.rate_load_pps else f'{answer.question.metric} load '}{rate(run.load_pps)}"
     )
     if point is not None:
-        text += f", p99 {latency(point.p99_ns)} at {point.label} ({rate(point.load_pps)})"
+        text += f", {_p99(point)} at {_place(point)}"
         if best.timed is not None and best.timed != run.row:
             text += f" of {best.timed.test_name}"
+    if contrary := [each.point for each in best.known.contrary if each.point is not None]:
+        lower = contrary[-1]
+        text += f", although {_p99(lower)} at the lower {rate(lower.load_pps)}"
     return text
 
 
@@ -87,16 +99,45 @@ def _refused(answer: DensityAnswer, looked: ServiceCountResult) -> str:
         case AnswerVerdict.NO_RESULT:
             return f"{cell} has no result: {looked.reason}" if looked.reason else f"{cell} has no result"
         case AnswerVerdict.RATE if run is not None:
-            return f"{cell}: rate too low, worst instance {rate(run.worst_pps)} ({run.worst_of})"
+            beyond = f"; {question.metric} is not met at {rate(run.missed_pps)}" if run.missed_pps else ""
+            return f"{cell}: rate too low, worst instance {rate(run.worst_pps)} ({run.worst_of}){beyond}"
         case AnswerVerdict.LATENCY if point is not None:
-            p99 = "p99 unknown, probes were lost" if point.p99_ns is None else f"p99 {latency(point.p99_ns)}"
-            return f"{cell}: latency too high, {p99} at {point.label} ({rate(point.load_pps)})"
-        case AnswerVerdict.LATENCY_UNKNOWN:
-            needed = rate(question.rate_pps * looked.services)
-            highest = f", the highest is {rate(point.load_pps)}" if point is not None else ""
-            return f"{cell}: latency was not measured at {needed} or more{highest}"
+            return f"{cell}: latency too high, {_p99(point)} at {_place(point)}"
+        case AnswerVerdict.RATE_UNKNOWN | AnswerVerdict.LATENCY_UNKNOWN:
+            what = "loss" if looked.verdict is AnswerVerdict.RATE_UNKNOWN else "p99"
+            return f"{cell}: {what} not measured{_between(looked.known)}; {_trial(question, looked)}"
         case _:
             return f"{cell} was not measured"
+
+
+def _between(known: Known) -> str:
+    """Loads between which it is not known whether a requirement is met."""
+    met, missed = known.met[-1] if known.met else None, known.missed
+    if met is not None and missed is not None:
+        return f" between {rate(met.load_pps)} ({_seen(met)}) and {rate(missed.load_pps)} ({_seen(missed)})"
+    if missed is not None:
+        return f" below {rate(missed.load_pps)} ({_seen(missed)})"
+    return f" above {rate(met.load_pps)} ({_seen(met)})" if met is not None else ""
+
+
+def _seen(observed: LoadWitness) -> str:
+    if observed.point is not None:
+        return _p99(observed.point)
+    return "met" if observed.is_met else "too much was lost"
+
+
+def _p99(point: LatencyPoint) -> str:
+    return "p99 unknown, probes were lost" if point.p99_ns is None else f"p99 {latency(point.p99_ns)}"
+
+
+def _place(point: LatencyPoint) -> str:
+    load = rate(point.load_pps)
+    return load if point.label == AT_RATE else f"{point.label} ({load})"
+
+
+def _trial(question: Question, looked: ServiceCountResult) -> str:
+    load = rate(question.rate_pps * looked.services)
+    return f"a trial at {load} decides" if looked.is_open else f"trials at {load} have not decided it"
 
 
 def _cell(answer: DensityAnswer, looked: ServiceCountResult) -> str:

@@ -139,12 +139,12 @@ EXPLANATIONS = (
         "How many instances fit",
         "The largest measured number of service instances that meets a rate and a latency.",
         "Service instances.",
-        "At the lower bound of NDR or PDR, each instance's worse direction must carry half of the rate; the worst "
-        "instance counts. With a latency bound, some measured load of at least the rate times the instances has to "
-        "have a p99 below it for every instance and direction; a lost probe counts as too late. All tests of a cell "
-        "must agree.",
-        "Nothing is interpolated: 4 means that 4 was measured, and perhaps not 5. Latency is measured up to 90 % of "
-        "PDR, so a rate just below PDR has no latency and does not qualify if a latency is requested.",
+        "Offered the rate, no instance may lose more in either direction than NDR or PDR allows, and with a latency "
+        "bound, p99 of every instance and direction has to be below it; a lost probe counts as too late. What is met "
+        "at a higher load is met, what is missed at a lower load is missed. All tests of a cell must agree.",
+        "Nothing is interpolated: 4 means that 4 was measured, and perhaps not 5. Between a load that met the bound "
+        "and one that missed it, the answer is open, and names the trial that decides: ./csit answer --measure runs "
+        "it.",
     ),
     Explanation(
         "latency",

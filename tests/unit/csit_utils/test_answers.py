@@ -60,16 +60,24 @@ def row(services: int, nfs: int = 1, pdr: float | None = None, **changes: Any) -
         "pdr_lower_pps": pdr,
         "pdr_upper_pps": None if pdr is None else pdr * 1.005,
         "pdr_complete": True,
+        "pdr_loss_ratio": None if pdr is None else 0.005,
         "verdicts": "measured",
     }
     return TestRow(**{**fields, **changes})
 
 
 def flows(test: TestRow, rates: Sequence[tuple[float, float]], metric: str = "PDR") -> list[InstanceRow]:
-    """Forwarded rates of each instance, forward and reverse."""
+    """Forwarded rates of each instance, forward and reverse, of equal shares of the load at the lower bound."""
     load = test.pdr_lower_pps or 0.0
+    offered = load / (2 * len(rates))
+
+    def loss_ratio(rate: float) -> float:
+        return max(0.0, 1 - rate / offered) if offered else 0.0
+
     return [
-        InstanceRow(test.anchor, "", metric, load, 1, number, way, 1, 1, rate, rate, 0.0, False, None, "")
+        InstanceRow(
+            test.anchor, "", metric, load, 1, number, way, 1, 1, offered, rate, loss_ratio(rate), False, None, ""
+        )
         for number, pair in enumerate(rates, 1)
         for way, rate in zip(("forward", "reverse"), pair, strict=True)
     ]
@@ -113,23 +121,25 @@ def ladder() -> AnswerEvidence:
     [
         (100, None, 4, AnswerVerdict.DOES_NOT_FIT, 8),
         (120, None, 4, AnswerVerdict.DOES_NOT_FIT, 8),
-        (
-            120.1,
-            None,
-            2,
-            AnswerVerdict.RATE,
-            4,
-        ),  # the worst of four gets 60 in one direction, 120 in both, the mean 200
+        # The worst of four gets 60 in one direction, 120 in both, the mean 200: it loses too much at 800 pps.
+        (120.1, None, 2, AnswerVerdict.RATE_UNKNOWN, 4),
+        (199.9, None, 2, AnswerVerdict.RATE_UNKNOWN, 4),
+        (200, None, 2, AnswerVerdict.RATE, 4),
         (440, None, 2, AnswerVerdict.RATE, 4),
-        (441, None, 1, AnswerVerdict.RATE, 2),
+        (441, None, 1, AnswerVerdict.RATE_UNKNOWN, 2),  # 882 pps asked, one instance loses too much at 900
+        (450, None, 1, AnswerVerdict.RATE, 2),
         (1000, None, 1, AnswerVerdict.RATE, 2),
-        (1001, None, 0, AnswerVerdict.RATE, 1),
+        (1001, None, 0, AnswerVerdict.RATE_UNKNOWN, 1),  # between the bounds of the search, 1000 and 1005
+        (1005, None, 0, AnswerVerdict.RATE, 1),
         (100, 31, 4, AnswerVerdict.DOES_NOT_FIT, 8),  # 400 pps asked, measured at 400
         (100, 30, 2, AnswerVerdict.LATENCY, 4),  # below 30 is not 30
-        (101, 31, 2, AnswerVerdict.LATENCY, 4),  # 404 pps asked: 400 says nothing, 720 is too late
+        (100, 5, 0, AnswerVerdict.LATENCY, 1),  # without load it is 5
+        (101, 31, 2, AnswerVerdict.LATENCY_UNKNOWN, 4),  # 404 pps asked: met at 400, missed at 720
+        (181, 31, 2, AnswerVerdict.LATENCY, 4),  # 724 pps: late at 720 already, whatever is lost
         (120, 91, 4, AnswerVerdict.DOES_NOT_FIT, 8),
         (200, 21, 2, AnswerVerdict.RATE, 4),
-        (226, 21, 1, AnswerVerdict.LATENCY, 2),  # 452 pps asked: 810 has 70 us
+        (226, 21, 1, AnswerVerdict.LATENCY_UNKNOWN, 2),  # 452 pps asked: met at 450, missed at 810
+        (405, 21, 1, AnswerVerdict.LATENCY, 2),
         (226, 71, 2, AnswerVerdict.RATE, 4),
         (410, 1000, 1, AnswerVerdict.LATENCY_UNKNOWN, 2),  # 820 pps asked: beyond the highest load with latency
         (901, 1000, 0, AnswerVerdict.LATENCY_UNKNOWN, 1),
@@ -145,7 +155,9 @@ def test_the_evidence_names_test_instance_and_load() -> None:
     assert evidence_text(found) == (
         "2x1 gives its worst instance 440 pps (instance 2 reverse) at PDR load 900 pps, p99 20.0 µs at L450 (450 pps)"
     )
-    assert next_text(found) == "4x1: rate too low, worst instance 120 pps (instance 3 reverse); 3 not measured"
+    assert next_text(found) == (
+        "4x1: rate too low, worst instance 120 pps (instance 3 reverse); PDR is not met at 800 pps; 3 not measured"
+    )
     assert next_text(ask(ladder(), 100)) == "8x1 does not fit: needs 33 cores; 5 to 7 not measured"
     assert view(ask(ladder(), 5000)).cells[5] == "none"
 
@@ -233,6 +245,85 @@ def test_simulated_and_measured_services_are_answered_apart() -> None:
     assert view(found[1]).marks == ("SIMULATED",)
 
 
+def sextet(*points: tuple[float, Sequence[float | None]], **changes: Any) -> AnswerEvidence:
+    """Six services with a PDR of 3.1 Mpps and latency at loads."""
+    test = row(6, pdr=3.1e6, **changes)
+    return evidence([test], [], latency(test, *points))
+
+
+def test_a_load_that_was_never_measured_is_not_called_too_slow() -> None:
+    seen = sextet((0.31e6, [20]), (1.55e6, [42]), (2.79e6, [120]))
+    found = ask(seen, 360e3, 80)
+    assert (found.services, found.next.verdict, found.trial_pps) == (0, AnswerVerdict.LATENCY_UNKNOWN, 2.16e6)
+    assert next_text(found) == (
+        "6x1: p99 not measured between 1.55 Mpps (p99 42.0 µs) and 2.79 Mpps (p99 120 µs); a trial at 2.16 Mpps "
+        "decides; 1 to 5 not measured"
+    )
+
+
+def test_a_bound_that_is_missed_at_a_lower_load_is_missed() -> None:
+    found = ask(sextet((0.31e6, [20]), (1.55e6, [90]), (2.79e6, [120])), 360e3, 80)
+    assert (found.next.verdict, found.trial_pps) == (AnswerVerdict.LATENCY, None)
+    assert "latency too high, p99 90.0 µs at L1.55e+06 (1.55 Mpps)" in next_text(found)
+
+
+def test_a_bound_that_is_met_at_a_higher_load_is_met_and_a_contradiction_is_named() -> None:
+    found = ask(sextet((0.31e6, [95]), (1.55e6, [42]), (2.79e6, [60])), 360e3, 80)
+    assert found.services == 6
+    assert "p99 60.0 µs at L2.79e+06" in evidence_text(found)
+    assert "although p99 95.0 µs at the lower 310 kpps" in evidence_text(found)
+
+
+def test_noise_below_a_load_that_met_the_bound_does_not_decide_above_it() -> None:
+    found = ask(sextet((0.31e6, [95]), (1.55e6, [42])), 360e3, 80)
+    assert found.next.verdict is AnswerVerdict.LATENCY_UNKNOWN
+    assert "p99 not measured above 1.55 Mpps (p99 42.0 µs)" in next_text(found)
+
+
+def test_without_an_upper_bound_a_higher_rate_is_not_too_high() -> None:
+    found = ask(sextet(pdr_upper_pps=None), 520e3)
+    assert found.next.verdict is AnswerVerdict.RATE_UNKNOWN
+    assert next_text(found) == (
+        "6x1: loss not measured above 3.10 Mpps (met); a trial at 3.12 Mpps decides; 1 to 5 not measured"
+    )
+
+
+def decided(seen: AnswerEvidence, load: float, *, sustained: bool | None, p99_us: float) -> AnswerEvidence:
+    """The same with trials at a load."""
+    test = row(
+        6,
+        anchor="at-rate",
+        test_type="LATENCY",
+        rate_load_pps=load,
+        rate_pdr_sustained=sustained,
+    )
+    flow = InstanceRow("at-rate", "", "RATE", load, 9, 1, "forward", 1, 1, load / 12, load / 12, 0, False, None, "")
+    own = [each for rows in seen.latencies.values() for each in rows]
+    return evidence([*seen.rows, test], [flow], [*own, *latency(test, (load, [p99_us]))])
+
+
+@pytest.mark.parametrize(
+    ("sustained", "p99_us", "verdict"),
+    [
+        (True, 79, AnswerVerdict.KEPT),
+        (True, 80, AnswerVerdict.LATENCY),
+        (False, 79, AnswerVerdict.RATE),
+        (None, 79, AnswerVerdict.KEPT),  # PDR is met at 3.1 Mpps already
+    ],
+)
+def test_trials_at_the_rate_decide(*, sustained: bool | None, p99_us: float, verdict: AnswerVerdict) -> None:
+    seen = sextet((0.31e6, [20]), (1.55e6, [42]), (2.79e6, [120]))
+    found = ask(decided(seen, 2.16e6, sustained=sustained, p99_us=p99_us), 360e3, 80)
+    assert (found.best or found.next).verdict is verdict
+    assert found.trial_pps is None
+
+
+def test_trials_that_decide_nothing_are_not_offered_again() -> None:
+    seen = decided(sextet(pdr_upper_pps=None), 3.12e6, sustained=None, p99_us=10)
+    assert "trials at 3.12 Mpps have not decided it" in next_text(ask(seen, 520e3))
+    assert ask(seen, 520e3).trial_pps is None
+
+
 # Few values, so that bounds and results meet: the interesting cases are those next to each other.
 _rates = st.sampled_from([49.0, 50.0, 51.0, 100.0, 200.0, 400.0])
 _points = st.lists(
@@ -308,7 +399,8 @@ def test_records_are_itemized_down_to_the_worst_direction() -> None:
     worst = 2 * (50_000 - round(0.004 * 50_000 * 4))
     assert ask(seen, worst).services == 4
     found = ask(seen, worst + 1)
-    assert (found.services, found.next.verdict) == (1, AnswerVerdict.RATE)
+    assert (found.services, found.next.verdict) == (1, AnswerVerdict.RATE_UNKNOWN)
+    assert ask(seen, 1e5).next.verdict is AnswerVerdict.RATE, "the fourth instance lost 1.6 % there"
     assert found.next.run is not None
     assert found.next.run.worst_of.startswith("instance 4 ")
 

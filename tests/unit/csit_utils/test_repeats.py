@@ -62,3 +62,15 @@ def test_two_bands_are_seen_and_fairness_is_shown_by_run() -> None:
     (found,) = (each for each in repeats(figures(rows), shares) if each.cell.metric is Metric.PDR)
     assert found.bands
     assert found.fairness == (0.9, 0.9, 0.9)
+    assert found.unseen is None
+
+
+@pytest.mark.parametrize(("low", "told"), [((), 0), ((3,), 1), ((1, 6), 2)])
+def test_runs_without_two_bands_say_what_they_would_have_missed(low: tuple[int, ...], told: int) -> None:
+    rows = nights(8, lambda night: 4.65e6 if night in low else 5e6, noise=0.002)
+    (found,) = (each for each in repeats(figures(rows)) if each.cell.metric is Metric.PDR)
+    assert found.bands is None
+    assert found.unseen is not None
+    assert (found.unseen.count, found.unseen.low) == (8, told)
+    assert found.unseen.chance > 0.5
+    assert found.visible_gap == pytest.approx(6 * found.variation)

@@ -1,5 +1,7 @@
 """Two bands are seen where they are, and only there: measured on the six simulated systems."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,16 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.request.goal import Goal, GoalResult
-from resources.libraries.python.search.findings.stability import LEAST_NDR, find_bands, ndr_share, of_bounds
+from resources.libraries.python.model.result import VerdictKind
+from resources.libraries.python.search.findings.stability import (
+    LEAST_NDR,
+    Bands,
+    find_bands,
+    ndr_share,
+    of_bounds,
+    of_unseen,
+)
+from resources.libraries.python.search.findings.unseen_bands import UnseenBands
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, of_model, search, trial_result
@@ -25,7 +36,7 @@ def outcome(name: ModelName, seed: int, profile_name: str) -> SearchOutcome:
 
 def flagged(found: SearchOutcome) -> bool:
     bounds = [load for goal in found.goals for load in (goal.lower_pps, goal.upper_pps) if load is not None]
-    return find_bands(found.trials, bounds) is not None
+    return isinstance(find_bands(found.trials, bounds), Bands)
 
 
 @pytest.mark.slow
@@ -42,7 +53,7 @@ def test_bands_are_seen_in_the_two_band_system_and_in_no_other(name: ModelName, 
 
 
 def bands(*losses: int) -> bool:
-    return find_bands([trial_result(1e6, lost) for lost in losses]) is not None
+    return isinstance(find_bands([trial_result(1e6, lost) for lost in losses]), Bands)
 
 
 def test_what_makes_two_bands() -> None:
@@ -59,7 +70,7 @@ def test_what_makes_two_bands() -> None:
 def test_two_bands_say_how_far_apart_they_are_and_at_how_many_loads() -> None:
     trials = [trial_result(load, lost) for load in (1e6, 2e6) for lost in (200, 220, 360, 380)]
     found = find_bands([*trials, trial_result(3e6, 0)])
-    assert found is not None, "shares of the 800 that the best forwarded: 0, 2.5, 20 and 22.5 % less"
+    assert isinstance(found, Bands), "shares of the 800 that the best forwarded: 0, 2.5, 20 and 22.5 % less"
     assert (found.upper_trials, found.lower_trials, found.loads) == (4, 4, 2)
     assert (found.gap, found.upper, found.lower) == pytest.approx((0.175, 0.9875, 0.7875))
 
@@ -70,9 +81,9 @@ def test_loads_of_one_trial_and_loads_far_away_are_ignored() -> None:
     ]
     assert find_bands(at) is None
     far = [trial_result(5e5, lost) for lost in (0, 0, 0, 100, 100, 100)]
-    assert find_bands(far) is not None
+    assert isinstance(find_bands(far), Bands)
     assert find_bands(far, [1e6]) is None
-    assert find_bands(far, [2e6, 4.86e5]) is not None, "2.9 % away"
+    assert isinstance(find_bands(far, [2e6, 4.86e5]), Bands), "2.9 % away"
     assert find_bands(far, [5.16e5]) is None, "3.1 % away"
 
 
@@ -85,7 +96,8 @@ def test_what_the_generator_limited_or_was_ended_at_once_does_not_count() -> Non
 @given(st.lists(st.floats(0.0, 0.3), min_size=6, max_size=30), st.floats(1e3, 1e8))
 def test_neither_order_nor_load_matter(losses: list[float], load_pps: float) -> None:
     def found(values: list[float], load: float) -> bool:
-        return find_bands([trial_result(load, round(1e5 * loss), sent=10**5) for loss in values]) is not None
+        trials = [trial_result(load, round(1e5 * loss), sent=10**5) for loss in values]
+        return isinstance(find_bands(trials), Bands)
 
     assert found(losses, load_pps) == found(losses[::-1], 1e6)
 
@@ -107,3 +119,31 @@ def test_an_ndr_far_under_pdr_makes_both_unstable(bound_pps: float, numbers: lis
     far = found.ndr.model_copy(update={"lower_pps": bound_pps / 2, "upper_pps": bound_pps})
     pdr = found.pdr.model_copy(update={"lower_pps": 1e6})
     assert [each.numbers for each in of_bounds(found.model_copy(update={"goals": (far, pdr)}))] == numbers
+
+
+def test_a_search_that_misses_two_bands_says_how_likely_that_was() -> None:
+    system = Simulation(model=ModelName.TWO_BAND, low_band=0.93, low_band_share=0.3)
+
+    def searched(seed: int) -> SearchOutcome:
+        bench = Bench(of_model(make_model(system, CAPACITY_PPS), seed), 0.5)
+        return search_throughput(bench.measure, profile("quick"), FRAME, LINE_PPS, bench.clock.now)
+
+    missed = next(found for seed in range(20) if not flagged(found := searched(seed)))
+    (finding,) = of_unseen(missed)
+    assert (finding.kind, finding.numbers) == (VerdictKind.MEASURED, ("NDR", "PDR"))
+    assert re.search(
+        r"would be missed with a probability of \d+%; \d+ further trials settle it \(95%\)|too few", finding.text
+    )
+    seen = next(found for seed in range(20) if flagged(found := searched(seed)))
+    assert of_unseen(seen) == []
+
+
+@pytest.mark.parametrize(
+    ("losses", "count", "low"), [((0, 0, 0, 0, 100, 100), 6, 2), ((0, 1, 2, 3), 4, 0), ((9,), 0, 0)]
+)
+def test_trials_far_from_the_others_are_a_hint(losses: tuple[int, ...], count: int, low: int) -> None:
+    found = find_bands([trial_result(1e6, lost) for lost in losses])
+    assert (found is None) is (count == 0)
+    if found is not None:
+        assert isinstance(found, UnseenBands)
+        assert (found.count, found.low) == (count, low)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from resources.libraries.python.search.load_trials import measure_latency, measure_receive_rate
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.search.load_trials import measure_at_rate, measure_latency, measure_receive_rate
 from resources.libraries.python.search.profiles import LADDER
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped
 
@@ -57,3 +58,37 @@ def test_without_pdr_there_is_latency_without_load(unknown: float | None) -> Non
 def test_loads_below_a_soak_rate_are_called_so() -> None:
     rows, _ = measure_latency(Bench(capped(6e6)).measure, LADDER, FRAME, 5e6, "SOAK")
     assert [(row.label, row.load_pps) for row in rows][1:] == [("SOAK10", 0.5e6), ("SOAK50", 2.5e6), ("SOAK90", 4.5e6)]
+
+
+@pytest.mark.parametrize(
+    ("load_pps", "ndr", "pdr", "trials"),
+    [(5.9e6, True, True, 7), (6.02e6, False, True, 8), (6.1e6, False, False, 8)],
+)
+def test_trials_at_a_rate_decide_each_goal(*, load_pps: float, ndr: bool, pdr: bool, trials: int) -> None:
+    bench = Bench(capped(6e6))
+    found, latency, results = measure_at_rate(bench.measure, LADDER, FRAME, load_pps, bench.clock.now)
+    assert found.sustained == {"NDR": ndr, "PDR": pdr}
+    assert {trial.load_pps for trial in bench.asked} == {latency.load_pps} == {load_pps}
+    # More than half of 21 s decides against a goal, half for it; a trial of 1 s with its overhead is 1.5 s of it.
+    assert found.trials == len(results) - 1 == trials
+    assert (results[-1].trial.probe_pps, results[-1].trial.duration_s) == (1000.0, 5.0)
+
+
+def test_a_rate_is_not_sustained_where_one_instance_bears_the_losses() -> None:
+    bench = Bench(capped(6e6))
+
+    def unfair(trial: Trial) -> TrialResult:
+        found = bench.measure(trial)
+        counts = [FlowCount(instance=n, direction=Direction.FORWARD, sent=1000, received=1000) for n in range(1, 10)]
+        starved = FlowCount(instance=10, direction=Direction.FORWARD, sent=1000, received=960)
+        return found.model_copy(update={"flows": (*counts, starved)})
+
+    found, _, _ = measure_at_rate(unfair, LADDER, FRAME, 1e4, bench.clock.now)
+    assert found.sustained == {"NDR": False, "PDR": False}, "0.4 % of all packets, 4 % of one instance's"
+
+
+def test_a_generator_that_falls_short_decides_nothing() -> None:
+    bench = Bench(lambda load_pps, duration_s: (round(load_pps * duration_s / 2),) * 2)
+    found, _, _ = measure_at_rate(bench.measure, LADDER, FRAME, 5e6, bench.clock.now)
+    assert (found.sustained, found.trials) == ({}, 2)
+    assert "2.50 Mpps of 5.00 Mpps" in found.note or "offered" in found.note

@@ -1,20 +1,30 @@
 """Number of service instances that fit at a given rate and latency, from measurements only.
 
-A cell of S services meets the rate X if its worst instance and direction does: at the load of the lower bound of the
-chosen goal every instance gets the same share, and received packets are counted by instance and direction. The rate of
-an instance is the sum of both directions, half each. The cell meets the latency bound Y if at a measured load of at
-least X S no instance and direction has a 99th percentile of Y or more; a lost probe counts as too late. So a looser
-bound can only add cells: the answer never gets smaller. Nothing is interpolated or extrapolated.
+A cell of S services sustains the rate X if, offered S X in equal shares, no instance loses more in either direction
+than the chosen goal allows; the rate of an instance is the sum of both directions, half each. It meets the latency
+bound Y if at that load no instance and direction has a 99th percentile of Y or more; a lost probe counts as too late.
+
+Hardly ever was exactly S X offered. Loss and latency do not fall when more is offered, apart from noise. So what was
+met at a higher load is met at S X, what was missed at a lower load is missed at S X, and in between it is not known:
+one trial at S X decides. Nothing is interpolated or extrapolated. Evidence of rates:
+
+- In the trials that met the goal every instance got at least a rate: that rate is sustained.
+- The load of these trials is sustained if no flow lost more than the goal allows, and is not if one did.
+- The load at which the goal was missed is not sustained.
+
+A looser requirement can only add cells: the answer never gets smaller.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
+from math import isclose
 
 from csit_utils.analysis.grouping import Metric, Series, all_series, belongs, bounds, systems_by_source
 from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.rows import InstanceRow, LatencyRow, TestRow
 from csit_utils.studies.density.analysis.density import refusals
+from resources.libraries.python.search.load_trials import AT_RATE
 
 PERCENTILE = 0.99
 
@@ -36,9 +46,10 @@ class AnswerVerdict(StrEnum):
 
     KEPT = "kept"
     RATE = "rate"
-    """The worst instance gets less than the rate."""
+    """Too much was lost at that load or below it."""
+    RATE_UNKNOWN = "loss not measured at that load"
     LATENCY = "latency"
-    """Every sufficiently high measured load has a p99 of the bound or more."""
+    """p99 was the bound or more at that load or below it."""
     LATENCY_UNKNOWN = "latency not measured at that load"
     NO_RESULT = "no result"
     """There are tests, but none with a reliable figure."""
@@ -67,7 +78,73 @@ class CellRun:
     """The worst instance: `instance 3 reverse`; `mean of all instances` without counts by instance."""
     load_pps: float
     """Load at which it was measured."""
+    met_pps: float | None
+    """Highest aggregate load of equal shares that this test shows to be sustained; None for none."""
+    missed_pps: float | None
+    """Lowest such load that it shows not to be; None for none."""
     points: tuple[LatencyPoint, ...]
+
+
+@dataclass(frozen=True)
+class LoadWitness:
+    """Whether a requirement was met at a load."""
+
+    load_pps: float
+    is_met: bool
+    run: CellRun
+    point: LatencyPoint | None = None
+    """Of an observation of latency."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Loads at which the tests of a cell show a requirement to be met or not; in between it is not known."""
+
+    met: tuple[LoadWitness, ...] = ()
+    """Below `missed`, lowest load first."""
+    missed: LoadWitness | None = None
+    """The lowest one that no higher load of the same test contradicts."""
+    contrary: tuple[LoadWitness, ...] = ()
+    """Misses below a load at which the same test met the requirement, lowest load first."""
+
+    def met_at(self, load_pps: float) -> LoadWitness | None:
+        """The lowest load that shows the requirement to be met at a load; None if it is missed, or not known."""
+        if self.missed_at(load_pps):
+            return None
+        return next((each for each in self.met if each.load_pps * _EQUAL >= load_pps), None)
+
+    def missed_at(self, load_pps: float) -> LoadWitness | None:
+        """The load that shows the requirement to be missed at a load; None if it is met, or not known."""
+        return self.missed if self.missed and self.missed.load_pps <= load_pps * _EQUAL else None
+
+
+def known_of(runs: Iterable[Sequence[LoadWitness]]) -> Known:
+    """Combine the observations of the tests of a cell, each of which must meet the requirement.
+
+    Both within a test and between tests, what is met at a load is met below it. A miss below such a load of the same
+    test is noise; a miss in another test counts.
+    """
+    misses: list[LoadWitness] = []
+    contrary: list[LoadWitness] = []
+    mets: list[LoadWitness] = []
+    for run in runs:
+        met = [each for each in run if each.is_met]
+        highest_pps = max((each.load_pps for each in met), default=-1.0)
+        mets += met
+        for each in run:
+            if not each.is_met:
+                (misses if each.load_pps > highest_pps else contrary).append(each)
+    missed = min(misses, key=_load, default=None)
+    below = [each for each in mets if missed is None or each.load_pps < missed.load_pps]
+    return Known(tuple(sorted(below, key=_load)), missed, tuple(sorted(contrary, key=_load)))
+
+
+def _load(each: LoadWitness) -> float:
+    return each.load_pps
+
+
+_EQUAL = 1 + 1e-9
+"""Loads that differ by a smaller factor are equal."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +156,21 @@ class ServiceCountResult:
     run: CellRun | None = None
     """The test of the rate, of several the one with the lowest rate."""
     point: LatencyPoint | None = None
-    """If met, the load at which latency was below the bound, otherwise the best sufficiently high load."""
+    """The load that shows latency to be below the bound, or not to be; None where no load does."""
     timed: TestRow | None = None
     """The test of `point`, which may be another one."""
+    known: Known = Known()
+    """What is known of loss, or of latency, where a trial has to decide, and of latency where it is kept."""
+    is_tried: bool = False
+    """Whether there have been trials at the rate."""
     reason: str = ""
     """Reason of a cell that does not fit or has no result."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether trials at the rate would decide. Those that were tried in vain would not."""
+        unknown = self.verdict in {AnswerVerdict.RATE_UNKNOWN, AnswerVerdict.LATENCY_UNKNOWN}
+        return unknown and not self.is_tried
 
 
 @dataclass(frozen=True)
@@ -104,6 +191,11 @@ class DensityAnswer:
     def services(self) -> int:
         """Instances that fit; 0 if not even the smallest measured number does."""
         return self.best.services if self.best else 0
+
+    @property
+    def trial_pps(self) -> float | None:
+        """Aggregate load of the trial that decides about the next number of instances; None where none does."""
+        return self.question.rate_pps * self.next.services if self.next.is_open else None
 
 
 @dataclass(frozen=True)
@@ -167,59 +259,120 @@ def _answer(question: Question, series: Series, nfs: int, looked: Sequence[Servi
 
 def _look(question: Question, seen: AnswerEvidence, services: int, tests: Sequence[TestRow]) -> ServiceCountResult:
     """Combined result of the tests of one cell: each must meet the bounds."""
+    every = _runs(tests, question.metric, seen)
     # A latency test finds a PDR on its way, with less evidence: it counts where no other test asked for PDR.
-    asked = [row for row in tests if question.metric.value in (row.test_type or "")]
-    runs = _runs(asked, question.metric, seen) or _runs(tests, question.metric, seen)
+    asked = [run for run in every if question.metric.value in (run.row.test_type or "") or run.row.rate_load_pps]
+    runs = asked or every
     if not runs:
         unfit = next((row for row in tests if row.planned is False), None)
         row = unfit or tests[-1]
         return ServiceCountResult(
             services, AnswerVerdict.DOES_NOT_FIT if unfit else AnswerVerdict.NO_RESULT, reason=row.message
         )
-    worst = runs[0]
-    if worst.worst_pps < question.rate_pps:
-        return ServiceCountResult(services, AnswerVerdict.RATE, worst)
-    if question.p99_ns is None:
-        return ServiceCountResult(services, AnswerVerdict.KEPT, worst)
-    if not any(run.points for run in runs):
-        # Another test of the same cell may have measured latency.
-        runs = _runs(tests, question.metric, seen)
-    judged = [replace(_with_latency(question, services, run), run=worst) for run in runs if run.points]
-    for verdict in (AnswerVerdict.LATENCY, AnswerVerdict.LATENCY_UNKNOWN, AnswerVerdict.KEPT):
-        for each in judged:
-            if each.verdict is verdict:
-                return each
-    return ServiceCountResult(services, AnswerVerdict.LATENCY_UNKNOWN, worst)
+    return _judged(question, services, runs, every)
 
 
-def _with_latency(question: Question, services: int, run: CellRun) -> ServiceCountResult:
-    enough = [point for point in run.points if point.load_pps >= question.rate_pps * services]
-    known = [point for point in enough if point.p99_ns is not None]
-    if not enough:
-        highest = max(run.points, key=lambda point: point.load_pps)
-        return ServiceCountResult(services, AnswerVerdict.LATENCY_UNKNOWN, run, highest, run.row)
-    best = min(known, key=lambda point: point.p99_ns or 0.0) if known else enough[0]
-    kept = best.p99_ns is not None and question.p99_ns is not None and best.p99_ns < question.p99_ns
-    return ServiceCountResult(services, AnswerVerdict.KEPT if kept else AnswerVerdict.LATENCY, run, best, run.row)
+def _judged(question: Question, services: int, runs: Sequence[CellRun], every: Sequence[CellRun]) -> ServiceCountResult:
+    """Result of a cell with a figure: what is missed decides, then what is not known.
+
+    Args:
+        question: What was asked.
+        services: Instances of the cell.
+        runs: Tests that count for the rate.
+        every: Tests that count for latency, whatever they searched.
+    """
+    load_pps = question.rate_pps * services
+    rates, latencies = known_of(map(_of_rates, runs)), Known()
+    if question.p99_ns is not None:
+        latencies = known_of(_of_latency(question.p99_ns, run) for run in every)
+    late, timely = latencies.missed_at(load_pps), latencies.met_at(load_pps)
+    sustained = [each.run for each in rates.met if each.load_pps * _EQUAL >= load_pps]
+    verdict, run, decisive, known = AnswerVerdict.KEPT, min(sustained or runs, key=_worst), timely, latencies
+    if missed := rates.missed_at(load_pps):
+        verdict, run, decisive = AnswerVerdict.RATE, missed.run, None
+    elif late:
+        verdict, decisive = AnswerVerdict.LATENCY, late
+    elif rates.met_at(load_pps) is None:
+        verdict, decisive, known = AnswerVerdict.RATE_UNKNOWN, None, rates
+    elif question.p99_ns is not None and timely is None:
+        verdict = AnswerVerdict.LATENCY_UNKNOWN
+    point, timed = (decisive.point, decisive.run.row) if decisive else (None, None)
+    tried = any(isclose(each.row.rate_load_pps or 0.0, load_pps) for each in every)
+    return ServiceCountResult(services, verdict, run, point, timed, known, tried)
+
+
+def _worst(run: CellRun) -> float:
+    return run.worst_pps
+
+
+def _of_rates(run: CellRun) -> list[LoadWitness]:
+    pairs = ((run.met_pps, True), (run.missed_pps, False))
+    return [LoadWitness(load_pps, is_met, run) for load_pps, is_met in pairs if load_pps is not None]
+
+
+def _of_latency(bound_ns: float, run: CellRun) -> list[LoadWitness]:
+    return [
+        LoadWitness(point.load_pps, point.p99_ns is not None and point.p99_ns < bound_ns, run, point)
+        for point in run.points
+    ]
 
 
 def _runs(tests: Sequence[TestRow], metric: Metric, seen: AnswerEvidence) -> list[CellRun]:
     """Results of tests with a figure, lowest rate first."""
     found = [run for row in tests if (run := _run(row, metric, seen)) is not None]
-    return sorted(found, key=lambda run: run.worst_pps)
+    return sorted(found, key=_worst)
 
 
 def _run(row: TestRow, metric: Metric, seen: AnswerEvidence) -> CellRun | None:
-    """Rates and latency of a test; None without a reliable lower bound."""
-    found = bounds(row, metric)
-    if found is None or found.lower is None or row.dimensions is None:
+    """Rates and latency of a test; None without a reliable figure."""
+    if row.dimensions is None or not row.recorded or row.status != "PASS":
         return None
+    services = row.dimensions.instances
     points = tuple(latency_points(seen.latencies.get(row.anchor, ())))
-    flows = [flow for flow in seen.instances.get(row.anchor, ()) if flow.number == metric.value]
-    if not flows:
-        return CellRun(row, found.lower / row.dimensions.instances, "mean of all instances", found.lower, points)
-    worst = min(flows, key=lambda flow: flow.forwarded_pps)
-    return CellRun(row, 2 * worst.forwarded_pps, f"instance {worst.instance} {worst.direction}", worst.load_pps, points)
+    if row.rate_load_pps is not None:
+        return _run_at_rate(row, row.rate_load_pps, metric, _worst_flow(row, AT_RATE, seen), points)
+    found = bounds(row, metric)
+    if found is None or found.lower is None:
+        return None
+    # A tool that reports no upper bound has searched up to its figure.
+    missed_pps = None if found.upper is None else max(found.upper, _EQUAL**2 * found.lower)
+    worst = _worst_flow(row, metric.value, seen)
+    if worst is None:
+        mean_pps = found.lower / services
+        return CellRun(row, mean_pps, "mean of all instances", found.lower, found.lower, missed_pps, points)
+    allowed = row.pdr_loss_ratio if metric is Metric.PDR else row.ndr_loss_ratio
+    met_pps = 2 * worst.forwarded_pps * services
+    if allowed is not None and worst.loss_ratio <= allowed:
+        met_pps = max(met_pps, found.lower)
+    elif allowed is not None:
+        missed_pps = found.lower
+    return CellRun(row, 2 * worst.forwarded_pps, _name(worst), worst.load_pps, met_pps, missed_pps, points)
+
+
+def _run_at_rate(
+    row: TestRow, load_pps: float, metric: Metric, worst: InstanceRow | None, points: tuple[LatencyPoint, ...]
+) -> CellRun:
+    """Result of trials at a rate that was asked for."""
+    is_met = row.rate_pdr_sustained if metric is Metric.PDR else row.rate_ndr_sustained
+    return CellRun(
+        row,
+        2 * worst.forwarded_pps if worst else 0.0,
+        _name(worst) if worst else "no instance",
+        load_pps,
+        load_pps if is_met else None,
+        load_pps if is_met is False else None,
+        points,
+    )
+
+
+def _worst_flow(row: TestRow, number: str, seen: AnswerEvidence) -> InstanceRow | None:
+    """The flow that forwarded least: all are offered equal shares."""
+    flows = (flow for flow in seen.instances.get(row.anchor, ()) if flow.number == number)
+    return min(flows, key=lambda flow: flow.forwarded_pps, default=None)
+
+
+def _name(flow: InstanceRow) -> str:
+    return f"instance {flow.instance} {flow.direction}"
 
 
 def latency_points(rows: Iterable[LatencyRow]) -> list[LatencyPoint]:

@@ -2,7 +2,12 @@
 
 import json
 import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,13 +16,20 @@ from csit_utils.analysis.grouping import Metric
 from csit_utils.commands.results.inputs import INPUTS, contents_of, print_problems, report_problems
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.rows import OWN
+from csit_utils.report.details.capsule import choices_of
+from csit_utils.report.units import rate as human_rate
 from csit_utils.studies.density.analysis.answers import DensityAnswer, Question, answers, evidence
 from csit_utils.studies.density.answer_text import COLUMNS, evidence_text, next_text, question_text, view
 from resources.libraries.python.csv_tables import csv_text
-from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.recording.writer import check_folder
 
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _TIMES_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
+_SPACE_BYTES = 10_000_000
 _L1_BYTES = 20
 """Preamble, start delimiter and inter-frame gap of Ethernet."""
 
@@ -67,15 +79,24 @@ def answer(
     goal: Annotated[str, typer.Option(help="Allowed loss: NDR (none) or PDR (0.5 %).")] = "PDR",
     layer: Annotated[str, typer.Option(help="Layer of a rate in bit/s: L2 (with FCS) or L1 (plus 20 bytes).")] = "L2",
     output: Annotated[str, typer.Option("--format", help="Output format: table, json or csv.")] = "table",
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Run the trials that decide open answers on their testbed, then answer.")
+    ] = False,
+    folder: Annotated[
+        Path | None,
+        typer.Option("-d", "--output", help="Folder of the trials of --measure; default: results/answer-<time>."),
+    ] = None,
 ) -> None:
     """Show how many service instances fit at a rate and a latency.
 
     Also shows what limits the next instance. Each direction of each instance must carry half of the rate. Answers are
-    numbers of instances that a test has measured; nothing is interpolated.
+    numbers of instances that a test has measured; nothing is interpolated. Where no load was measured that decides, the
+    answer names the trial that does.
 
     \b
     Examples:
     ./csit answer results/output.xml --rate 500kpps --p99 100us
+    ./csit answer results/output.xml --rate 500kpps --p99 100us --measure
     """  # noqa: D301 - \b keeps the lines of the examples apart
     asked_rate, bound = parse_rate(rate), parse_time_ns(p99) if p99 else None
     for option, given, choices in (
@@ -85,19 +106,110 @@ def answer(
     ):
         if given not in choices:
             raise ConfigError(f"{option} {given}: choose from {', '.join(choices)}")
+    if folder is not None and not measure:
+        raise ConfigError(f"--output {folder} is the folder of the trials of --measure, which is not given")
+
+    def answered(known: Contents) -> list[DensityAnswer]:
+        return [
+            each
+            for frame, mean_bytes in _frames(known).items()
+            for each in _answers(
+                known, Question(asked_rate.pps(mean_bytes, layer.upper()), bound, Metric(goal.upper())), frame
+            )
+        ]
+
     known = contents_of(inputs)
-    found = [
-        each
-        for frame, mean_bytes in _frames(known).items()
-        for each in _answers(
-            known, Question(asked_rate.pps(mean_bytes, layer.upper()), bound, Metric(goal.upper())), frame
-        )
-    ]
+    found = answered(known)
     if not found:
         print_problems([problem.text for problem in known.problems])
         raise ConfigError(f"{', '.join(map(str, inputs))}: contains no density test with a rate to answer from")
+    if measure:
+        place = folder or PROJECT / "results" / f"answer-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+        runs: dict[_OpenTrial, Path] = {}
+        while trials := [each for each in _open_trials(known, found) if each not in runs]:
+            for number, each in enumerate(trials, len(runs) + 1):
+                runs[each] = place / str(number)
+                _run(each, runs[each])
+            known = contents_of([*inputs, *(run / "output.xml" for run in runs.values())])
+            found = answered(known)
     _FORMATS[output](found)
+    if measure:
+        typer.echo(f"trials: {place}" if runs else "no answer is open: nothing was measured", err=True)
+    elif is_open := sum(each.trial_pps is not None for each in found):
+        typer.echo(f"{is_open} of {len(found)} answers open: --measure runs the trials that decide", err=True)
     report_problems(known)
+
+
+@dataclass(frozen=True)
+class _OpenTrial:
+    """A trial that decides an answer, as a run of one test."""
+
+    suite: str
+    """Path of the suite."""
+    variables: tuple[tuple[str, str], ...]
+    label: str
+
+    @property
+    def arguments(self) -> list[str]:
+        """Robot's."""
+        return [word for name, value in self.variables for word in ("-v", f"{name}:{value}")] + [self.suite]
+
+
+def _open_trials(known: Contents, found: Sequence[DensityAnswer]) -> list[_OpenTrial]:
+    """Return the trials that decide open answers.
+
+    Raises:
+        ConfigError: The testbed of one is not known here, or is not any more what it was.
+    """
+    return list(dict.fromkeys(_open_trial(known, each) for each in found if each.trial_pps is not None))
+
+
+def _open_trial(known: Contents, each: DensityAnswer) -> _OpenTrial:
+    row = each.next.run.row if each.next.run else None
+    cell = f"{each.series.service_type} {each.next.services}x{each.nfs}"
+    if row is None or row.origin != OWN or (record := known.record(row.anchor).result).rerun is None:
+        raise ConfigError(f"--measure: {cell} was not measured by a suite of this project that names its testbed")
+    rerun = record.rerun
+    if load_topology(PROJECT / rerun.topology).digest != rerun.topology_digest:
+        raise ConfigError(
+            f"--measure: {rerun.topology} has changed since {cell} was measured ({record.started_at[:10]}): trials "
+            "there would not be about the same testbed; measure the cell again"
+        )
+    variables = choices_of(record) | {
+        "TOPOLOGY": str(PROJECT / rerun.topology),
+        "AT_RATE": f"{each.question.rate_pps:.12g}",
+    }
+    suite = PROJECT / "tests" / "density" / f"{each.series.service_type.lower()}-latency.robot"
+    return _OpenTrial(str(suite), tuple(variables.items()), f"{cell} at {human_rate(each.trial_pps or 0.0)}")
+
+
+def _run(trial: _OpenTrial, folder: Path) -> None:
+    """Run a trial as `./csit robot` does.
+
+    Raises:
+        CsitError: It failed.
+    """
+    from csit_utils.commands.runs.robot import run_suites  # noqa: PLC0415 - Robot costs time, and most answers need none
+
+    check_folder(folder, _SPACE_BYTES)
+    typer.echo(f"measuring {trial.label} of {dict(trial.variables)['TOPOLOGY']}", err=True)
+    with _on_stderr():
+        status = run_suites(["--console", "quiet", "-d", str(folder), *trial.arguments])
+    if status:
+        output = folder / "output.xml"
+        why = "; ".join(row.message for row in contents_of([output]).tests) if output.exists() else "see above"
+        raise CsitError(f"{folder}: the trial of {trial.label} failed: {why}")
+
+
+@contextmanager
+def _on_stderr() -> Iterator[None]:
+    """Send what Robot prints to stderr: stdout has the answer."""
+    before = sys.stdout, sys.__stdout__
+    sys.stdout = sys.__stdout__ = sys.stderr  # type: ignore[misc, assignment]  # where Robot's console is
+    try:
+        yield
+    finally:
+        sys.stdout, sys.__stdout__ = before  # type: ignore[misc]
 
 
 def _frames(known: Contents) -> dict[str, float]:
@@ -157,6 +269,7 @@ def as_object(found: DensityAnswer) -> dict[str, Any]:
         "next_instances": found.next.services,
         "next_limit": found.next.verdict.value,
         "next": next_text(found),
+        "trial_pps": found.trial_pps,
         "smaller_not_kept": [each.services for each in found.doubts],
     }
 

@@ -39,17 +39,31 @@ from resources.libraries.python.studies.density.planning.extras import EXTRAS, c
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates, core_usage
 from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of, refuse_wrong_simulation
 
-VARIABLES = ("TOPOLOGY", "CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "FLOWS", "IP_VERSION", "SEARCH")
+VARIABLES = (
+    "TOPOLOGY",
+    "CELLS",
+    "NF_SIZES",
+    "NF_KINDS",
+    "VSWITCH",
+    "FRAMES",
+    "FLOWS",
+    "IP_VERSION",
+    "CACHE_WAYS",
+    "SEARCH",
+)
 """Variables of the suites, each of which is an option of this command; those of `EXTRAS` are given by `-v` only."""
 
 
 TYPES = Annotated[str, typer.Option(help="Service types.")]
 CELLS = Annotated[str, typer.Option(help="Service instances x NFs per instance, such as 1x1,2x1.")]
-NF_SIZES = Annotated[str, typer.Option(help="Data cores per NF: 0.5c, 1c, 2c, …; 1c+0.5c: per NF of a service.")]
+NF_SIZES = Annotated[
+    str, typer.Option(help="Data cores per NF: 0.5c, 1c, 2c, …; 0.5c-shared without SMT; 1c+0.5c: per NF of a service.")
+]
 NF_KINDS = Annotated[
     str, typer.Option(help="Kinds of NF, such as linux_router+linux_nat; default: as in the topology.")
 ]
 VSWITCH = Annotated[str, typer.Option(help="Data cores of the vSwitch.")]
+CACHE_WAYS = Annotated[str, typer.Option(help="Ways of the last-level cache for each NF, by resctrl; default: none.")]
 VARIABLE = Annotated[
     list[str] | None, typer.Option("-v", "--variable", help="Variable NAME:value, as for ./csit robot.")
 ]
@@ -65,6 +79,7 @@ def plan(
     frames: Annotated[str, typer.Option(help="Frame sizes, for the number of tests.")] = "64B",
     flows: Annotated[str, typer.Option(help="Numbers of flows, such as 1,1000, for the number of tests.")] = "",
     ip_version: Annotated[str, typer.Option(help="Versions of IP, such as 4,6, for the number of tests.")] = "4",
+    cache_ways: CACHE_WAYS = "",
     search: Annotated[str, typer.Option(help="Search profile, for the time estimate.")] = "ladder",
     tests: Annotated[str, typer.Option(help="Test types, for the number and time of tests.")] = "NDRPDR,MRR,LATENCY",
     variable: VARIABLE = None,
@@ -86,12 +101,13 @@ def plan(
     ./csit plan topologies/sim.yaml --cells 1-10x1-10 --html plan.html
     """  # noqa: D301 - \b keeps the lines of the examples apart
     words = {"CELLS": cells, "NF_SIZES": nf_sizes, "NF_KINDS": nf_kinds, "VSWITCH": vswitch, "FRAMES": frames}
-    words |= {"FLOWS": flows, "IP_VERSION": ip_version, "SEARCH": search} | variables_of(variable or [])
+    words |= {"FLOWS": flows, "IP_VERSION": ip_version, "CACHE_WAYS": cache_ways, "SEARCH": search}
+    words |= variables_of(variable or [])
     testbed = load_topology(topology or Path(words.get("TOPOLOGY", str(LOCAL_TOPOLOGY))), Secrets.IGNORE)
     refuse_wrong_simulation(testbed)
     layout, memory = _known(testbed, cpus or [])
     if cell:
-        chosen = parse_cell(cell, words["NF_KINDS"]).model_copy(
+        chosen = parse_cell(cell, words["NF_KINDS"], words["CACHE_WAYS"]).model_copy(
             update={"frames": parse_frames(words["FRAMES"], words["FLOWS"], words["IP_VERSION"])}
         )
         _one_cell(testbed, chosen, layout, memory)
@@ -105,6 +121,7 @@ def plan(
         nf_kinds=words["NF_KINDS"],
         flows=words["FLOWS"],
         ip_versions=words["IP_VERSION"],
+        cache_ways=words["CACHE_WAYS"],
     )
     begin = time.perf_counter()
     rows = list(candidates(testbed, layout, selection, memory))
@@ -160,20 +177,27 @@ def test_types_of(text: str) -> list[TestType]:
     return [known[word] for word in dict.fromkeys(words)]
 
 
-def parse_cell(text: str, nf_kinds: str = "") -> Selection:
+def parse_cell(text: str, nf_kinds: str = "", cache_ways: str = "") -> Selection:
     """Return the selection of one cell, such as `CSC 2x4 0.5c vswitch-2c`; sizes default to 1c.
 
     Raises:
         ConfigError: The text has another form, or selects several cells.
     """
     match = re.fullmatch(
-        r"\s*(\w+)\s+(\d+\s*x\s*\d+)(?:\s+(?:NF-)?([\d.c+]+))?(?:\s+vswitch-([\dc]+))?\s*", text, re.IGNORECASE
+        r"\s*(\w+)\s+(\d+\s*x\s*\d+)(?:\s+(?:NF-)?((?:[\d.c+]|-shared)+))?(?:\s+vswitch-([\dc]+))?\s*",
+        text,
+        re.IGNORECASE,
     )
     if match is None:
         raise ConfigError(f"no cell '{text}'; expected type, rows x columns and sizes: 'CSC 2x4 1c vswitch-1c'")
     kind, point, size, vswitch = match.groups()
     selection = parse_selection(
-        service_types=kind, cells=point, nf_sizes=size or "1c", vswitch=vswitch or "1", nf_kinds=nf_kinds
+        service_types=kind,
+        cells=point,
+        nf_sizes=size or "1c",
+        vswitch=vswitch or "1",
+        nf_kinds=nf_kinds,
+        cache_ways=cache_ways,
     )
     if len(selection.cells()) != 1:
         raise ConfigError(f"'{text}' selects {len(selection.cells())} cells; give one size for all NFs, or one per NF")

@@ -22,6 +22,7 @@ from resources.libraries.python.studies.density.planning.matrix import Candidate
 
 LETTERS = {
     Limit.CORES: "C",
+    Limit.CACHE: "W",
     Limit.MEMORY: "M",
     Limit.HUGEPAGES: "H",
     Limit.ADDRESSES: "A",
@@ -33,6 +34,7 @@ LETTERS = {
 """Resources that a cell lacks."""
 MEANINGS = {
     Limit.CORES: "cores",
+    Limit.CACHE: "cache ways",
     Limit.MEMORY: "memory",
     Limit.HUGEPAGES: "huge pages",
     Limit.ADDRESSES: "addresses",
@@ -175,6 +177,8 @@ def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequ
             print_sentence(f"  {short}")
     for name, physical in _machines(plan):
         console.print(_core_table(name, physical, cores.on(name)))
+    if plan.cache:
+        console.print(_cache_table(plan))
     for table in (
         _segment_table(plan),
         _link_table(plan),
@@ -207,6 +211,14 @@ def _core_table(machine: str | None, physical: Sequence[Sequence[int]], threads:
     table = _table(title, "core", *(f"thread {number}" for number in range(width)))
     for number, core in enumerate(physical):
         table.add_row(str(number), *(f"CPU {cpu}: {', '.join(by_cpu.get(cpu, ['idle']))}" for cpu in core))
+    return table
+
+
+def _cache_table(plan: Plan) -> Table:
+    table = _table("Ways of the last-level cache", "owner", "CPUs", "cache", "ways", "mask")
+    for part in plan.cache:
+        for domain, mask in part.masks.items():
+            table.add_row(part.owner, part.cpu_list, str(domain), str(mask.bit_count()), f"{mask:#x}")
     return table
 
 

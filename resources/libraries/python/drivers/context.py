@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from resources.libraries.python.drivers.containers.containers import NfContainers
+from resources.libraries.python.drivers.host.cache.resctrl import CacheDivision
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -39,7 +40,10 @@ class DriverContext:
         containers = (
             NfContainers(self.container, here, self.plan.cores, self.lock) if self.container.engine != "none" else None
         )
-        return NfGroups(here, self.plan, self.fabric, self.lock, containers)
+        mine = {part.machine for part in self.plan.cache if part.owner in self.fabric.owners}
+        parts = [part for part in self.plan.cache if part.machine in mine]
+        cache = CacheDivision(parts, self.lock.claim, self.lock.release) if parts else None
+        return NfGroups(here, self.plan, self.fabric, self.lock, containers, cache=cache)
 
     def companions(self, word: str, *, takes_turns: bool = True) -> Companions:
         """Programs that run in the namespaces of NFs."""

@@ -120,6 +120,8 @@ MOST_BRACKETS = 20
 MOST_CAPTURE_BYTES = 16 << 20
 MOST_CAPTURED_PACKETS = 8192
 """A ring of a sender holds all of them, for each service instance and direction."""
+MOST_CACHE_WAYS = 64
+"""Of a last-level cache: bits of a mask."""
 MOST_CORES = 256
 """Maximum number of cores of one NF: above what a NUMA node of today's servers has."""
 MOST_ERRORS = 1000

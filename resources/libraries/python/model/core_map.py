@@ -46,6 +46,8 @@ class MachineCores(Frozen):
     cores_needed: int
     cores_there: int
     oversubscribed: bool
+    shared_cpus: tuple[int, ...] = Field(default=(), exclude_if=_is_empty)
+    """As those of the core map."""
 
 
 class CoreMap(Frozen):
@@ -65,6 +67,8 @@ class CoreMap(Frozen):
     cores_there: int
     oversubscribed: bool
     """Data threads share cores with others because a machine is too small for the plan."""
+    shared_cpus: tuple[int, ...] = Field(default=(), exclude_if=_is_empty)
+    """Logical CPUs on which the data threads of two NFs take turns because their size asks for it."""
     elsewhere: tuple[MachineCores, ...] = Field(default=(), exclude_if=_is_empty)
     """Machines beside the (first) DUT that run parts of the plan."""
 
@@ -76,6 +80,13 @@ class CoreMap(Frozen):
         """Logical CPUs that have threads on the machine of an owner's threads, its own included."""
         machines = {thread.machine for thread in self.threads if thread.owner == owner}
         return frozenset(thread.cpu for thread in self.threads if thread.machine in machines)
+
+    def takes_turns(self, owner: str) -> bool:
+        """Whether data threads of an owner share a CPU with others, by the plan's size or for want of cores."""
+        machine = next((thread.machine for thread in self.threads if thread.owner == owner), None)
+        elsewhere = {each.machine: each.shared_cpus for each in self.elsewhere}
+        shared = self.shared_cpus if machine is None else elsewhere.get(machine, ())
+        return self.oversubscribed or not set(shared).isdisjoint(self.cpus(owner))
 
     def cpus(self, owner: str, role: ThreadRole = ThreadRole.DATA) -> tuple[int, ...]:
         """Logical CPUs of an owner's threads, in order of index."""

@@ -235,6 +235,37 @@ class Path(Frozen):
     hops: tuple[Hop, ...]
 
 
+OTHERS = "all others"
+"""Owner of the cache ways that no NF has for itself."""
+
+
+class CachePart(Frozen):
+    """Ways of the last-level caches of a machine that one owner has for itself."""
+
+    owner: str
+    """An NF, or `OTHERS`."""
+    machine: str | None = None
+    """The node; None for the (first) DUT."""
+    cpus: tuple[int, ...]
+    """Logical CPUs that use them; none for `OTHERS`."""
+    masks: dict[int, int]
+    """Of ways, by id of the cache."""
+
+    @property
+    def is_of_others(self) -> bool:
+        """Whether no NF has it."""
+        return self.owner == OTHERS
+
+    def __str__(self) -> str:
+        ways = ", ".join(f"{mask.bit_count()} ({mask:#x}) of cache {domain}" for domain, mask in self.masks.items())
+        return f"{ways}{f', for CPUs {self.cpu_list}' if self.cpus else ''}"
+
+    @property
+    def cpu_list(self) -> str:
+        """Its CPUs in a text."""
+        return ", ".join(map(str, self.cpus))
+
+
 class Plan(Frozen):
     """All data of a deployment, derived by `planning` and read everywhere else."""
 
@@ -253,6 +284,8 @@ class Plan(Frozen):
     flows: tuple[Flow, ...]
     paths: tuple[Path, ...]
     warnings: tuple[str, ...] = ()
+    cache: tuple[CachePart, ...] = Field(default=(), exclude_if=_is_empty)
+    """Division of last-level caches; empty where no NF has ways of its own."""
     machines: dict[str, str] = Field(default_factory=dict)
     """The node that each owner of ports is on; empty where all are on one machine."""
 

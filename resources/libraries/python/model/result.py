@@ -113,9 +113,24 @@ class LatencyAtLoad(Frozen):
 
     label: str
     """`PDR0`, `PDR10`, `PDR50`, `PDR90`: percent of PDR; 0 sends probe frames only. `SOAK90` and so on: percent of the
-    soak rate."""
+    soak rate. `RATE`: a rate that was asked for."""
     load_pps: float
     flows: tuple[FlowLatency, ...]
+
+
+class AtRate(Frozen):
+    """Trials at a rate that was asked for, of every instance."""
+
+    load_pps: float
+    """Aggregate: that rate times the service instances."""
+    sustained: dict[str, bool]
+    """By goal, whether all instances together, and each in either direction, lost no more than it allows. A goal that
+    the trials do not decide is left out."""
+    trials: int
+    note: str = ""
+    """Why a goal is not decided."""
+    text: str
+    """All of it in a sentence."""
 
 
 class LossesAtLoad(Frozen):

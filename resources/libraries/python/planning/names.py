@@ -81,7 +81,8 @@ def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
     do not count; `vm` is a virtual machine), and that NFs have limits of their own.
     """
     pipeline = cell.service_type.is_pipeline
-    threads = f"{threads_per_nf}t" if len(set(cell.nf_sizes)) == 1 else cell.size_name
+    plain = len(set(cell.nf_sizes)) == 1 and not cell.nf_sizes[0].is_shared
+    threads = f"{threads_per_nf}t" if plain else cell.size_name
     kinds = known_kinds(topology, cell)
     applications = applications_of(kinds)
     between = "_" if cell.instance_kinds else "+"

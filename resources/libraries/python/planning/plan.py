@@ -16,6 +16,7 @@ from resources.libraries.python.planning.address_bounds import SOURCES_PER_FLOW
 from resources.libraries.python.planning.edges import check, edges_of
 from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.memory import least_guest_mb
+from resources.libraries.python.planning.placement.cache_ways import asks_for_ways, divide
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of, place, shortages
 from resources.libraries.python.planning.placement.queue_balance import unequal
 from resources.libraries.python.planning.placement.queues import RxQueues
@@ -57,6 +58,8 @@ def drivers_of(topology: Topology, cell: Cell, drivers: Mapping[str, str]) -> di
         drivers: Of the world.
     """
     own = {"containers": ", ".join(_containers(topology, cell))} if "containers" in drivers else {}
+    if asks_for_ways(cell):
+        own["cache"] = f"{'+'.join(str(limits.cache_ways or 'all other') for limits in cell.limits)} ways"
     asked = (*cell.asked_kinds(), *(tap.kind for tap in cell.taps))
     guests = dict.fromkeys(kind for kind in asked if kind in topology.dut.guests)
     if "vms" in drivers and guests:
@@ -217,6 +220,7 @@ def make_plan(
             *port_warnings(topology, ports),
             *filter(None, (counting_limit(topology.tg),)),
         ),
+        cache=divide(topology, cell, core_map, layouts),
         machines=_machines(topology, cell, wiring),
     )
 

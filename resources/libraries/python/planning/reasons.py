@@ -18,6 +18,8 @@ class Limit(StrEnum):
     """Drivers cannot keep instances apart as the topology says."""
     SMT = "smt"
     CORES = "cores"
+    CACHE = "cache"
+    """Ways of the last-level cache."""
     MEMORY = "memory"
     HUGEPAGES = "hugepages"
 

@@ -3,6 +3,8 @@
 The first trial of a test shows whether packets of each service instance arrive in each direction, and if not, how far
 they get: a search on a broken path would only report zero.
 
+Trials at a rate that was asked for decide each goal there without a search.
+
 Receive rates in overload are what comes back at one load, whatever is lost:
 
 - MRR, maximum receive rate, as in FD.io CSIT: at line rate, or at the most that the generator can send. RFC 2285
@@ -11,17 +13,21 @@ Receive rates in overload are what comes back at one load, whatever is lost:
   an overloaded system collapses.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import fmean, stdev
 from typing import Literal
 
 from resources.libraries.python.model.measurements.trial import FlowCount, Trial, TrialResult
 from resources.libraries.python.model.plan import Hop, Path, Plan
 from resources.libraries.python.model.request.cell import Frame
-from resources.libraries.python.model.request.goal import SearchProfile
-from resources.libraries.python.model.result import LatencyAtLoad, ReceiveRate
+from resources.libraries.python.model.request.goal import Goal, SearchProfile
+from resources.libraries.python.model.result import AtRate, LatencyAtLoad, ReceiveRate
+from resources.libraries.python.quantities import rate
+from resources.libraries.python.search.algorithms.bounds import GoalReading, LoadEvidence, gather
+from resources.libraries.python.search.findings.itemize import itemize
 from resources.libraries.python.search.findings.locate import Counters, count_at
 from resources.libraries.python.search.profiles import PDR
+from resources.libraries.python.search.session import NothingOffered, Session, TimeUp
 
 LOADS_PERCENT = (90, 50, 10, 0)
 """CSIT's order: the heaviest load first, right after the search."""
@@ -97,6 +103,78 @@ def measure_receive_rate(
         stdev_pps=stdev(rates) if len(rates) > 1 else None,
     )
     return found, tuple(results)
+
+
+AT_RATE = "RATE"
+"""Name of figures of trials at a rate that was asked for."""
+_Measure = Callable[[Trial], TrialResult]
+
+
+def measure_at_rate(
+    measure: _Measure,
+    profile: SearchProfile,
+    frame: Frame,
+    load_pps: float,
+    clock: Callable[[], float],
+) -> tuple[AtRate, LatencyAtLoad, tuple[TrialResult, ...]]:
+    """Run trials at one load until every goal is decided there, as a search decides a load, and one for latency.
+
+    A goal is sustained if the load would be a lower bound, and no flow lost more than it allows in the trials that met
+    it. A generator that falls short decides nothing.
+
+    Args:
+        measure: Runs one trial.
+        profile: Goals, time limit, duration of the latency trial and rate of probe frames.
+        frame: Of all trials.
+        load_pps: Aggregate.
+        clock: Seconds.
+
+    Returns:
+        What was found, latency, and the trials of loss.
+    """
+    note = ""
+    session = Session(measure, clock, profile.duration_max_s, lambda _: None)
+    longest_s = max(goal.final_trial_duration_s for goal in profile.goals)
+    try:
+        while any(_reading(session.trials, goal, load_pps) is GoalReading.OPEN for goal in profile.goals):
+            result, _ = session.run(Trial(load_pps=load_pps, duration_s=longest_s, frame=frame, purpose="rate"))
+            if result.generator_limited:
+                note = result.note or "the generator fell short of the load"
+                break
+    except (TimeUp, NothingOffered) as error:
+        note = str(error)
+    trials = tuple(session.trials)
+    readings = {} if note else {goal: _reading(trials, goal, load_pps) for goal in profile.goals}
+    sustained = {
+        goal.name: reading is GoalReading.GOOD and _within(goal, trials)
+        for goal, reading in readings.items()
+        if reading is not GoalReading.OPEN
+    }
+    probed = measure(
+        Trial(
+            load_pps=load_pps,
+            duration_s=profile.latency_duration_s,
+            frame=frame,
+            probe_pps=profile.latency_probe_pps,
+            purpose="latency",
+        )
+    )
+    words = [f"{goal} {'sustained' if is_met else 'not sustained'}" for goal, is_met in sustained.items()]
+    text = f"{rate(load_pps)} in all: {', '.join(words) or f'not decided: {note}'}"
+    found = AtRate(text=text, load_pps=load_pps, sustained=sustained, trials=len(trials), note=note)
+    return found, LatencyAtLoad(label=AT_RATE, load_pps=load_pps, flows=probed.latency), (*trials, probed)
+
+
+def _reading(trials: Sequence[TrialResult], goal: Goal, load_pps: float) -> GoalReading:
+    (row,) = gather(trials, goal) or [LoadEvidence(load_pps)]
+    return row.proven(goal)
+
+
+def _within(goal: Goal, trials: Sequence[TrialResult]) -> bool:
+    """Whether no flow lost more than a goal allows, in the trials that met the goal."""
+    good = [each for each in trials if each.loss_ratio is not None and each.loss_ratio <= goal.loss_ratio]
+    found = itemize(AT_RATE, good)
+    return found is not None and all(flow.loss_ratio <= goal.loss_ratio for flow in found.flows)
 
 
 PACKETS_PER_FLOW = 200

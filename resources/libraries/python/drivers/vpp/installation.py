@@ -102,9 +102,9 @@ class Site:
         free_2mb, free_1gb = sum(each.hugepages_2mb for each in here), sum(each.hugepages_1gb for each in here)
         return choose_pages(self.settings, instances, free_2mb, free_1gb)
 
-    def waiting(self) -> IdleBehaviour:
-        """Behaviour of threads without packets."""
-        return waiting(self.settings, oversubscribed=self.plan.cores.oversubscribed)
+    def waiting(self, owner: str) -> IdleBehaviour:
+        """Behaviour of an owner's threads without packets."""
+        return waiting(self.settings, oversubscribed=self.plan.cores.takes_turns(owner))
 
 
 def remove_folder(folder: Path, owner: str) -> None:

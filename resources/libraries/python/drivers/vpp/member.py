@@ -58,7 +58,7 @@ class VppMember:
         self.interfaces = tuple(interfaces)
         cores = site.plan.cores
         self._placement = place(cores.cpus(owner, ThreadRole.MAIN)[0], cores.cpus(owner))
-        self._waiting = site.waiting()
+        self._waiting = site.waiting(owner)
         self._pages: HugePageChoice | None = None
         self._favoured = False
         self._instance: VppInstance | None = None

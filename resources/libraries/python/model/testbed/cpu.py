@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
+
+from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import MOST_LISTED
@@ -18,10 +21,32 @@ class LogicalCpu:
     node: int
 
 
+class CacheWays(Frozen):
+    """Last-level caches of one machine, whose ways can be divided among groups of CPUs."""
+
+    ways: Annotated[int, Field(ge=2, le=64)]
+    """Of each cache."""
+    least: Annotated[int, Field(ge=1)] = 1
+    """Ways of a part at least."""
+    groups: Annotated[int, Field(ge=2)] = 16
+    """Parts at most, that of all others included."""
+    reserved: Annotated[int, Field(ge=0)] = 0
+    """Mask of the ways that devices use too."""
+    domains: dict[int, int] = Field(default_factory=dict)
+    """Id of the cache by logical CPU."""
+
+    @property
+    def mask(self) -> int:
+        """All ways."""
+        return (1 << self.ways) - 1
+
+
 class CpuLayout(Frozen):
     """All logical CPUs of one machine. Siblings are read from the list, never computed from numbering."""
 
     cpus: tuple[LogicalCpu, ...]
+    cache: CacheWays | None = Field(default=None, exclude_if=lambda cache: cache is None)
+    """None where the last-level cache cannot be divided."""
 
     @cached_property
     def smt(self) -> bool:

@@ -12,7 +12,7 @@ from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.access import Access, EnergyMeter, Powercap
-from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
+from resources.libraries.python.model.testbed.cpu import CacheWays, CpuLayout, layout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.settings import Container, Generator, Sizes
 
@@ -244,6 +244,9 @@ class DutNode(_Node):
     energy: EnergyMeter = Field(default=Powercap(), exclude_if=lambda meter: meter == Powercap())
     """Where its energy is read."""
     cpus: Literal["discover"] | Annotated[tuple[CpuGroup, ...], Field(min_length=1)] = "discover"
+    cache: CacheWays | None = Field(default=None, exclude_if=lambda cache: cache is None)
+    """Last-level caches whose ways can be divided, one for each socket, where CPUs are listed. Of CPUs that are
+    discovered they are discovered too."""
     memory: Literal["discover"] | Annotated[MemoryLayout, Field(min_length=1)] | None = None
     """By NUMA node, huge pages included; None where it is not known, and then no cell is refused for it."""
     vswitch: Annotated[str, AfterValidator(known_vswitch)]
@@ -268,7 +271,11 @@ class DutNode(_Node):
     @property
     def layout(self) -> CpuLayout:
         """The CPU list of the file. Raises ValueError where it is to be discovered."""
-        return _layout(self.cpus)
+        found = _layout(self.cpus)
+        if self.cache is None:
+            return found
+        domains = {row.cpu: row.socket for row in found.cpus}
+        return found.model_copy(update={"cache": self.cache.model_copy(update={"domains": domains})})
 
     @property
     def simulated_parts(self) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """A testbed: nodes joined by links, read from topologies/*.yaml."""
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -190,6 +192,14 @@ class Topology(Frozen):
         """
         over_api = self.world is World.LAB and driver_registry.generators()[self.tg.generator.driver].api is not None
         return {name: node for name, node in self.nodes.items() if isinstance(node, DutNode) or not over_api}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its JSON with all defaults: equal testbeds, equal digests."""
+        document = self.model_dump(mode="json")
+        document["nodes"] = {name: node.in_full() for name, node in self.nodes.items()}
+        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def tg_name(self) -> str:

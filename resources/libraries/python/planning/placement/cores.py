@@ -3,7 +3,8 @@
 Rules (draft-mkonstan-nf-service-density-01, Compute Resource Allocation; CSIT's CpuUtils): the first physical core of
 the NUMA node is the system's, the next the vSwitch's main thread, then the vSwitch's data cores, then main threads of
 NFs, two to a core, then data cores of NFs. A data core brings all its sibling threads: with SMT 1c is two data threads.
-0.5c is one sibling of a core, so it needs SMT. Unlike CSIT's allocator the check counts every core of
+0.5c is one sibling of a core, so it needs SMT; without SMT the data threads of two NFs of 0.5c-shared take turns on a
+core (1DT/S2PC of the draft). Unlike CSIT's allocator the check counts every core of
 an NF of 2c and more.
 
 Where cores have unequal numbers of threads (a sibling is offline, or there are P and E cores), data threads get the
@@ -11,6 +12,7 @@ cores with the most threads and main threads and the generator those with the fe
 data core has fewer threads than another only when nothing else is left; `planning.balance` names the NFs concerned.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -37,6 +39,8 @@ class Demand:
     """Main and data."""
     nf_main: int
     nf_data: int
+    nf_shared: int = 0
+    """Of these, cores on which NFs take turns."""
 
     @property
     def total(self) -> int:
@@ -53,7 +57,8 @@ def demand(cell: Cell, sharing: Sizes, generator_cores: int = 0) -> Demand:
         generator=generator_cores,
         vswitch=1 + cell.vs_dtc,
         nf_main=ceil((cell.nf_count + cell.tap_count) / sharing.nf_mains_per_core),
-        nf_data=whole + _pairs(cell),
+        nf_data=whole + _pairs(cell) + _shared_cores(cell),
+        nf_shared=_shared_cores(cell),
     )
 
 
@@ -62,6 +67,11 @@ def impossible(cell: Cell, layout: CpuLayout, numa_node: int) -> str | None:
     if any(size.is_half for size, _ in cell.sizes()) and not any(map(_is_pair, layout.cores(numa_node))):
         state = f"no core of NUMA {numa_node} has two threads online" if layout.smt else "SMT is off"
         return f"NF size 0.5c needs SMT (half a core is one of two sibling threads), and {state}"
+    if _shared_cores(cell) and all(map(_is_pair, layout.cores(numa_node))):
+        return (
+            f"NF size 0.5c-shared is half of the time of a core with one thread, and all cores of NUMA {numa_node} "
+            "have two; half a core is 0.5c there"
+        )
     return None
 
 
@@ -107,6 +117,11 @@ def _pairs(cell: Cell) -> int:
     return ceil(sum(count for size, count in cell.sizes() if size.is_half) / 2)
 
 
+def _shared_cores(cell: Cell) -> int:
+    """Cores on which NFs take turns, two on each."""
+    return ceil(sum(count for size, count in cell.sizes() if size.is_shared) / 2)
+
+
 def allocate(
     cell: Cell,
     layout: CpuLayout,
@@ -141,6 +156,10 @@ def allocate(
     places = _honest(cores, needs) if needs.total <= len(cores) else _folded(cores, needs)
     threads = tuple(_threads(cell, places, sharing, dut))
     used = {thread.cpu for thread in threads}
+    sizes = dict(sized_nfs(cell, dut))
+    turns = Counter(
+        t.cpu for t in threads if t.role is ThreadRole.DATA and t.owner in sizes and sizes[t.owner].is_shared
+    )
     return CoreMap(
         numa_node=numa_node,
         smt=layout.smt,
@@ -149,6 +168,7 @@ def allocate(
         cores_needed=needs.total,
         cores_there=len(cores),
         oversubscribed=reason is not None,
+        shared_cpus=tuple(sorted(cpu for cpu, count in turns.items() if count > 1)),
     )
 
 
@@ -181,7 +201,7 @@ def _honest(cores: tuple[Core, ...], needs: Demand) -> _Places:
         vswitch_main=take(1, _fewest_threads)[0],
         vswitch_data=take(needs.vswitch - 1, _most_threads),
         nf_main=take(needs.nf_main, _fewest_threads),
-        nf_data=take(needs.nf_data, _most_threads),
+        nf_data=take(needs.nf_data - needs.nf_shared, _most_threads) + take(needs.nf_shared, _fewest_threads),
     )
 
 
@@ -251,8 +271,12 @@ def _nf_data(sizes: Sequence[NfSize], cores: tuple[Core, ...]) -> list[list[int]
 
     Half-core NFs first take one thread of a core each, and when all their cores have one, the siblings in the same
     order, as CSIT does. Of unequal cores they get theirs before other NFs do, as only those with siblings have halves.
+    NFs that take turns get the last cores, which have the fewest threads, one NF on each and then a second one.
     """
-    row = iter(sorted(cores, key=_is_pair, reverse=True))
+    ordered = sorted(cores, key=_is_pair, reverse=True)
+    turns = ceil(sizes.count(NfSize.SHARED) / 2)
+    row, taken_in_turns = iter(ordered), ordered[len(ordered) - turns :]
+    waiting = 0
     shared_cores = ceil(sizes.count(NfSize.HALF) / 2)
     equal = len({len(core) for core in cores}) < 2
     order = sorted(range(len(sizes)), key=lambda each: not equal and not sizes[each].is_half)
@@ -260,6 +284,10 @@ def _nf_data(sizes: Sequence[NfSize], cores: tuple[Core, ...]) -> list[list[int]
     halves = 0
     placed: dict[int, list[int]] = {}
     for each in order:
+        if sizes[each].is_shared:
+            placed[each] = [taken_in_turns[waiting % turns][0]]
+            waiting += 1
+            continue
         if not sizes[each].is_half:
             placed[each] = [cpu for _ in range(sizes[each].whole_cores) for cpu in next(row)]
             continue

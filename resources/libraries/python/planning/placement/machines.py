@@ -101,7 +101,7 @@ def place(topology: Topology, cell: Cell, layouts: Mapping[str, CpuLayout]) -> C
 
 
 def _machine(name: str, cores: CoreMap) -> MachineCores:
-    keys = ("numa_node", "smt", "physical", "cores_needed", "cores_there", "oversubscribed")
+    keys = ("numa_node", "smt", "physical", "cores_needed", "cores_there", "oversubscribed", "shared_cpus")
     return MachineCores(machine=name, **{key: getattr(cores, key) for key in keys})
 
 

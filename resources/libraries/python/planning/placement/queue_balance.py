@@ -61,7 +61,9 @@ class Balance:
     """Data threads on the logical CPU that has the fewest, of those that have any; the generator's not counted."""
     most_threads: int
     unequal: tuple[str, ...] = ()
-    """NFs of one size with different numbers of data threads, from `unequal`."""
+    """NFs of one size with different parts of CPUs, from `unequal`."""
+    turns: int = 0
+    """Logical CPUs on which two NFs take turns, as their size asks."""
 
     @property
     def even(self) -> bool:
@@ -81,13 +83,15 @@ class Balance:
         return (*lines, *self.unequal)
 
     def siblings(self) -> tuple[str, ...]:
-        """Data threads that share a physical core as siblings: intended, but each is slower."""
+        """Data threads that share a physical core as siblings or in turns: intended, but each is slower."""
         lines = []
         if self.sibling_nfs:
             lines.append(f"data threads of different NFs are siblings on {_cores(self.sibling_nfs)}")
         own = self.sibling_data - self.sibling_nfs
         if own:
             lines.append(f"data threads of one owner are siblings on {_cores(own)}")
+        if self.turns:
+            lines.append(f"data threads of two NFs each take turns on {_cores(self.turns)} (1DT/S2PC)")
         return tuple(lines)
 
 
@@ -127,7 +131,7 @@ def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False, queues: RxQu
     busy = [owners for owners in siblings if len(owners) > 1]
     # If threads share a logical CPU, sharing a core matters less and is not reported.
     apart = [] if cores.oversubscribed else busy
-    load = [len(owners) for owners in by_cpu.values()]
+    load = [len(owners) - (cpu in cores.shared_cpus) for cpu, owners in by_cpu.items()]
     return Balance(
         vswitch=Spread(queues.vswitch_total if queues else vswitch_ports(cell, one_cable=one_cable), threads[VSWITCH]),
         nfs=tuple(spreads.items()),
@@ -136,24 +140,32 @@ def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False, queues: RxQu
         least_threads=min(load, default=0),
         most_threads=max(load, default=0),
         unequal=unequal(cell, cores),
+        turns=len(cores.shared_cpus),
     )
 
 
 def unequal(cell: Cell, cores: CoreMap) -> tuple[str, ...]:
-    """Name the NFs of one size that have different numbers of data threads, as their cores do: a sentence per size.
+    """Name the NFs of one size that have different parts of CPUs: a sentence per size.
 
-    Those of all DUTs: processors of two machines may differ as well.
+    Their cores may have different numbers of threads, also those of two machines. Of an odd number of NFs that take
+    turns the last one of a machine has a core to itself.
     """
     by_size: dict[str, dict[int, list[str]]] = {}
+    alone = []
     for dut in range(1, len(cores.elsewhere) + 2):
         for name, size in sized_nfs(cell, dut):
             if threads := len(cores.cpus(name)):
                 by_size.setdefault(size, {}).setdefault(threads, []).append(name)
-    return tuple(
-        f"NFs of {size} have different numbers of data threads: "
-        + ", ".join(f"{count} on {' '.join(named)}" for count, named in sorted(counts.items(), reverse=True))
-        for size, counts in by_size.items()
-        if len(counts) > 1
+            if size.is_shared and not cores.takes_turns(name):
+                alone.append(f"{name} of {size} has a core to itself: no second NF takes turns with it")
+    return (
+        *alone,
+        *(
+            f"NFs of {size} have different numbers of data threads: "
+            + ", ".join(f"{count} on {' '.join(named)}" for count, named in sorted(counts.items(), reverse=True))
+            for size, counts in by_size.items()
+            if len(counts) > 1
+        ),
     )
 
 

@@ -7,7 +7,7 @@ pooled, sorted, and split at their largest gap. There are two bands when
 
 - the gap is at least `LEAST_GAP`: closer bands are within other noise,
 - the gap is at least `GAP_OVER_SPREAD` times as wide as either group: groups, and not the tail of one distribution,
-- either group has at least `LEAST_TRIALS` trials and `LEAST_SHARE` of all trials: a band, and not an outlier.
+- either group has `fewest` trials: a band, and not an outlier.
 
 **NDR far below PDR.** Where the upper bound of NDR is below `LEAST_NDR` of the lower bound of PDR, packets are lost all
 the time in a third of the load range, without saturation.
@@ -24,13 +24,12 @@ from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search.findings.limits import percent
+from resources.libraries.python.search.findings.unseen_bands import SETTLED, UnseenBands, fewest, unseen_bands
 from resources.libraries.python.search.throughput import SearchOutcome
 
 LATENCY = "LATENCY"
 LEAST_GAP = 0.02
 GAP_OVER_SPREAD = 2.0
-LEAST_TRIALS = 3
-LEAST_SHARE = 0.1
 NEAR = 0.03
 """Loads that differ from a bound by no more are around it, relatively."""
 LEAST_NDR = 0.7
@@ -55,12 +54,15 @@ class Bands:
     """Different loads that were looked at."""
 
 
-def find_bands(trials: Iterable[TrialResult], around_pps: Sequence[float] = ()) -> Bands | None:
+def find_bands(trials: Iterable[TrialResult], around_pps: Sequence[float] = ()) -> Bands | UnseenBands | None:
     """Look for two bands.
 
     Args:
         trials: Any trials; those that say nothing about the system are left out.
         around_pps: Bounds, aggregate; empty looks at all loads.
+
+    Returns:
+        Bands, or what so few trials say about them; None where no load was tried twice.
     """
     rates: dict[tuple[float, float], list[float]] = defaultdict(list)
     for trial in trials:
@@ -69,16 +71,22 @@ def find_bands(trials: Iterable[TrialResult], around_pps: Sequence[float] = ()) 
             continue
         if not around_pps or any(abs(load_pps - bound) <= NEAR * bound for bound in around_pps):
             rates[load_pps, trial.trial.duration_s].append(1 - (trial.loss_ratio or 0.0))
-    groups = [shares for shares in rates.values() if len(shares) > 1 and max(shares) > 0]
-    shortfalls = sorted(1 - share / max(shares) for shares in groups for share in shares)
-    if len(shortfalls) < 2 * LEAST_TRIALS:
+    groups = {at: shares for at, shares in rates.items() if len(shares) > 1 and max(shares) > 0}
+    found = sorted(
+        (1 - share / max(shares), load_pps * share) for (load_pps, _), shares in groups.items() for share in shares
+    )
+    shortfalls = [shortfall for shortfall, _ in found]
+    if not shortfalls:
         return None
     gap, split = max((later - one, index) for index, (one, later) in enumerate(pairwise(shortfalls), 1))
     good, bad = shortfalls[:split], shortfalls[split:]
-    fewest = min(len(good), len(bad))
-    spread = max(good[-1] - good[0], bad[-1] - bad[0])
-    if gap < max(LEAST_GAP, GAP_OVER_SPREAD * spread) or fewest < max(LEAST_TRIALS, LEAST_SHARE * len(shortfalls)):
-        return None
+    # A low band forwards the same at all loads above it, and so falls the further short the higher the load is.
+    forwarded_pps = [rate_pps for _, rate_pps in found[split:]]
+    same_rate = 1 - min(forwarded_pps) / max(forwarded_pps) if max(forwarded_pps) else 0.0
+    spread = max(good[-1] - good[0], min(bad[-1] - bad[0], same_rate))
+    far = gap >= max(LEAST_GAP, GAP_OVER_SPREAD * spread)
+    if not far or min(len(good), len(bad)) < fewest(len(shortfalls)):
+        return unseen_bands(len(shortfalls), min(len(good), len(bad)) if far else 0)
     return Bands(
         upper_trials=len(good),
         lower_trials=len(bad),
@@ -100,13 +108,29 @@ def ndr_share(ndr: GoalResult | None, pdr: GoalResult | None) -> float | None:
 def of_bands(trials: Iterable[TrialResult], around_pps: Sequence[float], numbers: tuple[str, ...]) -> list[Finding]:
     """Two bands among trials at or around some loads."""
     bands = find_bands(trials, around_pps)
-    return [Finding(kind=VerdictKind.UNSTABLE, text=_two_bands(bands), numbers=numbers)] if bands else []
+    if not isinstance(bands, Bands):
+        return []
+    return [Finding(kind=VerdictKind.UNSTABLE, text=_two_bands(bands), numbers=numbers)]
+
+
+def of_unseen(outcome: SearchOutcome) -> list[Finding]:
+    """How likely the trials around the bounds of a search would have missed two bands, where that is likely."""
+    found = find_bands(outcome.trials, bounds) if (bounds := _bounds(outcome)) else None
+    if not isinstance(found, UnseenBands) or (not found.low and found.chance <= SETTLED):
+        return []
+    text = f"{found.text('trial', 'trials')}; {LEAST_GAP:.0%} apart or more, at loads around the bounds"
+    names = tuple(result.goal.name for result in outcome.goals)
+    return [Finding(kind=VerdictKind.MEASURED, text=text, numbers=names)]
+
+
+def _bounds(outcome: SearchOutcome) -> list[float]:
+    return [load for result in outcome.goals for load in (result.lower_pps, result.upper_pps) if load is not None]
 
 
 def of_bounds(outcome: SearchOutcome) -> list[Finding]:
     """Two bands around the bounds of a search, and NDR far under PDR."""
     names = tuple(result.goal.name for result in outcome.goals)
-    bounds = [load for result in outcome.goals for load in (result.lower_pps, result.upper_pps) if load is not None]
+    bounds = _bounds(outcome)
     findings = of_bands(outcome.trials, bounds, names) if bounds else []
     share = ndr_share(outcome.ndr, outcome.pdr)
     if share is not None and outcome.ndr and outcome.pdr:

@@ -19,7 +19,14 @@ from resources.libraries.python.search.findings.generator_range import Generator
 from resources.libraries.python.search.findings.host_noise import HostNoise, LossCause, TailCause
 from resources.libraries.python.search.findings.itemize import OVERLOAD
 from resources.libraries.python.search.findings.limits import limits
-from resources.libraries.python.search.findings.stability import LATENCY, of_bands, of_bounds, of_latency, of_repetition
+from resources.libraries.python.search.findings.stability import (
+    LATENCY,
+    of_bands,
+    of_bounds,
+    of_latency,
+    of_repetition,
+    of_unseen,
+)
 from resources.libraries.python.search.throughput import SearchOutcome
 
 MRR = "MRR"
@@ -118,6 +125,7 @@ def judge(
             for line in outcome.evidence
             if line not in known
         ]
+        findings += of_unseen(outcome)
     findings += [Finding(kind=VerdictKind.MEASURED, text=str(tail), numbers=(LATENCY,)) for tail in tails]
     findings += [Finding(kind=VerdictKind.MEASURED, text=str(cause), numbers=(cause.label,)) for cause in losses]
     return verdict_of(findings)

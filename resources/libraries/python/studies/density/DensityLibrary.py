@@ -7,7 +7,7 @@ from robot.api import logger
 from robot.api.deco import library
 from robot.libraries.BuiltIn import register_run_keyword
 
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame as frame_named
 from resources.libraries.python.model.result import MeasurementRequest
@@ -25,6 +25,7 @@ from resources.libraries.python.studies.density.planning.extras import (
     chosen_energy_s,
     chosen_extras,
     chosen_loss_trial_s,
+    chosen_rate_pps,
     chosen_stacks_s,
     estimate_s,
 )
@@ -70,7 +71,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
 
     RESUMES_ELSEWHERE = False
     FIRST_KEYWORD = "Describe Test"
-    VARIABLES = (*DEFAULTS, *EXTRAS, "FLOWS", "IP_VERSION")
+    VARIABLES = (*DEFAULTS, *EXTRAS, "FLOWS", "IP_VERSION", "CACHE_WAYS")
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,6 +134,8 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
     def _chosen(self) -> Topology:
         chosen_profile(self._choices)  # a wrong name is an error now and not in the first test
         chosen_extras(self._choices)
+        if chosen_rate_pps(self._choices) and self._choices("TEST_TYPE") not in {None, TestType.LATENCY.value}:
+            raise ConfigError("AT_RATE is measured by latency suites only, such as tests/density/csc-latency.robot")
         self._priors = chosen_priors(self._choices)
         self._predicts = chosen_predictions(self._choices)
         return super()._chosen()
@@ -159,15 +162,17 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         nf_size: str = "1c",
         vswitch_cores: Literal[1, 2, 4] = 1,
         nf_kinds: str = "",
+        cache_ways: int = 0,
     ) -> None:
         """Describe what the test measures: a cell with its sizes, and a frame size.
 
         ``nf_chains`` are service instances, ``nf_nodes`` NFs in each. ``nf_size`` is 0.5c, 1c, 2c, 3c and so on, or one
-        size for each NF such as 1c+0.5c.
+        size for each NF such as 1c+0.5c. ``cache_ways`` are ways of the last-level cache of each NF; 0 for none of its
+        own.
 
         | Describe Test | NDRPDR | CSC | 2 | 1 | 64B | 1c | 1 |
         """
-        cell = cell_of(service_type, nf_chains, nf_nodes, nf_size, vswitch_cores, nf_kinds)
+        cell = cell_of(service_type, nf_chains, nf_nodes, nf_size, vswitch_cores, nf_kinds, cache_ways)
         profile = chosen_profile(self._choices)
         asked = MeasurementRequest(test_type=test_type, cell=cell, frame=frame_named(frame), profile=profile)
         test = self._test_of(asked)
@@ -273,6 +278,19 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         | Measure Latency |
         """
         logger.info("; ".join(self._running.latency()))
+
+    @keyword
+    def measure_at_rate(self) -> None:
+        """Decide at one load whether NDR and PDR are met there for every instance, and measure latency there.
+
+        The variable ``AT_RATE`` is the rate of each instance in packets per second, both directions together.
+
+        | Measure At Rate |
+        """
+        rate_pps = chosen_rate_pps(self._choices)
+        if rate_pps is not None:
+            self._progress.status(f"{self._head}: trials at {rate(rate_pps)} of each instance")
+            logger.info(self._running.at_rate(rate_pps))
 
     @keyword
     def measure_losses(self) -> None:
@@ -404,6 +422,8 @@ def result_in_words(result: DensityRecord) -> str:
         found.append(f"PLR {rate(result.plr.mean_pps)} ± {rate(result.plr.stdev_pps)}")
     received = (("MRR", result.mrr), ("ORR", result.orr))
     found += [f"{name} {rate(number.mean_pps)}" for name, number in received if number is not None]
+    if result.at_rate is not None:
+        found.append(result.at_rate.text)
     numbers = {name: result.verdict.of(name) for name, number in (*goals, *received) if number is not None}
     verdict = verdict_text(numbers or {"": result.verdict.kinds})
     note = " (simulated)" if result.simulated else ""

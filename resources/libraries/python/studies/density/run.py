@@ -33,7 +33,12 @@ from resources.libraries.python.search.findings.itemize import OVERLOAD, itemize
 from resources.libraries.python.search.findings.locate import by_owner, locate, locating_trial
 from resources.libraries.python.search.findings.usage import busy_cpus, usage
 from resources.libraries.python.search.findings.verdict import MRR, ORR, judge
-from resources.libraries.python.search.load_trials import measure_latency, measure_receive_rate
+from resources.libraries.python.search.load_trials import (
+    AT_RATE,
+    measure_at_rate,
+    measure_latency,
+    measure_receive_rate,
+)
 from resources.libraries.python.search.losses import flow_in_words, loss_loads, loss_trial, losses_of, worst_flow
 from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
@@ -239,6 +244,26 @@ class DensityTest:
         self.draft.latency = rows
         self._judge()
         return tuple(_worst_p99(row) for row in rows)
+
+    def at_rate(self, rate_pps: float) -> str:
+        """Run trials at a rate of each instance, until each goal is decided there; return what was found in words.
+
+        Args:
+            rate_pps: Of an instance, both directions together.
+        """
+        draft, asked = self.draft, self.draft.asked
+        draft.at_rate, row, trials = measure_at_rate(
+            self.measure,
+            asked.profile,
+            asked.frame,
+            rate_pps * len(asked.cell.instances),
+            self.deployment.parts.clock,
+        )
+        draft.latency, self._latency_trials = (row,), trials[-1:]
+        item = itemize(AT_RATE, trials[:-1])
+        draft.itemized = (item,) if item is not None else ()
+        self._judge()
+        return f"{draft.at_rate.text}; {_worst_p99(row)}"
 
     def losses(self, duration_s: float) -> tuple[str, ...]:
         """Count losses, duplicates and reordering at NDR, PDR and in overload; return them in words.

@@ -22,7 +22,7 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SELECTED, PLACEHOLDER
 from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
-from resources.libraries.python.studies.density.model.selection import parse_kinds
+from resources.libraries.python.studies.density.model.selection import limits_of, parse_kinds
 from resources.libraries.python.studies.density.planning.extras import chosen_extras, estimate_s
 from resources.libraries.python.studies.density.planning.rows import (
     PlannedRows,
@@ -90,7 +90,13 @@ def keys_of(suite: TestSuite, made: PlannedRows, test_type: str) -> list[str]:
 
 
 def cell_of(  # noqa: PLR0917 - as a row has them
-    service_type: ServiceType, nf_chains: int, nf_nodes: int, nf_size: str, vswitch_cores: int, nf_kinds: str = ""
+    service_type: ServiceType,
+    nf_chains: int,
+    nf_nodes: int,
+    nf_size: str,
+    vswitch_cores: int,
+    nf_kinds: str = "",
+    cache_ways: int = 0,
 ) -> Cell:
     """The cell that a row says, sizes and kinds as it writes them: `1c+0.5c`, `linux_router+testpmd`."""
     return Cell(
@@ -100,6 +106,7 @@ def cell_of(  # noqa: PLR0917 - as a row has them
         nf_sizes=tuple(NfSize(size) for size in nf_size.split("+")),
         vs_dtc=vswitch_cores,
         nf_kinds=parse_kinds(nf_kinds),
+        limits=limits_of(cache_ways or None, nf_nodes),
     )
 
 

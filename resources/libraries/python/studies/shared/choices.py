@@ -1,6 +1,5 @@
 """Robot variables that choose testbed, cells and search: `robot -v CELLS:1x1,2x1 …`."""
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -44,6 +43,7 @@ GIVEN = (
     *EXTRAS,
     "NOISE_FLOOR",
     "IP_VERSION",
+    "CACHE_WAYS",
     "SWEEP_RATES",
     "SWEEP_DURATION",
     "STOP_LOSS",
@@ -60,7 +60,7 @@ _NOISE_S = 0.9
 """Sees most of what recurs each second, and no test is longer for it."""
 _NAMED_BY_TAGS = {
     "CELLS": (r"(\d{1,2})R(\d{1,2})C", "{}x{}"),
-    "NF_SIZES": (r"NF(0\.5|[1-9]\d{0,2})C", "{}c"),
+    "NF_SIZES": (r"NF(0\.5|[1-9]\d{0,2})C(-SHARED)?", "{}c{}"),
     "VSWITCH": (r"([124])C", "{}"),
     "FRAMES": (r"(\d+B|IMIX)", "{}"),
     "FLOWS": (r"(\d{1,7})FLOWS", "{}"),
@@ -134,7 +134,7 @@ def choices(lookup: Lookup, topology: Topology) -> Choices:
     given = {name: str(value) for name in GIVEN if (value := lookup(name))}
     return Choices(
         topology=str(Path(str(lookup("TOPOLOGY"))).absolute()),
-        topology_digest=_digest(topology),
+        topology_digest=topology.digest,
         variables=_variables(lookup) | given,
         include=tuple(getattr(options, "include", ())),
         exclude=tuple(getattr(options, "exclude", ())),
@@ -145,7 +145,7 @@ def choices(lookup: Lookup, topology: Topology) -> Choices:
 def rerun(lookup: Lookup, topology: Topology) -> Rerun:
     """Return how to repeat the tests of the present density suite, for their records."""
     more = {name: str(lookup(name)) for name in EXTRAS if lookup(name)}
-    more |= {name: value for name in ("FLOWS", "IP_VERSION") if (value := _packets(lookup, name))}
+    more |= {name: value for name in ("FLOWS", "IP_VERSION", "CACHE_WAYS") if (value := _packets(lookup, name))}
     return rerun_of(lookup, topology, _variables(lookup) | more)
 
 
@@ -154,16 +154,9 @@ def rerun_of(lookup: Lookup, topology: Topology, variables: Mapping[str, str]) -
     return Rerun(
         suite=_inside(str(lookup("SUITE SOURCE"))),
         topology=_inside(str(lookup("TOPOLOGY"))),
-        topology_digest=_digest(topology),
+        topology_digest=topology.digest,
         variables=dict(variables),
     )
-
-
-def _digest(topology: Topology) -> str:
-    document = topology.model_dump(mode="json")
-    document["nodes"] = {name: node.in_full() for name, node in topology.nodes.items()}
-    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _variables(lookup: Lookup) -> dict[str, str]:
@@ -299,6 +292,7 @@ def suite_choice(lookup: Lookup) -> SuiteChoice | None:
         nf_kinds=_value(lookup, "NF_KINDS"),
         flows=_packets(lookup, "FLOWS"),
         ip_versions=_packets(lookup, "IP_VERSION") or "4",
+        cache_ways=str(lookup("CACHE_WAYS") or ""),
     )
     return SuiteChoice(TestType(str(test_type)), selection)
 
@@ -325,4 +319,4 @@ def _named_by_tags(lookup: Lookup, name: str) -> str:
     patterns = [pattern.split("NOT")[0] for pattern in getattr(lookup("OPTIONS"), "include", None) or ()]
     tags = [re.sub(r"[\s_]", "", each).upper() for pattern in patterns for each in re.split(r"AND|OR", pattern)]
     matches = (re.fullmatch(tag, each) for each in tags)
-    return ",".join(dict.fromkeys(word.format(*match.groups()) for match in matches if match))
+    return ",".join(dict.fromkeys(word.format(*match.groups("")) for match in matches if match))

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from resources.libraries.python.drivers.containers.containers import NfContainers
+from resources.libraries.python.drivers.host.cache.resctrl import CacheDivision
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import let_threads_go
 from resources.libraries.python.drivers.host.cgroups.cgroups import (
     PINNING,
@@ -39,6 +40,8 @@ class NfGroups:
         fabric: Fabric,
         machine: MachineLock,
         containers: NfContainers | None = None,
+        *,
+        cache: CacheDivision | None = None,
     ) -> None:
         """Prepare; nothing is made before `make`.
 
@@ -48,8 +51,10 @@ class NfGroups:
             fabric: Has the data threads of their ports.
             machine: The machine's lock, held.
             containers: Of these NFs; None where they run without.
+            cache: Their ways of the last-level cache; None where it is not divided.
         """
         self._containers = containers
+        self._cache = cache
         self._limits = {each.name: _of(each) for each in functions if _of(each) != NO_LIMITS}
         self._functions = tuple(functions)
         self._plan = plan
@@ -59,7 +64,7 @@ class NfGroups:
 
     def __bool__(self) -> bool:
         """Whether there is anything to make."""
-        return bool(self._limits) or self._containers is not None
+        return bool(self._limits) or self._containers is not None or self._cache is not None
 
     def make(self) -> None:
         """Start containers, make the groups, and put the data threads of limited NFs in: they do the NF's own work.
@@ -68,6 +73,8 @@ class NfGroups:
             Unsupported: This machine cannot limit them, or the memory of an NF of that kind cannot be limited.
             CsitError: There is such a group, or a container does not start.
         """
+        if self._cache is not None:
+            self._cache.make()
         if self._containers is not None:
             self._containers.start()
         if not self._limits:
@@ -166,7 +173,8 @@ class NfGroups:
     def facts(self) -> dict[str, str]:
         """Limits of NFs, by name."""
         limits = {f"limits of {name}": _words(each.cpu, each.memory_mib) for name, each in self._limits.items()}
-        return {**(self._containers.facts() if self._containers is not None else {}), **limits}
+        of_parts = [part.facts() for part in (self._containers, self._cache) if part is not None]
+        return {name: text for each in (*of_parts, limits) for name, text in each.items()}
 
     def remove(self) -> None:
         """Remove the groups; the programs of their NFs have ended. Safe to call after a failure.
@@ -184,8 +192,12 @@ class NfGroups:
                     group.remove()
                     self._machine.release_groups(group.folders)
         finally:
-            if self._containers is not None:
-                self._containers.stop()
+            try:
+                if self._containers is not None:
+                    self._containers.stop()
+            finally:
+                if self._cache is not None:
+                    self._cache.remove()
 
 
 def _inside(controllers: Controllers, folders: Sequence[Path]) -> str:
@@ -206,8 +218,8 @@ def _needed(controllers: Controllers, limits: NfLimits) -> Controllers:
 
 
 def _of(function: NfPlan | TapPlan) -> NfLimits:
-    """Limits that a control group enforces: nftables enforces packet rates, and a VM is created with its memory."""
-    limits = function.limits.model_copy(update={"network_pps": None})
+    """Limits that a control group enforces, without packet rates (nftables), cache ways (resctrl) and memory of VMs."""
+    limits = function.limits.model_copy(update={"network_pps": None, "cache_ways": None})
     return limits.model_copy(update={"memory_mib": None}) if function.kind.is_vm else limits
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.cache import resctrl
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
@@ -15,7 +16,7 @@ SYSTEM = Path("/sys/devices/system")
 
 
 def discover(root: Path = SYSTEM, allowed: Collection[int] | None = None) -> CpuLayout:
-    """Read the layout of the CPUs that are online and that this process may use.
+    """Read the layout of the CPUs that are online and that this process may use, and how their cache can be divided.
 
     Args:
         root: Where `cpu/` and `node/` are.
@@ -28,7 +29,8 @@ def discover(root: Path = SYSTEM, allowed: Collection[int] | None = None) -> Cpu
     rows = [row for row in _rows(root) if row[0] in usable]
     if not rows:
         raise Unsupported(f"none of the CPUs {sorted(usable)} is online in {root}/cpu")
-    return layout(rows)
+    cache = resctrl.discover(cpus=str(root / "cpu"))
+    return layout(rows).model_copy(update={"cache": cache})
 
 
 def _rows(root: Path) -> Iterator[tuple[int, int, int, int]]:

@@ -14,6 +14,7 @@ from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.goal import GoalResult, LoadEstimate, SearchRecord
 from resources.libraries.python.model.result import (
     Affinity,
+    AtRate,
     BackToBack,
     LatencyAtLoad,
     LossesAtLoad,
@@ -43,6 +44,8 @@ class DensityRecord(Record):
     orr: ReceiveRate | None = Field(default=None, exclude_if=is_none)
     """Overload receive rate: at the load where a search begins, at most four times the best that was seen to come back.
     None where that is the load of MRR."""
+    at_rate: AtRate | None = Field(default=None, exclude_if=is_none)
+    """Trials at a rate that was asked for, in the place of a search."""
     latency: Annotated[tuple[LatencyAtLoad, ...], PACKED] = ()
     losses: Annotated[tuple[LossesAtLoad, ...], PACKED] = Field(default=(), exclude_if=is_empty)
     """Losses, duplicates and reordering of every packet, where they were asked for."""

@@ -12,6 +12,7 @@ from resources.libraries.python.driver_registry import functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import (
+    MOST_CACHE_WAYS,
     MOST_FRAMES,
     MOST_NFS,
     MOST_NFS_OF_A_SELECTION,
@@ -21,6 +22,7 @@ from resources.libraries.python.model.bounds import (
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.cell import MOST_FLOWS, Cell, Dimensions, Frame, ServiceType
 from resources.libraries.python.model.request.frames import frame, with_flows, with_ipv6
+from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 
@@ -39,6 +41,8 @@ class Selection(Frozen):
     frames: Annotated[tuple[Frame, ...], Field(min_length=1)]
     nf_kinds: Annotated[tuple[tuple[NfKind, ...], ...], Field(min_length=1)] = ((),)
     """Empty for the testbed's own kind."""
+    cache_ways: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Of each NF; None where NFs have none of their own."""
 
     def cells(self) -> tuple[Cell, ...]:
         """All cells, small ones first, whether they fit or not.
@@ -52,6 +56,7 @@ class Selection(Frozen):
                 nf_sizes=sizes,
                 vs_dtc=vs_dtc,
                 nf_kinds=kinds,
+                limits=limits_of(self.cache_ways, columns),
             )
             for service_type, kinds, vs_dtc, sizes, (rows, columns) in product(
                 self.service_types, self.nf_kinds, self.vs_dtcs, self.nf_sizes, self.points
@@ -70,6 +75,7 @@ def parse_selection(
     nf_kinds: str = "",
     flows: str = "",
     ip_versions: str = "4",
+    cache_ways: str = "",
 ) -> Selection:
     """Parse a selection.
 
@@ -84,6 +90,7 @@ def parse_selection(
         flows: Numbers of flows of each instance and direction, such as `1,1000,1000000`; each with each frame size.
             Empty, or `auto`, for the plan's number of source addresses.
         ip_versions: `4`, `6` or `4,6`; each with each frame size.
+        cache_ways: Ways of the last-level cache of each NF, such as `2`; empty for none of their own.
 
     Raises:
         ConfigError: Something in it cannot be read; the text says what is possible.
@@ -95,6 +102,7 @@ def parse_selection(
         vs_dtcs=tuple(_vswitch_cores(word) for word in _words(vswitch)),
         frames=parse_frames(frames, flows, ip_versions),
         nf_kinds=tuple(parse_kinds(word) for word in _words(nf_kinds)) if nf_kinds else ((),),
+        cache_ways=_cache_ways(cache_ways),
     )
     lists = (found.service_types, found.points, found.nf_sizes, found.vs_dtcs, found.frames, found.nf_kinds)
     refuse_endless(f"'{quoted(cells)}'", prod(map(len, lists)), "tests of each type")
@@ -119,6 +127,21 @@ def parse_frames(text: str, flows: str = "", ip_versions: str = "4") -> tuple[Fr
     if (count := len(sizes) * len(numbers)) > MOST_FRAMES:
         raise ConfigError(f"'{quoted(text)}': {count:,} frames by size and number of flows; at most {MOST_FRAMES:,}")
     return tuple(dict.fromkeys(each if n is None else with_flows(each, n) for each in sizes for n in numbers))
+
+
+def _cache_ways(word: str) -> int | None:
+    if not word:
+        return None
+    if not re.fullmatch(r"[1-9]\d?", word, re.ASCII) or int(word) > MOST_CACHE_WAYS:
+        raise ConfigError(
+            f"CACHE_WAYS '{quoted(word)}': ways of the last-level cache of each NF, 1 to {MOST_CACHE_WAYS}"
+        )
+    return int(word)
+
+
+def limits_of(cache_ways: int | None, nfs: int) -> tuple[Limits, ...]:
+    """Limits of the NFs of an instance with so many cache ways each."""
+    return (Limits(cache_ways=cache_ways),) * nfs if cache_ways else ()
 
 
 def _flow_count(word: str) -> int | None:

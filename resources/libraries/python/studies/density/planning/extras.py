@@ -17,12 +17,14 @@ from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.goal import Algorithm, SearchProfile
 
 Lookup = Callable[[str], object]
-EXTRAS = ("LOSSES", "BACK_TO_BACK", "ENERGY", "STACKS")
-"""Variables that ask for them."""
+EXTRAS = ("LOSSES", "BACK_TO_BACK", "ENERGY", "STACKS", "AT_RATE")
+"""Variables that ask for them; `AT_RATE` is of latency tests."""
 _LOSS_TRIALS = 3
 """At NDR, at PDR and in overload."""
 _ENERGY_TRIALS = 5
 """Before the deployment, without traffic, and at 10, 50 and 90 % of PDR."""
+_MOST_PPS = 1e9
+"""Far beyond any link: 1.5 Gpps of smallest frames fill 1 Tbit/s."""
 READ_STACKS_S = 1.5
 """Starting perf, and reading its samples, on a virtual machine with two cores."""
 _BURST_TRIALS = 14
@@ -42,6 +44,8 @@ class Extras:
     """Length of a trial in which power is measured, seconds."""
     stacks_trial_s: float = 0.0
     """Length of the trial in which call stacks are sampled, seconds."""
+    rate_pps: float = 0.0
+    """Rate of each instance at which a latency test measures, in the place of a search."""
 
     def seconds(self, test_type: TestType, trial_overhead_s: float) -> float:
         """Time that they add to a test."""
@@ -113,6 +117,22 @@ def chosen_stacks_s(lookup: Lookup) -> float | None:
     return _chosen_s(lookup, "STACKS", (1, 600), "call stacks are sampled for 1 to 600 seconds, such as 10")
 
 
+def chosen_rate_pps(lookup: Lookup) -> float | None:
+    """Rate of each instance at which a latency test measures, from `AT_RATE`; None where it searches for PDR.
+
+    Raises:
+        ConfigError: It is no number of packets per second in (0, 1e9].
+    """
+    text = str(lookup("AT_RATE") or "")
+    try:
+        rate_pps = float(text or 1)
+    except ValueError:
+        rate_pps = 0.0
+    if not 0 < rate_pps <= _MOST_PPS:
+        raise ConfigError(f"AT_RATE '{text}': packets per second of each instance, above 0 to 1e9, such as 360000")
+    return rate_pps if text else None
+
+
 def chosen_extras(lookup: Lookup) -> Extras:
     """Further measurements, from `EXTRAS`.
 
@@ -124,6 +144,7 @@ def chosen_extras(lookup: Lookup) -> Extras:
         bursts=chosen_bursts(lookup) or 0,
         energy_trial_s=chosen_energy_s(lookup) or 0.0,
         stacks_trial_s=chosen_stacks_s(lookup) or 0.0,
+        rate_pps=chosen_rate_pps(lookup) or 0.0,
     )
 
 
@@ -165,6 +186,9 @@ def estimate_s(
     before = deploy_s + _VERIFY_S + trial_overhead_s + extras.seconds(test_type, trial_overhead_s)
     if test_type is TestType.MRR:
         return before + profile.mrr_trials * (profile.mrr_duration_s + trial_overhead_s)
+    if extras.rate_pps and test_type is TestType.LATENCY:
+        decided_s = max(goal.duration_sum_s for goal in profile.goals)
+        return before + decided_s + profile.latency_duration_s + trial_overhead_s
     latency = LATENCY_LOADS * (profile.latency_duration_s + trial_overhead_s)
     return before + _search_s(profile, test_type) + latency
 

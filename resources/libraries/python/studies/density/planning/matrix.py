@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.testbed.cpu import CpuLayout
@@ -13,6 +14,7 @@ from resources.libraries.python.planning.edges import cannot_discriminate, edges
 from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.memory import node_of
 from resources.libraries.python.planning.memory import shortages as memory_shortages
+from resources.libraries.python.planning.placement.cache_ways import divide
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of, place, shareable
 from resources.libraries.python.planning.placement.machines import shortages as core_shortages
 from resources.libraries.python.planning.placement.queue_balance import Balance, balance
@@ -88,6 +90,11 @@ def candidates(
         if key not in maps:
             maps[key] = place(topology, cell, layouts)
         cores = maps[key]
+        try:
+            divide(topology, cell, cores, layouts)
+        except PlanError as error:
+            yield Candidate(cell, (*reasons, Reason(limit=Limit.CACHE, text=str(error))), None, None)
+            continue
         service = ServiceLayout(cell, kinds(topology, cell), edges)
         queues = RxQueues(service, cores, vswitch_of(topology.dut))
         ports = edge_ports(service, queues, cores, list(topology.duts), SOURCES_PER_FLOW)

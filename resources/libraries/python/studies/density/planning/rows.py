@@ -28,11 +28,16 @@ class Row:
 
     @property
     def arguments(self) -> tuple[str | int, ...]:
-        """Of the template keywords: service type, chains, nodes, frame, NF size, vSwitch cores; NF kinds if given."""
-        cell = self.cell
-        kinds = ["+".join(cell.nf_kinds)] if cell.nf_kinds else []
+        """Of the template keywords: type, chains, nodes, frame, NF size, vSwitch cores; NF kinds, cache ways."""
+        cell, ways = self.cell, cache_ways_of(self.cell)
+        kinds = ["+".join(cell.nf_kinds)] if cell.nf_kinds or ways else []
         size = (cell.service_type.value, *cell.dimensions)
-        return (*size, self.frame.asked, cell.size_name, cell.vs_dtc, *kinds)
+        return (*size, self.frame.asked, cell.size_name, cell.vs_dtc, *kinds, *([ways] if ways else []))
+
+
+def cache_ways_of(cell: Cell) -> int | None:
+    """Cache ways of each NF of a cell of the matrix; None where they have none of their own."""
+    return cell.limits[0].cache_ways if cell.limits else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,8 @@ def cell_label(cell: Cell) -> str:
 
 def cell_key(cell: Cell) -> str:
     """Name of a cell in the journal, the same for all frames and test types."""
-    return cell_label(cell) + (f" {'+'.join(cell.nf_kinds)}" if cell.nf_kinds else "")
+    ways = f" {ways} cache ways" if (ways := cache_ways_of(cell)) else ""
+    return cell_label(cell) + (f" {'+'.join(cell.nf_kinds)}" if cell.nf_kinds else "") + ways
 
 
 def journal_name(cell: Cell, frame: str, test_type: str) -> str:

@@ -136,8 +136,17 @@ def _smt(place: str, cpu: Cpu, there: CpuLayout) -> CheckFinding:
         return ok(place, "SMT", "is on: half a core (0.5c) can be planned")
     if cpu.smt in ("off", "forceoff"):
         fix = "echo on > /sys/devices/system/cpu/smt/control, or in the firmware"
-        return warning(place, "SMT", "is off: cells with NFs of 0.5c are left out", fix)
-    return ok(place, "SMT", "the processor has none: cells with NFs of 0.5c are left out")
+        return warning(
+            place,
+            "SMT",
+            "is off: cells with NFs of 0.5c are left out; two NFs of 0.5c-shared take turns on a core",
+            fix,
+        )
+    return ok(
+        place,
+        "SMT",
+        "the processor has none: cells with NFs of 0.5c are left out; two NFs of 0.5c-shared take turns on a core",
+    )
 
 
 def _unequal(place: str, there: CpuLayout, numa_node: int) -> Iterator[CheckFinding]:

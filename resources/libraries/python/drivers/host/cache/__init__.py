@@ -1,0 +1,1 @@
+"""Division of the last-level cache of this machine."""

@@ -1,0 +1,24 @@
+"""Declarations about Linux itself: what a killed run leaves of a divided cache, and the check of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from resources.libraries.python.model.driver import Leftover, NodeCheck
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
+
+_PACKAGE = "resources.libraries.python.drivers.host.cache"
+
+
+def _of_dut(node: TgNode | DutNode) -> Mapping[str, Any] | None:
+    return {} if isinstance(node, DutNode) else None
+
+
+LEFTOVERS = (
+    Leftover(
+        key="cache",
+        label="last-level cache",
+        entry=f"{_PACKAGE}.resctrl:DividedCache",
+        remove=f"{_PACKAGE}.resctrl:remove",
+    ),
+)
+CHECKS = (NodeCheck(sent=f"{_PACKAGE}.cache_facts", arguments=_of_dut, check=f"{_PACKAGE}.cache_check:check"),)

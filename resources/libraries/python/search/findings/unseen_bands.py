@@ -1,0 +1,98 @@
+"""Two bands that values do not show because they are few: the chance, and how many further values settle it.
+
+A band is seen by `fewest` values in it. Values fall into a lower band independently of each other, each with the
+probability `share`; so the number in it is binomial, and bands are missed where it is too small on either side. This
+takes for granted that bands far enough apart are told apart by each value.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import comb
+
+LEAST = 3
+LEAST_SHARE = 0.1
+SHARE = 0.3
+"""Share of the lower band that the chance is stated for: a few values apart fit any share up to about as much."""
+SETTLED = 0.05
+"""Chance of missing bands at which they are settled."""
+_MOST_FURTHER = 200
+
+
+def fewest(count: int) -> int:
+    """Return how many of so many values a band has at least."""
+    return max(LEAST, round(LEAST_SHARE * count))
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenBands:
+    """What few values can say about two bands."""
+
+    count: int
+    """Values."""
+    low: int
+    """Values far from all others, too few for a band."""
+    share: float
+    """Of the lower band for which the rest holds: `SHARE`, or that of these values where it is larger."""
+    chance: float
+    """Probability that so many values miss such bands."""
+    further: int | None
+    """Further values, together with these, that miss them with a probability of at most `SETTLED`; None for more than
+    200."""
+
+    def text(self, one: str, many: str) -> str:
+        """Return it in a sentence.
+
+        Args:
+            one: Name of a value, such as `run`.
+            many: Its plural.
+        """
+        more = f"more than {_MOST_FURTHER}" if self.further is None else str(self.further)
+        further = f"{more} further {one if self.further == 1 else many} settle it ({1 - SETTLED:.0%})"
+        if self.low:
+            lie = "lies" if self.low == 1 else "lie"
+            return (
+                f"{self.low} of {self.count} {many} {lie} apart, too few to call it two bands; {further} if the band "
+                f"has {self.share:.0%} of the {many}"
+            )
+        return (
+            f"no two bands seen in {self.count} {many}; a lower band with {self.share:.0%} of the {many} would be "
+            f"missed with a probability of {self.chance:.0%}; {further}"
+        )
+
+
+def never(_low: int, _high: int) -> float:
+    """Chance that bands with enough values are missed, where nothing else is asked of them."""
+    return 0.0
+
+
+@lru_cache(4096)  # thousands of cells of a history have a few numbers of runs
+def unseen_bands(count: int, low: int = 0, missed: Callable[[int, int], float] = never) -> UnseenBands:
+    """Return what so many values without two bands say about them.
+
+    Args:
+        count: Values.
+        low: Those far from all others.
+        missed: Chance that bands with so many values each are missed for another reason.
+    """
+    share = max(SHARE, low / count if count else 0.0)
+    chance = _chance(count, share, lambda found: _seen(found, count, missed))
+    further = range(1, _MOST_FURTHER + 1)
+    settles = (more for more in further if _chance(more, share, _with(low, count + more, missed)) <= SETTLED)
+    return UnseenBands(count, low, share, chance, next(settles, None))
+
+
+def _with(low: int, count: int, missed: Callable[[int, int], float]) -> Callable[[int], float]:
+    return lambda found: _seen(low + found, count, missed)
+
+
+def _seen(low: int, count: int, missed: Callable[[int, int], float]) -> float:
+    """Probability that bands are missed of which the lower one has so many of all values."""
+    if min(low, count - low) < fewest(count):
+        return 1.0
+    return missed(low, count - low)
+
+
+def _chance(count: int, share: float, missed: Callable[[int], float]) -> float:
+    """Mean probability over the number of values in the lower band."""
+    return sum(comb(count, low) * share**low * (1 - share) ** (count - low) * missed(low) for low in range(count + 1))

@@ -1,0 +1,193 @@
+"""Cache ways of NFs: made by groups of the kernel, and given back whatever happens."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from resources.libraries.python.drivers.host.cache import cache_check, cache_facts, resctrl
+from resources.libraries.python.drivers.host.cache.resctrl import CacheDivision
+from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.plan import OTHERS, CachePart
+from tests.builders import SIM, cpus, plan_of
+from tests.unit.drivers.host.resctrl_tree import CPUS, LEAST, SHARED, WAYS, Kernel, kernel, masks
+
+FULL = {0: 0x7FF, 1: 0x7FF}
+PARTS = (
+    CachePart(owner="nf-1-1", cpus=(4,), masks={0: 0x3}),
+    CachePart(owner="nf-1-2", cpus=(6, 8), masks={0: 0xC}),
+    CachePart(owner=OTHERS, cpus=(), masks={0: 0x7F0}),
+)
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Kernel]:
+    with kernel(tmp_path / "resctrl") as made:
+        yield made
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> MachineLock:
+    return MachineLock(tmp_path / "run", tmp_path / "settings")
+
+
+def division(lock: MachineLock, root: Path, parts: tuple[CachePart, ...] = PARTS) -> CacheDivision:
+    return CacheDivision(parts, lock.claim, lock.release, root)
+
+
+def untouched(made: Kernel) -> bool:
+    return not made.groups() and masks(made.root / "schemata") == FULL and made.cpus(made.root) == tuple(CPUS)
+
+
+def test_nfs_get_their_ways_and_all_else_the_others(mounted: Kernel, lock: MachineLock) -> None:
+    with lock:
+        made = division(lock, mounted.root)
+        made.make()
+        root = mounted.root
+        assert masks(root / "csit-nf-1-1" / "schemata") == {0: 0x3, 1: 0x7FF}
+        assert masks(root / "csit-nf-1-2" / "schemata") == {0: 0xC, 1: 0x7FF}
+        assert masks(root / "schemata") == {0: 0x7F0, 1: 0x7FF}, "the other cache stays as it is"
+        assert mounted.cpus(root / "csit-nf-1-2") == (6, 8)
+        assert made.facts()["cache ways of nf-1-1"] == "2 (0x3) of cache 0, for CPUs 4"
+        assert any("last-level cache divided for csit-nf-1-1" in each for each in lock.leftovers())
+        made.remove()
+        assert untouched(mounted)
+        assert lock.leftovers() == []
+        assert made.facts() == {}
+
+
+@pytest.mark.parametrize("steps", range(1, 9))
+def test_a_run_that_is_killed_leaves_what_the_next_one_gives_back(
+    mounted: Kernel, lock: MachineLock, steps: int
+) -> None:
+    """Killed before each change of the kernel, and once when all are made."""
+    child = os.fork()
+    if not child:
+        left = [steps]
+
+        def dying(change: Callable[..., object], *arguments: object, **named: object) -> object:
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return change(*arguments, **named)
+
+        lock.__enter__()
+        for name in ("mkdir", "_set_masks", "_move"):
+            setattr(mounted, name, partial(dying, getattr(mounted, name)))
+        division(lock, mounted.root).make()
+        os.kill(os.getpid(), signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), "it was killed"
+    with lock:
+        removed = lock.remove_leftovers()
+        assert untouched(mounted)
+        assert lock.leftovers() == []
+    assert len(removed) == (steps > 1), "nothing is told where nothing was made"
+
+
+def test_what_the_kernel_refuses_is_said_and_given_back(mounted: Kernel, lock: MachineLock) -> None:
+    holes = (CachePart(owner="nf-1-1", cpus=(4,), masks={0: 0x5}), CachePart(owner=OTHERS, cpus=(), masks={0: 0x7F0}))
+    with lock:
+        with pytest.raises(CsitError, match=r"cache ways cannot be set: .*mask 5 has non-consecutive 1-bits"):
+            division(lock, mounted.root, holes).make()
+        assert untouched(mounted)
+        assert lock.leftovers() == []
+
+
+def test_too_few_groups_are_refused_and_given_back(mounted: Kernel, lock: MachineLock) -> None:
+    many = tuple(CachePart(owner=f"nf-{n}-1", cpus=(n,), masks={0: 0x3 << 2 * n}) for n in range(4))
+    with lock:
+        with pytest.raises(CsitError, match="No space left"):
+            division(lock, mounted.root, many).make()
+        assert untouched(mounted)
+
+
+def test_a_group_of_others_is_not_touched(mounted: Kernel, lock: MachineLock) -> None:
+    (mounted.root / "csit-nf-1-1").mkdir()
+    with lock:
+        with pytest.raises(CsitError, match=r"there is a resource group .*csit-nf-1-1 already, not ours; `rmdir"):
+            division(lock, mounted.root).make()
+        assert lock.leftovers() == []
+    assert [each.name for each in mounted.groups()] == ["csit-nf-1-1"]
+
+
+def test_ways_that_cannot_be_given_back_stay_on_the_record(mounted: Kernel, lock: MachineLock) -> None:
+    with lock:
+        made = division(lock, mounted.root)
+        made.make()
+        mounted.refuses_masks = True
+        with pytest.raises(CsitError, match=r"schemata could not be set back to L3:0=7ff;1=7ff"):
+            made.remove()
+        assert lock.leftovers()
+        mounted.refuses_masks = False
+        assert lock.remove_claimed()
+        assert untouched(mounted)
+
+
+def test_a_machine_without_resctrl_refuses_in_one_sentence(tmp_path: Path, lock: MachineLock) -> None:
+    with lock, pytest.raises(Unsupported, match=r"^NFs cannot have cache ways of their own: .*resctrl[^.]*$"):
+        division(lock, tmp_path / "nothing").make()
+
+
+def test_the_layout_of_the_machine_has_what_the_kernel_divides(mounted: Kernel, tmp_path: Path) -> None:
+    for cpu in (0, 1):
+        for index, level, identity in ((0, 1, cpu), (3, 3, cpu % 2)):
+            folder = tmp_path / "cpus" / f"cpu{cpu}" / "cache" / f"index{index}"
+            folder.mkdir(parents=True)
+            (folder / "level").write_text(f"{level}\n")
+            (folder / "id").write_text(f"{identity}\n")
+    found = resctrl.discover(root=str(mounted.root), cpus=str(tmp_path / "cpus"))
+    assert found is not None
+    assert (found.ways, found.least, found.reserved, found.domains) == (WAYS, LEAST, SHARED, {0: 0, 1: 1})
+
+
+@pytest.mark.parametrize(
+    ("filesystems", "folders", "why", "fix"),
+    [
+        ("nodev\tproc\n", (), "the kernel has no resctrl for this processor", ""),
+        ("nodev\tresctrl\n", (), "resctrl is not mounted at", "mount -t resctrl resctrl"),
+        ("nodev\tresctrl\n", ("info/L3CODE",), "divides code and data apart", "without cdp"),
+        ("nodev\tresctrl\n", ("info/MB",), "the last-level cache of this processor cannot be divided", ""),
+    ],
+)
+def test_the_doctor_says_why_not(
+    tmp_path: Path, filesystems: str, folders: tuple[str, ...], why: str, fix: str
+) -> None:
+    (tmp_path / "filesystems").write_text(filesystems)
+    for folder in folders:
+        (tmp_path / "resctrl" / folder).mkdir(parents=True)
+    answer = cache_facts.answer({"root": tmp_path / "resctrl", "filesystems": tmp_path / "filesystems"})
+    (finding,) = cache_check.check("nodes.DUT1", SIM.dut, answer)
+    assert f"CACHE_WAYS is refused: {why}" in finding.what.replace(f"resctrl at {tmp_path / 'resctrl'} ", "")
+    assert fix in finding.fix
+
+
+def test_limits_of_nfs_give_cache_ways_back_even_where_containers_do_not_stop(
+    mounted: Kernel, lock: MachineLock
+) -> None:
+    class Stuck:
+        def start(self) -> None:
+            """Nothing to do."""
+
+        def stop(self) -> None:
+            raise CsitError("a container does not stop")
+
+        def facts(self) -> dict[str, str]:
+            return {}
+
+    plan = plan_of("sim", "CSC", cores=cpus(28))
+    with lock:
+        cache = division(lock, mounted.root)
+        groups = NfGroups(plan.functions, plan, cast(Any, None), lock, cast(Any, Stuck()), cache=cache)
+        assert groups
+        groups.make()
+        assert groups.facts()["cache ways of nf-1-2"] == "2 (0xc) of cache 0, for CPUs 6, 8"
+        with pytest.raises(CsitError, match="does not stop"):
+            groups.remove()
+        assert untouched(mounted)
