@@ -40,7 +40,7 @@ def test_a_simulated_study_takes_no_time_of_a_person(study: ChainStudyTest) -> N
 
 def test_suspects_come_with_rank_fault_and_reasons(measured: ChainStudy) -> None:
     first, reason, *_ = suspects_in_words(measured)
-    assert first.startswith("suspect 1 by mean distance and outlier: nat > gateway, mean Cook's distance ")
+    assert first.startswith("suspect 1 by mean distance and worse than predicted: nat > gateway, mean Cook's distance ")
     assert first.endswith("; a fault was planted: nat is limited to 0.02 CPUs")
     assert reason.startswith("    ")
 

@@ -1,17 +1,22 @@
 """One deployed chain under its workloads: latency without load, then each workload, watched."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
+from typing import Literal
 
 from resources.libraries.python.errors import CsitError, SystemBroken
+from resources.libraries.python.model.findings.evidence import LocatedLosses
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries, StateGraph
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
 from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStacks, Step, StepCost
+from resources.libraries.python.planning.names import is_vswitch
+from resources.libraries.python.search.findings.locate import locate
+from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStacks, PartLoss, Step, StepCost
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
 from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
@@ -57,11 +62,16 @@ class ChainUnderLoad:
     def measure(self, workloads: Sequence[Workload], duration_s: int) -> Iterator[ChainRun]:
         """Verify that packets arrive, then offer one workload after the other.
 
+        A chain that loses some of its packets even without load is measured all the same: how many is the question.
+
         Raises:
-            NoTraffic: Packets do not arrive without load.
+            NoTraffic: No packet arrives without load.
             SystemBroken: A part died.
         """
-        self._cell.verify_traffic()
+        if error := self._cell.connectivity(self._cell.measure):
+            if not error.some_arrive:
+                raise error
+            self.notes.append(f"{self._chain.name}: {error}")
         idle_s = self._idle_latency_s(workloads[0])
         for workload in workloads:
             run = self._under(workload, duration_s, idle_s)
@@ -148,8 +158,10 @@ class ChainUnderLoad:
     def _under(self, workload: Workload, duration_s: int, idle_s: float | None) -> ChainRun:
         deployment = self._cell.deployment
         trial = self._trial(workload, float(LEAD_S + duration_s), "sweep")
+        before = deployment.counters()
         with watching(deployment.parts, self._names, duration_s) as watched:
             result = self._cell.measure(trial)
+        located = locate(deployment.plan, [result], before, deployment.counters())
         self.notes += watched.notes
         self.costs += watched.costs
         offered_bps, throughput_bps = self._rates_bps(workload, result)
@@ -165,9 +177,27 @@ class ChainUnderLoad:
             cpus={
                 self._names[name]: cpus for name, cpus in _usable_cpus(deployment.plan).items() if name in self._names
             },
+            placed={
+                owner: cpus
+                for name in (VSWITCH, *self._names)
+                if (cpus := deployment.plan.cores.cpus(name)) and (owner := self._names.get(name, name))
+            },
+            losses=tuple(self._losses(located)),
             graphs=watched.graphs,
             planted=self._planted,
         )
+
+    def _losses(self, located: LocatedLosses) -> Iterator[PartLoss]:
+        """Losses of VNFs and of the vSwitch, both directions together.
+
+        Those that the generator is charged with are left out: it does not count its probes, which ports do.
+        """
+        lost: Counter[tuple[str, Literal["queue", "inside", "link"]]] = Counter()
+        for hop in located.hops:
+            if owner := VSWITCH if is_vswitch(hop.owner) else self._names.get(hop.owner):
+                lost[owner, hop.cause] += hop.lost
+        for (owner, cause), packets in lost.items():
+            yield PartLoss(owner=owner, cause=cause, ratio=min(1.0, packets / max(1, located.sent)))
 
     def _idle_latency_s(self, workload: Workload) -> float | None:
         """Without load; of a generator without probes at next to none."""

@@ -34,6 +34,7 @@ from resources.libraries.python.model.request.nf_size import NfSize
 VnfName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")]
 
 
+REPETITIONS, MOST_REPETITIONS = 2, 20
 RESERVED_NAMES = frozenset({"chain", "host", "vswitch", SOFTIRQ})
 """In the place of a VNF they mean the chain from end to end, the machine, the virtual switch, and the kernel in call
 stacks."""
@@ -112,6 +113,8 @@ class ChainStudySpec(Frozen):
     workloads: Annotated[tuple[Workload, ...], Field(min_length=1)]
     duration_s: Annotated[int, Field(ge=1)] = 5
     """Duration of each workload: samples, one each second."""
+    repetitions: Annotated[int, Field(ge=0, le=MOST_REPETITIONS)] = REPETITIONS
+    """Times that chains are measured again which deviate from their VNFs alone; 0 to judge them by one run."""
     faults: tuple[Fault, ...] = ()
     least_measured: LeastMeasured = 1.0
     """Required share of all chains and workloads; with less the test fails, and its record has what there is."""
@@ -146,9 +149,9 @@ class Member(Frozen):
 
 
 class Chain(Frozen):
-    """VNFs in order, from TG port 1 to TG port 2."""
+    """VNFs in order, from TG port 1 to TG port 2; none for the path through the vSwitch alone."""
 
-    members: Annotated[tuple[Member, ...], Field(min_length=1)]
+    members: tuple[Member, ...]
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -158,7 +161,11 @@ class Chain(Frozen):
     @property
     def name(self) -> str:
         """Name in messages: `firewall > nat`. Chains that differ in resources only have the same name."""
-        return " > ".join(self.order)
+        return " > ".join(self.order) or "the path without VNFs"
+
+
+PATH = Chain(members=())
+"""Measured once for each workload: each VNF alone has it in its latency."""
 
 
 Sizes = Annotated[tuple[NfSize, ...], Field(min_length=1)]
@@ -220,6 +227,7 @@ class ChainFile(Frozen):
     lengths: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=MOST_NAMES)] = ()
     workloads: _Workloads
     duration_s: Annotated[int, Field(ge=1, le=LONGEST_LOAD_S)] = 5
+    repetitions: Annotated[int, Field(ge=0, le=MOST_REPETITIONS)] = REPETITIONS
     faults: tuple[Fault, ...] = ()
     least_measured: LeastMeasured = 1.0
 
@@ -248,6 +256,7 @@ class ChainFile(Frozen):
             lengths=self.lengths,
             workloads=self.workloads.each(),
             duration_s=self.duration_s,
+            repetitions=self.repetitions,
             faults=self.faults,
             least_measured=self.least_measured,
         )

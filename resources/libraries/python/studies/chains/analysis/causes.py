@@ -1,0 +1,227 @@
+"""What chains with the same excess have in common: the second of the questions that a study answers.
+
+The chains with an excess of one feature at one part are *bad*, those that were compared without one are *good*. A
+description fits if it holds for bad chains only: the part is in it; at a place of it; behind, before or together with
+another VNF; with these resources; on this CPU; the chain is so long. The answer is the smallest set of descriptions
+that together hold for all bad chains, by exact search over up to `_MOST` of them: `_WEIGHT` prefers one that says the
+part is enough to one that says where or beside whom, and either to naming chains one by one. Chains in between, with a
+part of the excess that counts, are neither good nor bad.
+
+Descriptions of the same chains cannot be told apart; they are all kept. And a description may fit by chance: of all
+choices of as many chains as are bad, `chance` is the share that any of the descriptions considered fits exactly.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations
+from math import comb, sqrt
+from statistics import fmean, median, stdev
+from typing import NamedTuple
+
+from resources.libraries.python import special_functions
+from resources.libraries.python.model.measurements.features import CHAIN
+from resources.libraries.python.studies.chains.analysis.features import IDLE_LATENCY, LOSS
+from resources.libraries.python.studies.chains.analysis.prediction import INTERVAL, LATENCIES, Judged
+from resources.libraries.python.studies.chains.model.record import Cause, ChainRun, Excess
+from resources.libraries.python.studies.chains.model.spec import Chain
+
+_MOST = 3
+"""Descriptions in one answer."""
+_WEIGHT, _WEIGHT_OF_PART, _WEIGHT_OF_CHAIN = 2.0, 1.0, 2.5
+_BETWEEN = 0.25
+"""Share of the smallest excess that counts from which on a chain is not good either."""
+_MORE = 0.25
+"""Of the usual delay of a cause: chains with more than that beyond it have another cause as well."""
+_FEWEST = 2
+"""Chains that have something in common."""
+FEWEST_COMPARED = 3
+"""Chains of which some may have something in common."""
+
+Placed = Mapping[Chain, Mapping[str, tuple[int, ...]]]
+_Key = tuple[str, str]
+"""Owner and feature of an excess."""
+
+
+class _Description(NamedTuple):
+    weight: float
+    what: str
+    chains: frozenset[Chain]
+
+
+def causes(judged: Judged, runs: Sequence[ChainRun]) -> tuple[Cause, ...]:
+    """Return what explains all excesses, the largest first.
+
+    An excess of a chain from end to end that one of its parts explains is not asked for again: loss by the loss of a
+    part, and throughput and latency by anything else.
+    """
+    placed = {run.chain: run.placed for run in runs}
+    found: dict[_Key, list[Excess]] = defaultdict(list)
+    for each in _unexplained(judged.worse):
+        found[each.owner, each.feature].append(each)
+    answers = [
+        cause for key, excesses in found.items() for cause in _explained(key, excesses, judged.compared[key], placed)
+    ]
+    return tuple(sorted(answers, key=lambda cause: -_severity(cause, found)))
+
+
+def _severity(cause: Cause, found: Mapping[_Key, Sequence[Excess]]) -> float:
+    return cause.excess / min(each.least for each in found[cause.owner, cause.feature])
+
+
+def _unexplained(worse: Sequence[Excess]) -> Iterator[Excess]:
+    of_parts: dict[Chain, set[str]] = defaultdict(set)
+    for each in worse:
+        if each.owner != CHAIN:
+            of_parts[each.chain].add(each.feature)
+    latencies = {each.chain for each in worse if (each.owner, each.feature) == (CHAIN, IDLE_LATENCY)}
+    for each in worse:
+        parts = of_parts[each.chain]
+        match each.feature if each.owner == CHAIN else None:
+            case "loss_ratio":
+                is_explained = LOSS in parts
+            case "throughput_bps":
+                is_explained = bool(parts)
+            case "latency_s":
+                is_explained = bool(parts - {LOSS}) or each.chain in latencies
+            case "idle_latency_s":
+                is_explained = False
+            case _:
+                is_explained = False
+        if not is_explained:
+            yield each
+
+
+def _explained(
+    key: _Key, excesses: Sequence[Excess], compared: Mapping[Chain, float], placed: Placed
+) -> Iterator[Cause]:
+    owner, _ = key
+    bad = frozenset(each.chain for each in excesses)
+    between = frozenset(chain for chain, ratio in compared.items() if chain not in bad and ratio >= _BETWEEN)
+    population = frozenset(compared)
+    descriptions = tuple(_descriptions(owner, population, placed)) if len(population) >= FEWEST_COMPARED else ()
+    fitting: dict[frozenset[Chain], list[_Description]] = defaultdict(list)
+    for each in sorted(descriptions, key=lambda each: each.weight):
+        covered = each.chains & bad
+        if len(covered) >= _FEWEST and each.chains <= bad | between:
+            fitting[covered].append(each)
+    others = len(population - bad - between)
+    chosen = _smallest(bad, fitting)
+    for covered in chosen:
+        first, *same = fitting[covered]
+        chance = None
+        if len(chosen) == 1 and covered != population:
+            chance = _chance(len(covered), descriptions, population - between)
+        what = f"every chain {first.what}".rstrip()
+        alike = tuple(each.what for each in same if each.weight == first.weight)
+        yield _cause(key, _Answer(what, covered, alike, chance), others, excesses)
+        if key[1] in LATENCIES:
+            yield from _delayed_more(key, [each for each in excesses if each.chain in covered], population, placed)
+    for chain in sorted(bad.difference(*chosen), key=lambda chain: chain.name):
+        yield _cause(key, _Answer(f"only {chain.name}", frozenset({chain})), others, excesses)
+
+
+def _delayed_more(
+    key: _Key, excesses: Sequence[Excess], population: Collection[Chain], placed: Placed
+) -> Iterator[Cause]:
+    """Causes of what some chains of one cause are delayed more than most of them: delays add up."""
+    usual_s = median(each.excess for each in excesses)
+    shift = dict.fromkeys(("excess", "low", "high"), -usual_s)
+    more = [
+        each.model_copy(update={name: getattr(each, name) + by for name, by in shift.items()})
+        for each in excesses
+        if each.excess - usual_s > max(each.least, _MORE * usual_s)
+    ]
+    if more and 2 * len(more) < len(excesses):
+        yield from _explained(key, more, dict.fromkeys(population, 0.0), placed)
+
+
+def _smallest(
+    bad: frozenset[Chain], fitting: Mapping[frozenset[Chain], Sequence[_Description]]
+) -> tuple[frozenset[Chain], ...]:
+    """Sets of chains to describe together; the rest of the bad ones is named one by one."""
+    weights = {covered: rows[0].weight for covered, rows in fitting.items()}
+    best: tuple[frozenset[Chain], ...] = ()
+    least = _WEIGHT_OF_CHAIN * len(bad)
+    for number in range(1, _MOST + 1):
+        for some in combinations(weights, number):
+            held = Counter(chain for covered in some for chain in covered)
+            if any(sum(held[chain] == 1 for chain in covered) < _FEWEST for covered in some):
+                continue  # what is left for one of them is named as well chain by chain
+            weight = sum(weights[covered] for covered in some) + _WEIGHT_OF_CHAIN * (len(bad) - len(held))
+            if weight < least:
+                best, least = some, weight
+    return best
+
+
+def _chance(count: int, descriptions: Collection[_Description], population: frozenset[Chain]) -> float:
+    """Share of the choices of so many chains that a description fits exactly."""
+    extents = {each.chains & population for each in descriptions}
+    return sum(len(extent) == count for extent in extents) / comb(len(population), min(count, len(population)))
+
+
+class _Answer(NamedTuple):
+    what: str
+    chains: frozenset[Chain]
+    same: tuple[str, ...] = ()
+    chance: float | None = None
+
+
+def _cause(key: _Key, answer: _Answer, others: int, excesses: Sequence[Excess]) -> Cause:
+    what, chains, same, chance = answer
+    own = [each for each in excesses if each.chain in chains]
+    values = [each.excess for each in own]
+    mean = fmean(values)
+    if len(values) > 1:
+        half = (
+            -float(special_functions.stdtrit(len(values) - 1, (1 - INTERVAL) / 2)) * stdev(values) / sqrt(len(values))
+        )
+    else:
+        half = max(own[0].high - mean, 0.0)
+    return Cause(
+        owner=key[0],
+        feature=key[1],
+        what=what,
+        chains=tuple(sorted(chains, key=lambda chain: chain.name)),
+        others=others,
+        excess=mean,
+        low=mean - half,
+        high=mean + half,
+        same=same,
+        chance=chance,
+    )
+
+
+def _descriptions(owner: str, population: Collection[Chain], placed: Placed) -> Iterator[_Description]:
+    """All that may be said of chains; those that hold for the same ones are all there."""
+    extents: dict[tuple[float, str], set[Chain]] = defaultdict(set)
+    for chain in population:
+        for weight, what in _said_of(owner, chain, placed.get(chain, {})):
+            extents[weight, what].add(chain)
+    for (weight, what), chains in extents.items():
+        yield _Description(weight, what, frozenset(chains))
+
+
+def _said_of(owner: str, chain: Chain, placed: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[float, str]]:
+    """Weight and words of what holds for a chain; the words go on after `every chain`."""
+    order = chain.order
+    is_of_part = owner in order
+    if not is_of_part:
+        yield _WEIGHT_OF_PART, ""
+    yield _WEIGHT, f"of {len(order)} VNFs"
+    for place, name in enumerate(order):
+        if is_of_part and name != owner:
+            continue
+        before, behind = order[:place], order[place + 1 :]
+        yield _WEIGHT_OF_PART, f"with {name}"
+        yield from ((_WEIGHT, f"in which {name} comes after {other}") for other in before)
+        yield from ((_WEIGHT, f"in which {name} comes before {other}") for other in behind)
+        yield from ((_WEIGHT, f"in which {name} follows {other} directly") for other in before[-1:])
+        yield from ((_WEIGHT, f"in which {other} follows {name} directly") for other in behind[:1])
+        yield from ((_WEIGHT, f"with {name} and {other}") for other in (*before, *behind))
+        yield _WEIGHT, f"with {name} in position {place + 1}"
+        if not behind:
+            yield _WEIGHT, f"ending with {name}"
+        member = chain.members[place]
+        memory = f" and {member.memory_mib} MiB" if member.memory_mib is not None else ""
+        yield _WEIGHT, f"with {name} on {member.size}{memory}"
+        yield from ((_WEIGHT, f"with {name} on CPU {cpu}") for cpu in placed.get(name, ()))
