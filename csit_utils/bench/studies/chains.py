@@ -73,7 +73,7 @@ class _Planted(NamedTuple):
     chains: frozenset[Chain]
 
 
-class Outcome(NamedTuple):
+class PlantedOutcome(NamedTuple):
     """Findings of a study against its truth."""
 
     asked: _Asked
@@ -106,8 +106,8 @@ def table(studies: int) -> list[BoundedQuantity]:
     ]
 
 
-def _by(key: str, faulty: Sequence[Outcome]) -> Iterator[BoundedQuantity]:
-    rows: dict[str, list[Outcome]] = defaultdict(list)
+def _by(key: str, faulty: Sequence[PlantedOutcome]) -> Iterator[BoundedQuantity]:
+    rows: dict[str, list[PlantedOutcome]] = defaultdict(list)
     for each in faulty:
         rows[each.fault if key == "fault" else str(each.asked.place)].append(each)
     for name, some in rows.items():
@@ -121,7 +121,7 @@ def _share(what: str, rows: Sequence[bool], bound: float) -> BoundedQuantity:
     return BoundedQuantity(what, sum(rows) / len(rows), bound, "of studies", note)
 
 
-def study_outcome(asked: _Asked) -> Outcome:
+def study_outcome(asked: _Asked) -> PlantedOutcome:
     """Simulate a study and compare its findings with what was planted."""
     rng = Random(f"{asked.place}/{asked.seed}")  # noqa: S311 (reproducible, not secret)
     spec = _spec(rng)
@@ -138,7 +138,7 @@ def study_outcome(asked: _Asked) -> Outcome:
     study = _measured(spec, simulation)
     suspects = {suspect.chain for suspect in study.suspects if suspect.worse}
     faulty = frozenset[Chain]().union(*(each.chains for each in planted))
-    return Outcome(
+    return PlantedOutcome(
         asked,
         fault,
         suspects == faulty,

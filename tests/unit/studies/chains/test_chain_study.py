@@ -47,7 +47,10 @@ def test_a_suspect_names_the_rules_by_which_it_is_one() -> None:
     assert first.rules == (MEAN_DISTANCE, WORSE)
     assert first.threshold is not None
     assert first.mean_distance > first.threshold
-    assert {(each.owner, each.feature) for each in first.worse} == {(CHAIN, "throughput_bps"), ("nat", "throttled_percent")}
+    assert {(each.owner, each.feature) for each in first.worse} == {
+        (CHAIN, "throughput_bps"),
+        ("nat", "throttled_percent"),
+    }
     only = first.model_copy(update={"mean_distance": 0.0})
     assert only.rules == (WORSE,)
     assert first.model_copy(update={"threshold": None}).rules == ()

@@ -330,7 +330,7 @@ def test_a_fault_that_does_not_rank_first_is_reported_with_the_one_that_does(mon
     asked = study_of(four_vnfs(faults=(FAULT,), duration_s=1))
     with pytest.raises(CsitError, match="nothing was measured"):
         asked.faults_first()
-    monkeypatch.setattr(chain_study, "analyse", lambda *_: Analysis((), (), (), (), (), ()))
+    monkeypatch.setattr(chain_study, "analyse", lambda *_: Analysis((), (), (), (), (), (), ()))
     asked.run()
     with pytest.raises(CsitError, match="planted in nat > gateway, and no chain is a suspect"):
         asked.faults_first()

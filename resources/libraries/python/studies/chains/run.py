@@ -418,6 +418,7 @@ class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
             causes=found.causes,
             judged=found.judged,
             changed=found.changed,
+            bounds=found.bounds,
             path=tuple(self._path),
             repeated=tuple(self._repeated),
             trace_source=sources,

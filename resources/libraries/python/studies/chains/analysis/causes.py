@@ -14,15 +14,20 @@ choices of as many chains as are bad, `chance` is the share that any of the desc
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
-from math import comb, sqrt
+from math import comb, inf, sqrt
 from statistics import fmean, median, stdev
 from typing import NamedTuple
 
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.measurements.features import CHAIN
-from resources.libraries.python.studies.chains.analysis.features import IDLE_LATENCY, LOSS
-from resources.libraries.python.studies.chains.analysis.prediction import INTERVAL, LATENCIES, Judged
-from resources.libraries.python.studies.chains.model.record import Cause, ChainRun, Excess
+from resources.libraries.python.studies.chains.analysis.features import IDLE_LATENCY, LATENCY, LOSS, THROUGHPUT
+from resources.libraries.python.studies.chains.analysis.prediction import (
+    CPU_PER_PACKET,
+    INTERVAL,
+    LATENCIES,
+    Judged,
+)
+from resources.libraries.python.studies.chains.model.record import ChainRun, CommonCause, Excess
 from resources.libraries.python.studies.chains.model.spec import Chain
 
 _MOST = 3
@@ -48,11 +53,11 @@ class _Description(NamedTuple):
     chains: frozenset[Chain]
 
 
-def causes(judged: Judged, runs: Sequence[ChainRun]) -> tuple[Cause, ...]:
+def causes(judged: Judged, runs: Sequence[ChainRun]) -> tuple[CommonCause, ...]:
     """Return what explains all excesses, the largest first.
 
-    An excess of a chain from end to end that one of its parts explains is not asked for again: loss by the loss of a
-    part, and throughput and latency by anything else.
+    What another excess of the same chain explains is not asked for: throughput by anything at a part, loss from end to
+    end by that of a part, loss of a part by its CPU or memory, latency under load by these and by that without load.
     """
     placed = {run.chain: run.placed for run in runs}
     found: dict[_Key, list[Excess]] = defaultdict(list)
@@ -64,36 +69,29 @@ def causes(judged: Judged, runs: Sequence[ChainRun]) -> tuple[Cause, ...]:
     return tuple(sorted(answers, key=lambda cause: -_severity(cause, found)))
 
 
-def _severity(cause: Cause, found: Mapping[_Key, Sequence[Excess]]) -> float:
+def _severity(cause: CommonCause, found: Mapping[_Key, Sequence[Excess]]) -> float:
     return cause.excess / min(each.least for each in found[cause.owner, cause.feature])
 
 
 def _unexplained(worse: Sequence[Excess]) -> Iterator[Excess]:
-    of_parts: dict[Chain, set[str]] = defaultdict(set)
+    of_parts: dict[Chain, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for each in worse:
-        if each.owner != CHAIN:
-            of_parts[each.chain].add(each.feature)
-    latencies = {each.chain for each in worse if (each.owner, each.feature) == (CHAIN, IDLE_LATENCY)}
+        of_parts[each.chain][each.owner].add(each.feature)
     for each in worse:
-        parts = of_parts[each.chain]
-        match each.feature if each.owner == CHAIN else None:
-            case "loss_ratio":
-                is_explained = LOSS in parts
-            case "throughput_bps":
-                is_explained = bool(parts)
-            case "latency_s":
-                is_explained = bool(parts - {LOSS}) or each.chain in latencies
-            case "idle_latency_s":
-                is_explained = False
-            case _:
-                is_explained = False
-        if not is_explained:
+        owners = of_parts[each.chain]
+        parts = {feature for owner, features in owners.items() if owner != CHAIN for feature in features}
+        explained_by = {
+            THROUGHPUT: parts,
+            LOSS: parts & {LOSS} if each.owner == CHAIN else owners[each.owner] - {LOSS, CPU_PER_PACKET},
+            LATENCY: parts - {LOSS} | owners[CHAIN] & {IDLE_LATENCY},
+        }
+        if not explained_by.get(each.feature):
             yield each
 
 
 def _explained(
     key: _Key, excesses: Sequence[Excess], compared: Mapping[Chain, float], placed: Placed
-) -> Iterator[Cause]:
+) -> Iterator[CommonCause]:
     owner, _ = key
     bad = frozenset(each.chain for each in excesses)
     between = frozenset(chain for chain, ratio in compared.items() if chain not in bad and ratio >= _BETWEEN)
@@ -111,28 +109,35 @@ def _explained(
         chance = None
         if len(chosen) == 1 and covered != population:
             chance = _chance(len(covered), descriptions, population - between)
-        what = f"every chain {first.what}".rstrip()
-        alike = tuple(each.what for each in same if each.weight == first.weight)
-        yield _cause(key, _Answer(what, covered, alike, chance), others, excesses)
-        if key[1] in LATENCIES:
-            yield from _delayed_more(key, [each for each in excesses if each.chain in covered], population, placed)
+        answer = _Answer(
+            f"every chain {first.what}".rstrip(),
+            covered,
+            tuple(each.what for each in same if each.weight == first.weight),
+            chance,
+        )
+        own = [each for each in excesses if each.chain in covered]
+        usual, more = _delays(own) if key[1] in LATENCIES else (own, [])
+        yield _cause(key, answer, others, usual)
+        if more:
+            yield from _explained(key, more, dict.fromkeys(population, 0.0), placed)
     for chain in sorted(bad.difference(*chosen), key=lambda chain: chain.name):
         yield _cause(key, _Answer(f"only {chain.name}", frozenset({chain})), others, excesses)
 
 
-def _delayed_more(
-    key: _Key, excesses: Sequence[Excess], population: Collection[Chain], placed: Placed
-) -> Iterator[Cause]:
-    """Causes of what some chains of one cause are delayed more than most of them: delays add up."""
+def _delays(excesses: Sequence[Excess]) -> tuple[list[Excess], list[Excess]]:
+    """Delays of one cause, and those beyond them of the chains that are delayed more than most: delays add up."""
     usual_s = median(each.excess for each in excesses)
-    shift = dict.fromkeys(("excess", "low", "high"), -usual_s)
-    more = [
-        each.model_copy(update={name: getattr(each, name) + by for name, by in shift.items()})
-        for each in excesses
-        if each.excess - usual_s > max(each.least, _MORE * usual_s)
+    is_more = [each.excess - usual_s > max(each.least, _MORE * usual_s) for each in excesses]
+    if 2 * sum(is_more) >= len(excesses):
+        return list(excesses), []
+    usual = [
+        _shifted(each, usual_s - each.excess) if more else each for each, more in zip(excesses, is_more, strict=True)
     ]
-    if more and 2 * len(more) < len(excesses):
-        yield from _explained(key, more, dict.fromkeys(population, 0.0), placed)
+    return usual, [_shifted(each, -usual_s) for each, more in zip(excesses, is_more, strict=True) if more]
+
+
+def _shifted(each: Excess, by: float) -> Excess:
+    return each.model_copy(update={name: getattr(each, name) + by for name in ("excess", "low", "high")})
 
 
 def _smallest(
@@ -166,7 +171,7 @@ class _Answer(NamedTuple):
     chance: float | None = None
 
 
-def _cause(key: _Key, answer: _Answer, others: int, excesses: Sequence[Excess]) -> Cause:
+def _cause(key: _Key, answer: _Answer, others: int, excesses: Sequence[Excess]) -> CommonCause:
     what, chains, same, chance = answer
     own = [each for each in excesses if each.chain in chains]
     values = [each.excess for each in own]
@@ -177,7 +182,8 @@ def _cause(key: _Key, answer: _Answer, others: int, excesses: Sequence[Excess]) 
         )
     else:
         half = max(own[0].high - mean, 0.0)
-    return Cause(
+    most = 1.0 if key[1] == LOSS else inf
+    return CommonCause(
         owner=key[0],
         feature=key[1],
         what=what,
@@ -185,7 +191,7 @@ def _cause(key: _Key, answer: _Answer, others: int, excesses: Sequence[Excess]) 
         others=others,
         excess=mean,
         low=mean - half,
-        high=mean + half,
+        high=min(mean + half, most),
         same=same,
         chance=chance,
     )

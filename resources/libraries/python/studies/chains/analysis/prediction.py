@@ -35,9 +35,13 @@ from resources.libraries.python.studies.chains.analysis.features import (
     IDLE_LATENCY,
     LATENCY,
     LOSS,
+    READ,
+    THROTTLED,
     THROUGHPUT,
+    WAITING,
     ordinary,
 )
+from resources.libraries.python.studies.chains.analysis.truth import BUSY, SATURATED
 from resources.libraries.python.studies.chains.model.record import ChainRun, Excess
 from resources.libraries.python.studies.chains.model.spec import PATH, Chain, Member, Workload
 
@@ -45,14 +49,7 @@ ALPHA = 0.01
 """Of all comparisons of a study together."""
 INTERVAL = 0.95
 """Confidence of the intervals of an excess."""
-BUSY = 0.9
-"""Share of a CPU, or of the offered load, from which on a chain is limited."""
-WAITING, THROTTLED, READ, CPU_PER_PACKET = (
-    "waiting_percent",
-    "throttled_percent",
-    "read_bytes_per_s",
-    "cpu_per_packet_s",
-)
+CPU_PER_PACKET = "cpu_per_packet_s"
 _RECEIVED = "rx_pps"
 LATENCIES = frozenset({LATENCY, IDLE_LATENCY})
 _RELATIVE = frozenset({THROUGHPUT, CPU_PER_PACKET})
@@ -68,8 +65,6 @@ _LEAST_READ = float(2**20)
 _LEAST_CPU_PER_PACKET, _LEAST_CPU_PERCENT = 0.25, 2.0
 _SAME_RATE = 0.05
 """CPU time per packet is compared at equal rates: batches are larger at higher ones."""
-_SATURATED = 0.01
-"""Share of what is offered that a saturated VNF does not forward, at least."""
 _INSIDE = "inside_loss_ratio"
 
 _Where = tuple[Chain, Workload]
@@ -252,7 +247,7 @@ class _Observed:
         shared = len({cpu for cpus in placed.values() for cpu in cpus}) < sum(map(len, placed.values()))
         load = self._load(chain, workload, placed)
         own_bps = [_mean(each, CHAIN, THROUGHPUT) or inf for each in alone.values()]
-        is_limited = load >= BUSY or min(own_bps) < (1 - _SATURATED) * workload.volume_bps
+        is_limited = load >= BUSY or min(own_bps) < (1 - SATURATED) * workload.volume_bps
 
         def points(
             owner: str, feature: str, expected: float, least: float, *, key: str = "", parts: int = 1

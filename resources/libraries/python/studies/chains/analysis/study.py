@@ -9,26 +9,28 @@ from typing import NamedTuple
 from resources.libraries.python.model.measurements.features import CHAIN, HOST, VSWITCH, StateGraph
 from resources.libraries.python.studies.chains.analysis.causes import causes
 from resources.libraries.python.studies.chains.analysis.classes import portions
-from resources.libraries.python.studies.chains.analysis.excess_words import excess_in_words, judgement
 from resources.libraries.python.studies.chains.analysis.features import LOSS, THROUGHPUT, feature, statistics
 from resources.libraries.python.studies.chains.analysis.points import distances
 from resources.libraries.python.studies.chains.analysis.prediction import Judged, judge
 from resources.libraries.python.studies.chains.analysis.reasons import Evidence, QueueDrops, amount, reasons
 from resources.libraries.python.studies.chains.analysis.reference import reference
+from resources.libraries.python.studies.chains.analysis.sentences import excess_in_words, judgement
 from resources.libraries.python.studies.chains.analysis.truth import (
     GroundTruth,
     deviations,
     distances_from_truth,
     truth,
 )
+from resources.libraries.python.studies.chains.analysis.vnf_bounds import bounds
 from resources.libraries.python.studies.chains.model.record import (
-    Cause,
     ChainRun,
     ChangedChain,
+    CommonCause,
     Distance,
     Excess,
     FeatureDeviation,
     Suspect,
+    VnfBound,
 )
 from resources.libraries.python.studies.chains.model.spec import PATH, Chain, ChainStudySpec, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistic
@@ -51,11 +53,12 @@ class Analysis(NamedTuple):
     """By falling strength."""
     notes: tuple[str, ...]
     """Judgement of chains without Cook's distance, and chains that could not be judged."""
-    causes: tuple[Cause, ...]
+    causes: tuple[CommonCause, ...]
     judged: tuple[str, ...]
     """Sentences: what was judged with which error, and what could not be."""
     changed: tuple[ChangedChain, ...]
     """Chains that are no suspects, with what changed in them."""
+    bounds: tuple[VnfBound, ...]
 
 
 def analyse(spec: ChainStudySpec, runs: Sequence[ChainRun], others: Sequence[ChainRun] = ()) -> Analysis:
@@ -106,6 +109,7 @@ def analyse(spec: ChainStudySpec, runs: Sequence[ChainRun], others: Sequence[Cha
             )
         ),
         tuple(each for each in changed if each.deviations),
+        tuple(bounds(runs)),
     )
 
 
@@ -192,9 +196,12 @@ def _farthest(found: Sequence[Excess]) -> tuple[Excess, ...]:
 
 
 def _worst(chain: _Measured) -> Workload:
-    """The workload at which a chain stands out most; the larger one of equals."""
+    """The workload at which a chain stands out most, of those that were traced if any was; the larger one of equals."""
     if chain.worse:
-        return max(chain.worse, key=lambda each: (each.strength, each.workload.volume_bps)).workload
+        traced = {workload for _, workload in chain.graphs}
+        return max(
+            chain.worse, key=lambda each: (each.workload in traced, each.strength, each.workload.volume_bps)
+        ).workload
     by_workload: dict[Workload, list[Distance]] = defaultdict(list)
     for each in chain.distances:
         by_workload[each.workload].append(each)

@@ -154,7 +154,7 @@ class Excess(Frozen):
         return self.excess / self.least
 
 
-class Cause(Frozen):
+class CommonCause(Frozen):
     """What chains with the same excess have in common, and the other chains have not."""
 
     owner: str
@@ -186,6 +186,14 @@ class FeatureDeviation(Frozen):
     alone: float
     alone_stdev: float
     here: float
+
+
+class VnfBound(Frozen):
+    """What bounds a VNF alone, at the highest volume that it was offered."""
+
+    vnf: str
+    bound: Literal["CPU", "network", "disk", "none"]
+    evidence: str
 
 
 class ChangedChain(Frozen):
@@ -301,10 +309,12 @@ class ChainStudy(Frozen):
     statistics: Statistics = ()
     suspects: tuple[Suspect, ...] = Field(default=())
     """By falling strength; in records of older versions by falling mean distance."""
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[CommonCause, ...] = ()
     """What the chains that are worse than predicted have in common, the largest excess first."""
     judged: tuple[str, ...] = ()
     """Sentences: what was judged with which error, and what could not be judged; empty in earlier records."""
+    bounds: tuple[VnfBound, ...] = Field(default=(), exclude_if=is_empty)
+    """What bounds each VNF alone."""
     changed: tuple[ChangedChain, ...] = Field(default=(), exclude_if=is_empty)
     """Chains that are no suspects, with what changed in them."""
     trace_source: str = ""

@@ -94,11 +94,16 @@ class Workload(Frozen):
 
 
 class Fault(Frozen):
-    """A fault that is planted to see whether it is found: one NF limited in one chain only. Results say so."""
+    """A fault that is planted to see whether it is found: an NF limited in one chain, or in all. Results say so."""
 
-    chain: Annotated[tuple[VnfName, ...], Field(min_length=1)]
+    chain: Annotated[tuple[VnfName, ...], Field(min_length=1)] | None = None
+    """None for all chains of two and more VNFs with it."""
     vnf: VnfName
     limits: Limits
+
+    def is_in(self, order: tuple[str, ...]) -> bool:
+        """Whether it is planted in a chain."""
+        return order == self.chain if self.chain is not None else len(order) > 1 and self.vnf in order
 
 
 class ChainStudySpec(Frozen):
@@ -127,9 +132,9 @@ class ChainStudySpec(Frozen):
         if reserved := RESERVED_NAMES.intersection(names):
             raise ValueError(f"no VNF may be named {', '.join(sorted(reserved))}: the name is reserved in results")
         for fault in self.faults:
-            if unknown := {*fault.chain, fault.vnf} - set(names):
+            if unknown := {*(fault.chain or ()), fault.vnf} - set(names):
                 raise ValueError(f"a fault names the unknown VNF {', '.join(sorted(unknown))}")
-            if fault.vnf not in fault.chain:
+            if fault.chain is not None and fault.vnf not in fault.chain:
                 raise ValueError(
                     f"a fault is planted in {fault.vnf}, which is not in its chain {'-'.join(fault.chain)}"
                 )
@@ -240,9 +245,9 @@ class ChainFile(Frozen):
             seen.add(vnf.name)
             _built(("vnfs", index), lambda vnf=vnf: self._vnf(vnf))
         for index, fault in enumerate(self.faults):
-            if unknown := {*fault.chain, fault.vnf} - seen:
+            if unknown := {*(fault.chain or ()), fault.vnf} - seen:
                 raise Inconsistency(("faults", index), f"no VNF {', '.join(sorted(unknown))}")
-            if fault.vnf not in fault.chain:
+            if fault.chain is not None and fault.vnf not in fault.chain:
                 raise Inconsistency(("faults", index, "vnf"), f"{fault.vnf} is not in the chain of the fault")
         _built((), self.spec)
         return self

@@ -129,7 +129,11 @@ def generate(spec: ChainStudySpec) -> Chains:
             f"{spec.name}: policies: they leave no chain of {_or(lengths[1:])} VNFs; forbidden are: {culprits}"
         )
     for number, fault in enumerate(spec.faults):
-        _refuse_absent(f"{spec.name}: faults.{number}", fault.chain, lengths, policies)
+        if fault.chain is None:
+            if not any(fault.vnf in vnfs for vnfs in allowed if len(vnfs) > 1):
+                raise ConfigError(f"{spec.name}: faults.{number}: no chain of two or more VNFs has {fault.vnf}")
+        else:
+            _refuse_absent(f"{spec.name}: faults.{number}", fault.chain, lengths, policies)
     return Chains(spec, lengths, policies, by_length, count, dropped)
 
 

@@ -4,15 +4,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from resources.libraries.python.model.measurements.features import CHAIN, VSWITCH
 from resources.libraries.python.studies.chains.analysis.causes import FEWEST_COMPARED
-from resources.libraries.python.studies.chains.analysis.features import IDLE_LATENCY, LATENCY, LOSS, THROUGHPUT
-from resources.libraries.python.studies.chains.analysis.prediction import (
-    CPU_PER_PACKET,
+from resources.libraries.python.studies.chains.analysis.features import (
+    IDLE_LATENCY,
+    LATENCY,
+    LOSS,
     READ,
     THROTTLED,
+    THROUGHPUT,
     WAITING,
-    Judged,
 )
-from resources.libraries.python.studies.chains.model.record import Cause, Excess
+from resources.libraries.python.studies.chains.analysis.prediction import CPU_PER_PACKET, Judged
+from resources.libraries.python.studies.chains.model.record import ChainStudy, CommonCause, Excess, VnfBound
 from resources.libraries.python.studies.chains.model.spec import Chain
 
 _LIKELY = 0.05
@@ -102,7 +104,7 @@ _EFFECT: Mapping[str, Callable[[str, str], str]] = {
 }
 
 
-def cause_in_words(cause: Cause) -> str:
+def cause_in_words(cause: CommonCause) -> str:
     """A sentence: which chains, what is wrong with them, with which error, and what else describes them."""
     at = "" if cause.owner == CHAIN else "the vSwitch" if cause.owner == VSWITCH else cause.owner
     low, high = _excess_amount(cause.feature, cause.low), _excess_amount(cause.feature, cause.high)
@@ -147,3 +149,16 @@ def judgement(judged: Judged, chains: Sequence[Chain], *, has_path: bool) -> Ite
         yield "latency was not compared: the path without VNFs was not measured"
     if 0 < count < FEWEST_COMPARED:
         yield f"too few chains ({count}) to judge what those that are worse have in common"
+
+
+def verdict_in_words(study: ChainStudy) -> str:
+    """What a study without suspects found, or that it could not judge; never the one in the place of the other."""
+    if not study.judged:
+        return "no suspects"
+    return f"no suspects; {'; '.join(study.judged)}"
+
+
+def bound_in_words(found: VnfBound) -> str:
+    """`nat is CPU-bound: forwards 96 of 120 Mbit/s with 99 % of its CPUs`."""
+    what = "at no limit alone" if found.bound == "none" else f"{found.bound}-bound"
+    return f"{found.vnf} is {what}: {found.evidence}"
