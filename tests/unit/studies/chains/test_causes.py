@@ -70,9 +70,17 @@ def test_one_chain_is_named() -> None:
     assert (cause.what, cause.chance) == ("only nat > gw", None)
 
 
-def test_two_chains_are_too_few_to_share_anything() -> None:
-    found = explained([chain("nat", "gw"), chain("gw", "nat")], "nat", [chain("nat", "gw"), chain("gw", "nat")])
-    assert [each.what for each in found] == ["only gw > nat", "only nat > gw"]
+def test_of_two_chains_only_both_or_each_may_be_named() -> None:
+    both = [chain("nat", "gw"), chain("gw", "nat")]
+    assert [each.what for each in explained(both, "nat", both)] == ["every chain with nat"]
+    assert [each.what for each in explained(both[:1], "nat", both)] == ["only nat > gw"]
+
+
+def test_delays_of_two_chains_that_differ_are_two_causes() -> None:
+    both = (chain("nat", "gw"), chain("gw", "nat"))
+    worse = tuple(excess(each, CHAIN, "idle_latency_s", s) for each, s in zip(both, (118e-6, 55e-6), strict=True))
+    found = causes(Judged(worse, {(CHAIN, "idle_latency_s"): dict.fromkeys(both, 9.0)}, (), 2, True), [])
+    assert {each.what for each in found} == {"only nat > gw", "only gw > nat"}
 
 
 def test_descriptions_of_the_same_chains_are_all_named() -> None:

@@ -14,7 +14,7 @@ choices of as many chains as are bad, `chance` is the share that any of the desc
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
-from math import comb, inf, sqrt
+from math import comb, sqrt
 from statistics import fmean, median, stdev
 from typing import NamedTuple
 
@@ -96,7 +96,11 @@ def _explained(
     bad = frozenset(each.chain for each in excesses)
     between = frozenset(chain for chain, ratio in compared.items() if chain not in bad and ratio >= _BETWEEN)
     population = frozenset(compared)
-    descriptions = tuple(_descriptions(owner, population, placed)) if len(population) >= FEWEST_COMPARED else ()
+    descriptions = tuple(_descriptions(owner, population, placed))
+    if len(population) < FEWEST_COMPARED:  # they may both have the same fault, and nothing else in common
+        values = [each.excess for each in excesses]
+        is_alike = key[1] not in LATENCIES or max(values) - min(values) <= _MORE * min(values)
+        descriptions = tuple(each for each in descriptions if each.weight == _WEIGHT_OF_PART and is_alike)
     fitting: dict[frozenset[Chain], list[_Description]] = defaultdict(list)
     for each in sorted(descriptions, key=lambda each: each.weight):
         covered = each.chains & bad
@@ -174,15 +178,19 @@ class _Answer(NamedTuple):
 def _cause(key: _Key, answer: _Answer, others: int, excesses: Sequence[Excess]) -> CommonCause:
     what, chains, same, chance = answer
     own = [each for each in excesses if each.chain in chains]
-    values = [each.excess for each in own]
-    mean = fmean(values)
-    if len(values) > 1:
-        half = (
-            -float(special_functions.stdtrit(len(values) - 1, (1 - INTERVAL) / 2)) * stdev(values) / sqrt(len(values))
-        )
-    else:
-        half = max(own[0].high - mean, 0.0)
-    most = 1.0 if key[1] == LOSS else inf
+    largest: dict[Chain, Excess] = {}
+    for each in sorted(own, key=lambda each: each.excess):
+        largest[each.chain] = each
+    values = [each.excess for each in largest.values()]
+    mean, low, high = (
+        fmean(values),
+        min(each.low for each in largest.values()),
+        max(each.high for each in largest.values()),
+    )
+    if len(values) > _FEWEST:
+        student = -float(special_functions.stdtrit(len(values) - 1, (1 - INTERVAL) / 2))
+        half = student * stdev(values) / sqrt(len(values))
+        low, high = mean - half, mean + half
     return CommonCause(
         owner=key[0],
         feature=key[1],
@@ -190,8 +198,9 @@ def _cause(key: _Key, answer: _Answer, others: int, excesses: Sequence[Excess]) 
         chains=tuple(sorted(chains, key=lambda chain: chain.name)),
         others=others,
         excess=mean,
-        low=mean - half,
-        high=min(mean + half, most),
+        low=low,
+        high=min(high, 1.0) if key[1] == LOSS else high,
+        smallest=min(each.excess for each in own),
         same=same,
         chance=chance,
     )

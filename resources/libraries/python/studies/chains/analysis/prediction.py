@@ -246,8 +246,7 @@ class _Observed:
         placed = self._groups[chain, workload].runs[0].placed
         shared = len({cpu for cpus in placed.values() for cpu in cpus}) < sum(map(len, placed.values()))
         load = self._load(chain, workload, placed)
-        own_bps = [_mean(each, CHAIN, THROUGHPUT) or inf for each in alone.values()]
-        is_limited = load >= BUSY or min(own_bps) < (1 - SATURATED) * workload.volume_bps
+        is_limited = load >= BUSY or any(self._is_saturated(member, workload) for member in alone)
 
         def points(
             owner: str, feature: str, expected: float, least: float, *, key: str = "", parts: int = 1
@@ -275,9 +274,11 @@ class _Observed:
             if (expected_s := fsum(times_s) - (len(times_s) - 1) * path_s) > 0:
                 share, least_s = _LEAST_SHARED_LATENCY if shared else _LEAST_LATENCY
                 yield from points(CHAIN, feature, expected_s, max(share, least_s / expected_s))
-        key = _INSIDE if is_limited else LOSS
-        yield from points(VSWITCH, LOSS, 0.0, _LEAST_LOSS, key=key)
+        yield from points(VSWITCH, LOSS, 0.0, _LEAST_LOSS, key=_INSIDE if is_limited else LOSS)
         for member, before in alone.items():
+            # What is saturated lets its queue overflow; so do parts that share its CPU.
+            is_full = is_limited and (shared or self._is_saturated(member, workload))
+            key = _INSIDE if is_full else LOSS
             yield from points(member.name, LOSS, _mean(before, member.name, key) or 0.0, _LEAST_LOSS, key=key)
             yield from self._of_accounts(member.name, before, rows, placed, points, is_exclusive=not shared)
 
@@ -313,20 +314,27 @@ class _Observed:
         return self._values.get((Chain(members=(member,)), workload), [])
 
     def _load(self, chain: Chain, workload: Workload, placed: Mapping[str, tuple[int, ...]]) -> float:
-        """Share of its time that the busiest CPU of a chain needs, or the VNF nearest to its limit."""
+        """Share of its time that the busiest CPU of a chain needs."""
         cpus: dict[int, float] = defaultdict(float)
-        shares, vswitch = [0.0], []
+        vswitch = []
         for member in chain.members:
             rows = self._alone(member, workload)
             used = (_mean(rows, member.name, CPU) or 0.0) / 100
-            usable = self._groups[Chain(members=(member,)), workload].runs[0].cpus.get(member.name)
-            shares += [used / usable] if usable else []
             vswitch += [found for row in rows if (found := row.get((VSWITCH, CPU))) is not None]
             for cpu in (own := placed.get(member.name, ())):
                 cpus[cpu] += used / len(own)
         for cpu in (own := placed.get(VSWITCH, ())):
             cpus[cpu] += fmean(vswitch or [0.0]) / 100 * (len(chain.members) + 1) / 2 / len(own)
-        return max(*shares, *cpus.values(), 0.0)
+        return max(cpus.values(), default=0.0)
+
+    def _is_saturated(self, member: Member, workload: Workload) -> bool:
+        """Whether a VNF alone loses what it is offered, or uses nearly all of its CPUs."""
+        rows = self._alone(member, workload)
+        usable = self._groups[Chain(members=(member,)), workload].runs[0].cpus.get(member.name)
+        used = (_mean(rows, member.name, CPU) or 0.0) / 100
+        passed_bps = _mean(rows, CHAIN, THROUGHPUT)
+        is_lossy = passed_bps is not None and passed_bps < (1 - SATURATED) * workload.volume_bps
+        return is_lossy or (usable is not None and used >= BUSY * usable)
 
 
 def _values(run: ChainRun) -> _Row:

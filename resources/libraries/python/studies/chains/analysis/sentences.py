@@ -19,6 +19,8 @@ from resources.libraries.python.studies.chains.model.spec import Chain
 
 _LIKELY = 0.05
 """A chance from which on the answer says that it may be one."""
+_UP_TO = 1.25
+"""Times the smallest excess of a cause from which on its size depends on chain or load."""
 _MOST_NAMED = 6
 
 
@@ -111,10 +113,8 @@ def cause_in_words(cause: CommonCause) -> str:
     interval = f"; 95 % interval {low} to {high}" if cause.high > cause.low else ""
     some = "chain" if len(cause.chains) == 1 else "chains"
     others = f", none of the other {cause.others}" if cause.others else ""
-    text = (
-        f"{cause.what} {_EFFECT[cause.feature](at, _excess_amount(cause.feature, cause.excess))} "
-        f"({len(cause.chains)} {some}{others}{interval})"
-    )
+    much = f"{'up to ' * (cause.excess > _UP_TO * cause.smallest)}{_excess_amount(cause.feature, cause.excess)}"
+    text = f"{cause.what} {_EFFECT[cause.feature](at, much)} ({len(cause.chains)} {some}{others}{interval})"
     if cause.same:
         same = " and ".join(f"those {each}" for each in cause.same[:_MOST_NAMED])
         text += f"; this study cannot tell them apart from {same}"

@@ -68,7 +68,8 @@ def analyse(spec: ChainStudySpec, runs: Sequence[ChainRun], others: Sequence[Cha
 
      * a quantity is worse than its VNFs alone predict, see `prediction`, whose rate of false alarms is bounded;
      * its mean distance over all features, owners and workloads is above the mean of their thresholds: in Probius,
-       section 6.2, chains are sorted by the average distance, and those above the threshold 4/n are suspects.
+       section 6.2, chains are sorted by the average distance, and those above the threshold 4/n are suspects. Where
+       other chains are worse than predicted, only one that could not be compared is a suspect by this rule alone.
 
     Suspects are ranked by how far they are above the limit of the rule whose limit is exceeded most. What those of the
     first rule have in common is asked by `causes`.
@@ -88,7 +89,9 @@ def analyse(spec: ChainStudySpec, runs: Sequence[ChainRun], others: Sequence[Cha
     notes = _notes(spec, runs, means, cook, ranked)
     judged = judge((*runs, *others))
     chains = _grouped(runs, means, ranked, judged)
-    far = [chain for chain in chains if chain.worse or _stands_out(chain.distances)]
+    # Beside chains that are worse, one that was compared and is not only differs from them.
+    by_distance = set(judged.unknown) if judged.worse else {chain.chain for chain in chains}
+    far = [chain for chain in chains if chain.worse or (chain.chain in by_distance and _stands_out(chain.distances))]
     names = {chain.chain for chain in far}
     found = [_suspect(chain, known, runs, names) for chain in far]
     changed = [

@@ -167,10 +167,12 @@ class CommonCause(Frozen):
     others: int
     """Chains that were judged and do not have it."""
     excess: float
-    """Mean over the chains and workloads that have it, as of `Excess`."""
+    """Mean over the chains, of the workload at which it is largest in each, as of `Excess`."""
     low: float
-    """95 % confidence interval of the mean."""
+    """95 % confidence interval of the mean; of one or two chains, of both together."""
     high: float
+    smallest: float
+    """Of all chains and workloads that have it."""
     same: tuple[str, ...] = ()
     """Other descriptions of the same chains, which this study cannot tell apart from `what`."""
     chance: float | None = None
