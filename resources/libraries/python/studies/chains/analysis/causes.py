@@ -56,12 +56,13 @@ class _Description(NamedTuple):
 def causes(judged: Judged, runs: Sequence[ChainRun]) -> tuple[CommonCause, ...]:
     """Return what explains all excesses, the largest first.
 
-    What another excess of the same chain explains is not asked for: throughput by anything at a part, loss from end to
-    end by that of a part, loss of a part by its CPU or memory, latency under load by these and by that without load.
+    Args:
+        judged: The excesses, and all that was compared.
+        runs: Say on which CPUs VNFs ran.
     """
     placed = {run.chain: run.placed for run in runs}
     found: dict[_Key, list[Excess]] = defaultdict(list)
-    for each in _unexplained(judged.worse):
+    for each in unexplained(judged.worse):
         found[each.owner, each.feature].append(each)
     answers = [
         cause for key, excesses in found.items() for cause in _explained(key, excesses, judged.compared[key], placed)
@@ -73,7 +74,12 @@ def _severity(cause: CommonCause, found: Mapping[_Key, Sequence[Excess]]) -> flo
     return cause.excess / min(each.least for each in found[cause.owner, cause.feature])
 
 
-def _unexplained(worse: Sequence[Excess]) -> Iterator[Excess]:
+def unexplained(worse: Sequence[Excess]) -> Iterator[Excess]:
+    """Leave out what another excess of the same chain explains.
+
+    Throughput is explained by anything at a part, loss from end to end by that of a part, loss of a part by its CPU or
+    memory, latency under load by these and by latency without load.
+    """
     of_parts: dict[Chain, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for each in worse:
         of_parts[each.chain][each.owner].add(each.feature)

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from resources.libraries.python.model.measurements.features import CHAIN, HOST, VSWITCH, StateGraph
-from resources.libraries.python.studies.chains.analysis.causes import causes
+from resources.libraries.python.studies.chains.analysis.causes import causes, unexplained
 from resources.libraries.python.studies.chains.analysis.classes import portions
 from resources.libraries.python.studies.chains.analysis.features import LOSS, THROUGHPUT, feature, statistics
 from resources.libraries.python.studies.chains.analysis.points import distances
@@ -168,6 +168,7 @@ def _threshold(found: Sequence[Distance]) -> float:
 def _suspect(chain: _Measured, known: GroundTruth, runs: Sequence[ChainRun], suspects: Collection[Chain]) -> Suspect:
     above = sorted(filter(_above, chain.distances), key=lambda each: -each.distance)
     far = _farthest(chain.worse)
+    first = tuple(unexplained(far))
     changed = deviations(chain.statistics, known)
     at = _worst(chain)
     here = [each for each in changed if each.workload == at]
@@ -184,7 +185,12 @@ def _suspect(chain: _Measured, known: GroundTruth, runs: Sequence[ChainRun], sus
         worse=far,
         deviations=changed,
         portions=tuple(portion for each in evidence for portion in each.portions),
-        reasons=(*map(excess_in_words, far), *why, *map(_in_words, by_distance)),
+        reasons=(
+            *(excess_in_words(each) for each in far if each in first),
+            *why,
+            *(excess_in_words(each) for each in far if each not in first),
+            *map(_in_words, by_distance),
+        ),
         planted=chain.planted,
         reference=reference(chain.chain, at, owner, runs, suspects),
     )
