@@ -1,15 +1,14 @@
 """Which frames a port stamps, and what is read of them: numbered probes, whatever their addresses, and nothing else."""
 
 import struct
-from typing import cast
 
 import numpy as np
 import pytest
 
 from resources.libraries.python.drivers.generators.builtin import frames
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
-from resources.libraries.python.drivers.host.sockets.packet_ring import PacketRing, RingFrames
-from resources.libraries.python.drivers.probes.hops.driver import probe_filter, stamps_at
+from resources.libraries.python.drivers.host.sockets.packet_ring import RingFrames
+from resources.libraries.python.drivers.probes.hops.port_stamps import probe_filter, stamps_of
 
 FLOW = FlowSpec("a", "b", "02:00:00:00:00:01", "02:00:00:00:00:02", "10.0.0.1", 4, "20.0.0.1")
 FLOW_6 = FlowSpec("a", "b", "02:00:00:00:00:01", "02:00:00:00:00:02", "2001:db8::1", 4, "2001:db8:1::1")
@@ -84,13 +83,8 @@ def test_numbers_and_directions_are_read_of_both_ip_versions_and_of_duplicates_t
     came = [(FLOW, 7, 4), (FLOW, 8, 4), (FLOW, 7, 0), (FLOW, 7, 3), (FLOW_6, 2**32 - 1, 0), (FLOW_6, 7, 4)]
     heads = np.array([list(probe(flow, number)) for flow, number, _ in came], dtype=np.uint8)
 
-    class Ring:
-        def read(self, first: int, length: int) -> RingFrames:
-            kinds = np.array([kind for _, _, kind in came], dtype=np.uint8)
-            return RingFrames(np.arange(len(came)) * 10, kinds, heads[:, first : first + length])
-
-    found = stamps_at("port", cast(PacketRing, Ring()))
-    assert found == {
-        ("port", "tx"): {(7, SENT_NS): 0, (8, SENT_NS): 10},
-        ("port", "rx"): {(7, SENT_NS): 20, (2**32 - 1, SENT_NS): 40},
+    kinds = np.array([kind for _, _, kind in came], dtype=np.uint8)
+    assert stamps_of(RingFrames(np.arange(len(came)) * 10, kinds, heads[:, 12:78])) == {
+        "tx": {(7, SENT_NS): 0, (8, SENT_NS): 10},
+        "rx": {(7, SENT_NS): 20, (2**32 - 1, SENT_NS): 40},
     }

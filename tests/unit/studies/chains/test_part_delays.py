@@ -14,14 +14,23 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy
+from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.watching import HopTimer
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from tests.builders import SIM
 from tests.unit.studies.chains.chain_runs import VNFS, four_vnfs
-from tests.unit.studies.chains.test_study_of_chains import study_of
 
 PAIR = VNFS[:2]
+
+
+def study_of(**changed: object) -> ChainStudy:
+    """The two VNFs and their chains, on the simulated testbed."""
+    world = SimulatedTestbed(SIM)
+    return ChainStudyTest(
+        SIM, world, four_vnfs(**{"vnfs": PAIR, "duration_s": 1, **changed}), world.environment()
+    ).run()
 
 
 def both(owner: str, forward_s: float, reverse_s: float, packets: int = 60) -> tuple[HopDelay, ...]:
@@ -68,13 +77,13 @@ def studied(monkeypatch: pytest.MonkeyPatch) -> Callable[[HopTimer | None], Chai
             return made
 
         monkeypatch.setattr(SimulatedTestbed, "parts", parts)
-        return study_of(four_vnfs(vnfs=PAIR, duration_s=1)).run()
+        return study_of()
 
     return study
 
 
 def test_parts_have_the_names_of_the_chain_and_add_up_to_its_latency_without_load() -> None:
-    found = study_of(four_vnfs(vnfs=PAIR, duration_s=1)).run()
+    found = study_of()
     assert not [note for note in found.notes if "delay" in note]
     for run in found.runs:
         assert run.delays is not None and run.idle_latency_s is not None
@@ -84,7 +93,7 @@ def test_parts_have_the_names_of_the_chain_and_add_up_to_its_latency_without_loa
 
 
 def test_earlier_records_have_no_delays() -> None:
-    run = study_of(four_vnfs(vnfs=PAIR[:1], lengths=(1,), duration_s=1)).run().runs[0]
+    run = study_of(vnfs=PAIR[:1], lengths=(1,)).runs[0]
     earlier = run.model_dump(mode="json", exclude={"delays"})
     assert ChainRun.model_validate(earlier).delays is None
 

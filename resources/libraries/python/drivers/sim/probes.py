@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 from random import Random
 
-from resources.libraries.python.drivers.probes.hops.matching import Stamps, hop_delays
+from resources.libraries.python.drivers.probes.hops.packet_delays import Stamps, hop_delays
 from resources.libraries.python.drivers.sim.impairment import impaired, memory_bytes, missing_memory, pages_read_bytes
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.model.measurements.counters import Cost, InterfaceCounters, Sample

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.probes.hops.matching import Stamps, hop_delays, visible
+from resources.libraries.python.drivers.probes.hops.packet_delays import Stamps, hop_delays, visible
 from resources.libraries.python.model.measurements.delays import LINK, HopDelay
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Path
