@@ -2,13 +2,14 @@
 
 import ctypes
 import os
+import socket
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.links import namespaces
 
 _SCHED_CLS, _TCX_EGRESS = 3, 47
 _MOST_LOOKS, _READINGS = 8_000, 16
@@ -40,11 +41,15 @@ def _waiting(delay_s: float) -> bytes:
 
 
 @contextmanager
-def delayed(fabric: Fabric, owner: str, interface: str, delay_s: float) -> Iterator[None]:
+def delayed(owner: str, interface: str, delay_s: float) -> Iterator[None]:
     """Let each packet that an owner's port sends wait, on the CPU that sends it.
 
     Skips the test where the kernel has no such programs (before 6.6).
     """
+
+    def attach() -> int:
+        return int(bpf.bpf_link_create(program, socket.if_nametoindex(interface), _TCX_EGRESS, None))
+
     try:
         bpf = ctypes.CDLL("libbpf.so.1", use_errno=True)
     except OSError:
@@ -54,8 +59,7 @@ def delayed(fabric: Fabric, owner: str, interface: str, delay_s: float) -> Itera
     if program < 0:
         pytest.skip(f"the kernel loads no program that waits: {os.strerror(-program)}")
     try:
-        index = fabric.index(interface)
-        link = fabric.run_inside(owner, lambda: int(bpf.bpf_link_create(program, index, _TCX_EGRESS, None)))
+        link = namespaces.run_inside(namespaces.name_of(owner), attach)
         if link < 0:
             pytest.skip(f"the kernel attaches no program to what a port sends: {os.strerror(-link)}")
         try:
