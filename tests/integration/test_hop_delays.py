@@ -16,7 +16,8 @@ from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.watching import HopTimer
 from tests.integration.local_functions import TOPOLOGY
 from tests.integration.port_delay import delayed
-from tests.integration.user_space import deployed, machine_stays_as_it_was
+from tests.integration.robot_runs import network_state, wait_for_network_state
+from tests.integration.user_space import deployed
 
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
 DELAY_S = 0.5e-3
@@ -30,8 +31,10 @@ def chain(request: pytest.FixtureRequest) -> Iterator[tuple[Deployment, str]]:
     asked = Cell(
         service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2, nf_kinds=(NfKind("linux_router"), NfKind("linux_router"))
     )
-    with machine_stays_as_it_was("nginx"), deployed(TOPOLOGY, asked, request.param) as deployment:
+    before = network_state()
+    with deployed(TOPOLOGY, asked, request.param) as deployment:
         yield deployment, request.param
+    wait_for_network_state(before)
 
 
 def open_descriptors() -> int:

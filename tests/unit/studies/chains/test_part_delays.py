@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from resources.libraries.python.errors import ConnectionFailed, CsitError, Unsupported
+from resources.libraries.python.errors import ConnectionFailed, CsitError, SystemBroken, Unsupported
 from resources.libraries.python.model.measurements.delays import LINK, HopDelay
 from resources.libraries.python.model.measurements.features import VSWITCH
 from resources.libraries.python.model.measurements.trial import Direction
@@ -14,6 +14,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy
+from resources.libraries.python.studies.chains.model.spec import Chain
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
@@ -135,11 +136,26 @@ def test_directions_are_weighted_by_packets_and_times_of_machines_are_added(
     assert (found[first].packets, found[VSWITCH].packets) == (90, 87)
 
 
+def test_a_system_that_breaks_while_it_is_timed_is_no_chain_without_delays() -> None:
+    hops = Timer()
+
+    def measure(_: object) -> SimpleNamespace:
+        if hops.running:
+            raise SystemBroken("the vSwitch has ended")
+        return SimpleNamespace(latency=(), intervals=())
+
+    cell = SimpleNamespace(measure=measure, deployment=SimpleNamespace(parts=SimpleNamespace(hops=hops)))
+    chain = ChainUnderLoad(cast(CellUnderTest, cell), cast(Chain, None), {}, "auto", None)
+    with pytest.raises(SystemBroken, match="the vSwitch has ended"):
+        chain._without_load(four_vnfs(vnfs=PAIR).workloads[0])
+    assert not hops.running and not chain.notes
+
+
 def test_a_generator_without_probes_is_named_and_nothing_is_timed() -> None:
     hops = Timer(starts=CsitError("it must not be started"))
     measured = SimpleNamespace(latency=(), intervals=())
     cell = SimpleNamespace(measure=lambda _: measured, deployment=SimpleNamespace(parts=SimpleNamespace(hops=hops)))
     asked = four_vnfs(vnfs=PAIR)
-    chain = ChainUnderLoad(cast(CellUnderTest, cell), cast("object", None), {}, "iperf3", None)  # type: ignore[arg-type]
+    chain = ChainUnderLoad(cast(CellUnderTest, cell), cast(Chain, None), {}, "iperf3", None)
     assert chain._without_load(asked.workloads[0]) == (None, None)
     assert chain.notes == ["no delays by part: iperf3 sends no numbered probes"]

@@ -9,7 +9,7 @@ from math import inf
 from statistics import fmean
 from typing import Literal
 
-from resources.libraries.python.errors import CsitError, SystemBroken
+from resources.libraries.python.errors import CsitError, SystemBroken, Unsupported
 from resources.libraries.python.model.findings.evidence import LocatedLosses
 from resources.libraries.python.model.measurements.delays import JOINT, HopDelay
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries, StateGraph
@@ -212,7 +212,7 @@ class ChainUnderLoad:
             yield PartLoss(owner=owner, cause=cause, ratio=min(1.0, packets / max(1, located.sent)))
 
     def _without_load(self, workload: Workload) -> tuple[float | None, tuple[PartDelay, ...] | None]:
-        """Latency, of a generator without probes at next to no load, and the part of each owner in it."""
+        """Latency, of a generator without probes at next to no load, and where it arises."""
         protocol = protocol_of(self._generator, workload.protocol)
         trial = Trial(
             load_pps=_WAYS * _IDLE_PPS if self._by_log else 0.0,
@@ -222,15 +222,32 @@ class ChainUnderLoad:
             purpose="latency",
             protocol=None if protocol is Protocol.IP else protocol,
         )
-        if self._by_log:
-            self.notes.append(f"no delays by part: {self._generator} sends no numbered probes")
-            return _latency_s(self._cell.measure(trial)), None
-        with timing(self._cell.deployment.parts.hops) as timed:
-            result = self._cell.measure(trial)
-        if not timed.delays:
-            self.notes.append(f"no delays by part: {timed.why}")
-            return _latency_s(result), None
-        return _latency_s(result), tuple(_part_delays(timed.delays, self._names))
+        return _latency_s(self._cell.measure(trial)), self._delays(trial)
+
+    def _delays(self, trial: Trial) -> tuple[PartDelay, ...] | None:
+        """Delay of each part in a trial of its own: each time stamp takes a microsecond of a packet's latency."""
+        hops = self._cell.deployment.parts.hops
+        try:
+            if self._by_log:
+                raise Unsupported(f"{self._generator} sends no numbered probes")
+            if hops is None:
+                raise Unsupported("not supported on this testbed")
+            return tuple(_part_delays(self._timed(hops, trial), self._names))
+        except SystemBroken:
+            raise
+        except CsitError as error:
+            self.notes.append(f"no delays by part: {error}")
+            return None
+
+    def _timed(self, hops: HopTimer, trial: Trial) -> tuple[HopDelay, ...]:
+        try:
+            hops.start()
+            self._cell.measure(trial)
+        finally:  # in any case: of several machines one may have started
+            found = hops.stop()
+        if not found:
+            raise Unsupported("; ".join(hops.facts().values()))
+        return found
 
 
 def _usable_cpus(plan: Plan) -> dict[str, float]:
@@ -263,37 +280,6 @@ def _part_delays(delays: Sequence[HopDelay], names: Mapping[str, str]) -> Iterat
             median_s=fmean(sum(row.median_s for row in way) for way in ways),
             packets=sum(packets),
         )
-
-
-@dataclass
-class TimedHops:
-    """Delay by part; filled when timing ends."""
-
-    delays: tuple[HopDelay, ...] = ()
-    why: str = "not supported on this testbed"
-    """Reason why there are none."""
-
-
-@contextmanager
-def timing(hops: HopTimer | None) -> Iterator[TimedHops]:
-    """Time the hops of a path until the context ends. What cannot be timed has a reason instead."""
-    timed = TimedHops()
-    if hops is None:
-        yield timed
-        return
-    failed = ""
-    try:
-        try:
-            hops.start()
-        except CsitError as error:
-            failed = str(error)
-        yield timed
-    finally:
-        try:  # in any case: another machine may have started
-            timed.delays = hops.stop()
-            timed.why = failed or "; ".join(hops.facts().values())
-        except CsitError as error:
-            timed.why = str(error)
 
 
 @dataclass

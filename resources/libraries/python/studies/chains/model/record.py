@@ -47,7 +47,7 @@ class PartLoss(Frozen):
 
 
 class PartDelay(Frozen):
-    """Delay of one part of a chain, of the probes that measure its latency without load.
+    """Delay of one part of a chain without load, in a trial after that of the latency.
 
     What belongs to a part is at `HopDelay`; all parts of a chain add up to the time between the hops that are visible.
     """
