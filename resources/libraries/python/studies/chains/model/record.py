@@ -46,6 +46,22 @@ class PartLoss(Frozen):
     """Share of the packets that were sent into the chain, in [0, 1]."""
 
 
+class PartDelay(Frozen):
+    """Delay of one part of a chain without load, in a trial after that of the latency.
+
+    What belongs to a part is at `HopDelay`; all parts of a chain add up to the time between the hops that are visible.
+    """
+
+    owner: str
+    """A VNF of the chain, VSWITCH, LINK (to the port of the generator), or several joined by JOINT where no packet can
+    be seen between them."""
+    mean_s: float
+    """One way, of the packets of both directions together."""
+    median_s: float
+    """Mean of the medians of both directions: what a pause of the machine, which hits few packets, does not change."""
+    packets: int
+
+
 class ChainRun(Frozen):
     """One chain under one workload."""
 
@@ -61,6 +77,8 @@ class ChainRun(Frozen):
     """Mean, one way, under the load; None where it was not measured."""
     idle_latency_s: float | None
     """The same without load."""
+    delays: tuple[PartDelay, ...] | None = None
+    """Where packets spend their time without load; None where that was not measured, and in earlier records."""
     series: tuple[FeatureSeries, ...]
     cpus: Mapping[str, float] = Field(default_factory=dict)
     """CPUs that each VNF may use: those of its data threads, or its limit where that is less."""
