@@ -23,6 +23,7 @@ from resources.libraries.python.model.measurements.features import CHAIN
 from resources.libraries.python.studies.chains.analysis.features import IDLE_LATENCY, LATENCY, LOSS, THROUGHPUT
 from resources.libraries.python.studies.chains.analysis.prediction import (
     CPU_PER_PACKET,
+    DELAY,
     INTERVAL,
     LATENCIES,
     Judged,
@@ -78,7 +79,7 @@ def unexplained(worse: Sequence[Excess]) -> Iterator[Excess]:
     """Leave out what another excess of the same chain explains.
 
     Throughput is explained by anything at a part, loss from end to end by that of a part, loss of a part by its CPU or
-    memory, latency under load by these and by latency without load.
+    memory, latency under load by these and by latency without load, which the delay of a part explains.
     """
     of_parts: dict[Chain, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for each in worse:
@@ -88,8 +89,9 @@ def unexplained(worse: Sequence[Excess]) -> Iterator[Excess]:
         parts = {feature for owner, features in owners.items() if owner != CHAIN for feature in features}
         explained_by = {
             THROUGHPUT: parts,
-            LOSS: parts & {LOSS} if each.owner == CHAIN else owners[each.owner] - {LOSS, CPU_PER_PACKET},
+            LOSS: parts & {LOSS} if each.owner == CHAIN else owners[each.owner] - {LOSS, CPU_PER_PACKET, DELAY},
             LATENCY: parts - {LOSS} | owners[CHAIN] & {IDLE_LATENCY},
+            IDLE_LATENCY: parts & {DELAY},
         }
         if not explained_by.get(each.feature):
             yield each

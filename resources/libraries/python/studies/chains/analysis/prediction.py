@@ -7,7 +7,8 @@ Prediction for a chain under a workload, from its VNFs alone under the same one:
     loss        1 - (1 - l1) (1 - l2) ..., l being the loss of a VNF alone; of one part, its loss alone
     latency     the sum of all VNFs, less the path between the testbed's ports for all but one of them
     waiting     that alone, and twice the CPU time of the parts of the chain on the same CPUs
-    other       as alone: time throttled, read from storage, CPU time per packet
+    other       as alone: delay at a VNF, time throttled, read from storage, CPU time per packet; the vSwitch's delay as
+                latency
 
 A chain is *limited* where the prediction leaves less than a tenth of a CPU or of the throughput: there only throughput,
 losses inside a part and what the VNF's accounts say are judged, as queues overflow and latency is that of full queues.
@@ -49,9 +50,10 @@ ALPHA = 0.01
 """Of all comparisons of a study together."""
 INTERVAL = 0.95
 """Confidence of the intervals of an excess."""
-CPU_PER_PACKET = "cpu_per_packet_s"
+CPU_PER_PACKET, DELAY = "cpu_per_packet_s", "delay_s"
+"""The latter by time stamps at all hops, without load."""
 _RECEIVED = "rx_pps"
-LATENCIES = frozenset({LATENCY, IDLE_LATENCY})
+LATENCIES = frozenset({LATENCY, IDLE_LATENCY, DELAY})
 _RELATIVE = frozenset({THROUGHPUT, CPU_PER_PACKET})
 _LEAST_LOSS = 0.001
 _LEAST_RATE, _LEAST_SHARED_RATE = 0.1, 0.25
@@ -59,6 +61,7 @@ _LEAST_UNLIMITED_RATE = 0.02
 _LEAST_LATENCY = 0.05, 2e-6
 _LEAST_SHARED_LATENCY = 0.3, 20e-6
 """Relative and in seconds, the larger counts. Where parts of the chain share CPUs, they wait for each other."""
+_LEAST_DELAY, _LEAST_SHARED_DELAY = (0.25, 10e-6), (0.5, 20e-6)
 _LEAST_PERCENT, _LEAST_WAITING, _LEAST_WAITING_PERCENT = 5.0, 0.2, 1.0
 """Of time throttled; of waiting, a fifth of the CPU time of the VNF suffices, from 1 % on."""
 _LEAST_READ = float(2**20)
@@ -255,8 +258,8 @@ class _Observed:
             if measured and (expected > 0 or feature not in _RELATIVE | LATENCIES):
                 yield _Point(chain, workload, owner, feature, measured, expected, least, alone_runs, is_limited, parts)
 
-        def all_alone(feature: str) -> list[float]:
-            found = [_mean(each, CHAIN, feature) for each in alone.values()]
+        def all_alone(feature: str, owner: str = CHAIN) -> list[float]:
+            found = [_mean(each, owner, feature) for each in alone.values()]
             values = [value for value in found if value is not None]
             return values if len(values) == len(found) else []
 
@@ -267,19 +270,22 @@ class _Observed:
         elif losses:
             expected = 1 - prod(1 - loss for loss in losses)
             yield from points(CHAIN, LOSS, expected, _LEAST_LOSS, parts=len(losses))
-        for feature in (IDLE_LATENCY,) if is_limited or shared else (IDLE_LATENCY, LATENCY):
-            times_s, path_s = all_alone(feature), _mean(self._values.get((PATH, workload), []), CHAIN, feature)
-            if not times_s or path_s is None:
-                continue
-            if (expected_s := fsum(times_s) - (len(times_s) - 1) * path_s) > 0:
-                share, least_s = _LEAST_SHARED_LATENCY if shared else _LEAST_LATENCY
-                yield from points(CHAIN, feature, expected_s, max(share, least_s / expected_s))
+        path = self._values.get((PATH, workload), [])
+        for owner, feature in (
+            (CHAIN, IDLE_LATENCY), *([] if is_limited or shared else [(CHAIN, LATENCY)]), (VSWITCH, DELAY),
+        ):  # fmt: skip
+            times_s, path_s = all_alone(feature, owner), _mean(path, owner, feature)
+            expected_s = fsum(times_s) - (len(times_s) - 1) * (path_s or 0.0)
+            if times_s and path_s is not None and expected_s > 0:
+                yield from points(owner, feature, expected_s, _least_time(feature, expected_s, shared=shared))
         yield from points(VSWITCH, LOSS, 0.0, _LEAST_LOSS, key=_INSIDE if is_limited else LOSS)
         for member, before in alone.items():
             # What is saturated lets its queue overflow; so do parts that share its CPU.
             is_full = is_limited and (shared or self._is_saturated(member, workload))
             key = _INSIDE if is_full else LOSS
             yield from points(member.name, LOSS, _mean(before, member.name, key) or 0.0, _LEAST_LOSS, key=key)
+            if delay_s := _mean(before, member.name, DELAY):
+                yield from points(member.name, DELAY, delay_s, _least_time(DELAY, delay_s, shared=shared))
             yield from self._of_accounts(member.name, before, rows, placed, points, is_exclusive=not shared)
 
     def _of_accounts(
@@ -346,6 +352,8 @@ def _values(run: ChainRun) -> _Row:
     for series in run.series:
         if kept := ordinary(series.values)[0]:
             found[series.owner, series.feature] = fmean(kept)
+    for delay in run.delays or ():
+        found[delay.owner, DELAY] = delay.median_s
     for name in run.chain.order:
         used, received = found.get((name, CPU)), found.get((name, _RECEIVED))
         if used is not None and received:
@@ -355,6 +363,15 @@ def _values(run: ChainRun) -> _Row:
         found[owner, LOSS] = fsum(loss.ratio for loss in own)
         found[owner, _INSIDE] = fsum(loss.ratio for loss in own if loss.cause == "inside")
     return found
+
+
+def _least_time(feature: str, expected_s: float, *, shared: bool) -> float:
+    """Smallest excess that is reported, relative."""
+    if feature == DELAY:
+        share, least_s = _LEAST_SHARED_DELAY if shared else _LEAST_DELAY
+    else:
+        share, least_s = _LEAST_SHARED_LATENCY if shared else _LEAST_LATENCY
+    return max(share, least_s / expected_s)
 
 
 def _mean(rows: Sequence[_Row], owner: str, feature: str) -> float | None:

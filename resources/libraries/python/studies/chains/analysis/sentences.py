@@ -13,7 +13,7 @@ from resources.libraries.python.studies.chains.analysis.features import (
     THROUGHPUT,
     WAITING,
 )
-from resources.libraries.python.studies.chains.analysis.prediction import CPU_PER_PACKET, Judged
+from resources.libraries.python.studies.chains.analysis.prediction import CPU_PER_PACKET, DELAY, Judged
 from resources.libraries.python.studies.chains.model.record import ChainStudy, CommonCause, Excess, VnfBound
 from resources.libraries.python.studies.chains.model.spec import Chain
 
@@ -55,6 +55,9 @@ _EXCESS: Mapping[str, Callable[[str, Excess], str]] = {
         f"latency without load is {_time(each.measured)}, {_time(each.excess)} above the {_time(each.expected)} that "
         "its VNFs alone predict"
     ),
+    DELAY: lambda at, each: (
+        f"{at} delays a packet without load by {_time(each.measured)}, {_time(each.expected)} predicted"
+    ),
     WAITING: lambda at, each: (
         f"{at} waits for a CPU that others use {_cpus(each.measured)}, {_cpus(each.expected)} predicted"
     ),
@@ -74,7 +77,7 @@ _EXCESS: Mapping[str, Callable[[str, Excess], str]] = {
 def excess_in_words(each: Excess) -> str:
     """A sentence with the numbers, the interval and the load."""
     at = "" if each.owner == CHAIN else "the vSwitch" if each.owner == VSWITCH else each.owner
-    load = "" if each.feature == IDLE_LATENCY else f" at {each.workload.volume_bps / 1e6:.4g} Mbit/s"
+    load = "" if each.feature in {IDLE_LATENCY, DELAY} else f" at {each.workload.volume_bps / 1e6:.4g} Mbit/s"
     low, high = _excess_amount(each.feature, each.low), _excess_amount(each.feature, each.high)
     error = f"excess {low} to {high}, {each.runs} runs" if each.high > each.low else f"{each.runs} runs"
     if each.runs == 1:
@@ -86,7 +89,7 @@ def _excess_amount(feature: str, value: float) -> str:
     match feature:
         case "read_bytes_per_s":
             return f"{value / 2**20:.3g} MiB/s"
-        case "latency_s" | "idle_latency_s":
+        case "latency_s" | "idle_latency_s" | "delay_s":
             return _time(value)
         case "waiting_percent" | "throttled_percent":
             return f"{value:.3g} %"
@@ -99,6 +102,7 @@ _EFFECT: Mapping[str, Callable[[str, str], str]] = {
     LOSS: lambda at, much: f"loses {much} of the packets{f' in {at}' if at else ''}",
     LATENCY: lambda _, much: f"takes {much} longer under load than predicted",
     IDLE_LATENCY: lambda _, much: f"takes {much} longer than predicted",
+    DELAY: lambda at, much: f"is delayed {much} more in {at} than predicted",
     WAITING: lambda at, much: f"lets {at} wait for a CPU {much} of the time more than predicted",
     THROTTLED: lambda at, much: f"has {at} throttled {much} of the time more than alone",
     READ: lambda at, much: f"has {at} read {much} more from storage than alone",
