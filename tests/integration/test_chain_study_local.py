@@ -40,6 +40,20 @@ duration_s: 1
 faults:
   - {chain: [nat, router], vnf: nat, limits: {cpu: 0.02}}
 """
+SLOWED = """
+name: slowed
+vnfs:
+  - {name: router, kind: linux_router}
+  - {name: gateway, kind: linux_gateway}
+  - {name: nat, kind: linux_nat}
+policies: [router > gateway]
+lengths: [2]
+workloads: {protocols: [UDP], volumes_mbps: [4], sessions: [4], frames: [64B]}
+duration_s: 1
+repetitions: 1
+faults:
+  - {vnf: nat, limits: {cpu: 0.02}}
+"""
 VM = """
 name: machine
 vnfs: [{name: machine, kind: qemu}]
@@ -121,6 +135,17 @@ def test_the_throttled_nf_is_found_first(study: ChainStudy) -> None:
     assert sum(map(float, filter(None, values(throttled, "nat", "cpu_percent")))) < 4
     assert all(value is not None and value > 50 for value in values(throttled, "nat", "throttled_percent"))
     assert values(free, "nat", "throttled_percent") == (0.0,)
+
+
+@realtime(CPU)
+@pytest.mark.parametrize("_study", range(3))
+def test_an_nf_that_is_slowed_in_all_chains_with_it_is_named(_study: int, tmp_path: Path) -> None:
+    slowed = study_in(studied(tmp_path, SLOWED, "Chains Should Be Compared"))
+    first = slowed.causes[0]
+    assert (first.owner, first.what, first.others) == ("nat", "every chain with nat", 0)
+    with_nat = {run.chain for run in slowed.runs if len(run.chain.members) > 1 and "nat" in run.chain.order}
+    assert set(first.chains) == with_nat == {suspect.chain for suspect in slowed.suspects if suspect.worse}
+    assert len(with_nat) == 4
 
 
 def test_the_study_counts_what_its_own_steps_take_of_a_cpu(study: ChainStudy) -> None:

@@ -28,6 +28,11 @@ from csit_utils.studies.chains.suspect_stacks import stacks_of, stacks_of_suspec
 from csit_utils.studies.chains.volume_figures import distances_figure, resources_figure, throughput_figure
 from resources.libraries.python.studies.chains.analysis import tables
 from resources.libraries.python.studies.chains.analysis.features import feature
+from resources.libraries.python.studies.chains.analysis.sentences import (
+    bound_in_words,
+    cause_in_words,
+    verdict_in_words,
+)
 from resources.libraries.python.studies.chains.model.record import (
     ChainRun,
     ChainsRecord,
@@ -52,17 +57,27 @@ EXPLANATIONS = (
         "suspects too. With few chains or volumes almost any point is influential; see the reasons and the baselines.",
     ),
     Explanation(
-        "outlier",
-        "Outliers among chains",
-        "One quantity of a chain is far worse than expected from baselines and other chains: throughput, "
-        "loss, latency, or a VNF's throttled time, waiting for a CPU, drops, reads from storage.",
-        "The deviation in robust standard deviations; its limit is Student's t at 1 % over all comparisons of a study.",
-        "Expected are the baseline throughput of the slowest VNF, the largest baseline loss, the sum of latencies "
-        "less the path that each of them contains. Chains that a VNF limits are compared with each other, and the "
-        "others with each other.",
-        "A mean of distances over dozens of features dilutes a fault that changes one of them: this rule finds such "
-        "faults. It needs the VNFs alone and five chains. On a machine with noise of heavy tails it flags more chains "
-        "than on the simulated one.",
+        "worse-than-predicted",
+        "Worse than predicted",
+        "A quantity of a chain is worse than its VNFs alone predict: throughput, loss, latency, or a VNF's waiting for "
+        "a CPU, throttled time, reads from storage, CPU time per packet.",
+        "The excess over the prediction, with a 95 % interval by the spread of repeated runs; relative for throughput "
+        "and CPU time per packet.",
+        "Throughput is predicted by the slowest VNF and the busiest CPU, loss by the VNFs' losses, latency by their "
+        "sum less the path that each of them contains. Chains that deviate are measured again, with their VNFs, and "
+        "only these runs decide: Student's t at 1 % over all comparisons of a study.",
+        "It needs the VNFs alone. Where VNFs share CPUs, only larger excesses count, and latency under load is not "
+        "compared. Where a VNF is saturated, only throughput, losses inside VNFs and their accounts are.",
+    ),
+    Explanation(
+        "cause",
+        "Common cause",
+        "What the chains with the same excess have in common, and the others have not: a VNF, its place, what it "
+        "follows, its resources, its CPU, the length.",
+        "The excess is a mean with a 95 % interval. Chance: the share of all choices of as many chains that have "
+        "something in common as well.",
+        "The smallest set of descriptions that holds for all chains with the excess and for no other, by exact search.",
+        "Descriptions of the same chains cannot be told apart. With few chains most choices have something in common.",
     ),
     Explanation(
         "ground-truth",
@@ -210,6 +225,8 @@ PAGE = page_of_records(
     _studied,
     published=_highest_throughput,
     workload_words=workload_words,
+    cause_in_words=cause_in_words,
+    bound_in_words=bound_in_words,
     sizes_words=sizes_words,
 )
 """Shown where there is a study of chains."""
@@ -291,7 +308,9 @@ def headline(study: ChainStudy) -> str:
     begin = f"{measured} of {study.chains} chains were measured" if measured < study.chains else f"{measured} chains"
     failures = f", {failed} failed" if failed else ""
     if not study.suspects:
-        return f"{begin}{failures}; no suspects"
+        return f"{begin}{failures}; {verdict_in_words(study)}"
+    if study.causes:
+        return f"{begin}{failures}; {cause_in_words(study.causes[0])}"
     first = study.suspects[0]
     planted = " (a fault was planted in it)" if first.planted else ""
     reason = f": {first.reasons[0]}" if first.reasons else ""
@@ -300,11 +319,13 @@ def headline(study: ChainStudy) -> str:
 
 
 def _lines(study: ChainStudy) -> Iterator[str]:
+    yield from map(cause_in_words, study.causes)
     for rank, suspect in enumerate(study.suspects, 1):
         by = f" ({', '.join(suspect.rules)})" if suspect.rules else ""
         why = "; ".join(suspect.reasons)
         yield f"{rank}. {suspect.chain.name}{by}, mean distance {suspect.mean_distance:.3g}: {why}"
-    yield from study.notes
+    yield from map(bound_in_words, study.bounds)
+    yield from (*study.judged, *study.notes)
 
 
 _QUERIED = QueriedTables(
@@ -312,14 +333,15 @@ _QUERIED = QueriedTables(
         "runs": tables.RUNS,
         "statistics": tables.STATISTICS,
         "suspects": tables.SUSPECTS,
+        "causes": tables.CAUSES,
         "reasons": tables.REASONS,
         "references": tables.REFERENCES,
     },
     texts=(
         "chain", "resources", "protocol", "frame", "planted", "failed", "owner", "feature", "unit", "reason", "rules",
-        "measure", "reference", "reference_resources", "relation",
+        "measure", "reference", "reference_resources", "relation", "what", "same", "names",
     ),
-    counts=("sessions", "samples", "filtered", "rank"),
+    counts=("sessions", "samples", "filtered", "rank", "chains", "others"),
 )  # fmt: skip
 """Samples, call stacks and transitions, the largest part, are in the record only."""
 STUDY = Study(

@@ -57,7 +57,7 @@ def refusal(run: Any) -> str:
         (chains(14), "s: 236,975,164,804 measurements of chains under workloads; at most 1,000,000 are possible"),
         (chains(14, policies=[f"{a} > {b}" for a, b in zip("abcdefghij", "bcdefghijk", strict=True)]), "at most 1,000"),
         (chains(8, resources={"memory_mib": list(range(16, 116))}), "measurements of chains under workloads; at most"),
-        (chains(7, duration_s=3600), "s: 13,699 measurements of chains under workloads take about 572 days; at most"),
+        (chains(7, duration_s=3600), "s: 13,700 measurements of chains under workloads take about 572 days; at most"),
         (chains(2, workloads=lists(100)), "workloads: 1,000,000 workloads; at most 1,000 are possible"),
         (chains(2, duration_s=10**15), "duration_s: 1000000000000000 is above the maximum of 3,600"),
         (chains(2, workloads={"volumes_mbps": [1e300], "frames": ["64B"]}), "1e+300 is above the maximum of 1,000,"),

@@ -59,7 +59,7 @@ def test_nothing_to_say_when_all_arrive(service_type: str, rows: int, columns: i
             "forward",
             4,
             80,
-            "200 sent, 80 received, last seen at nf-2-1 csn2x1i1 rx (203), not at nf-2-1 csn2x1i2 tx (83)",
+            "60 % of 200 packets are lost, last seen at nf-2-1 csn2x1i1 rx (203), not at nf-2-1 csn2x1i2 tx (83)",
         ),
     ],
 )

@@ -9,11 +9,13 @@ import pytest
 
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.counters import Cost
+from resources.libraries.python.model.measurements.delays import HopDelay
 from resources.libraries.python.model.measurements.features import HOST, Edge, FeatureSeries, StateGraph
+from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.studies.chains.chain_trial import watching
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import COSTS, FEATURES, SWITCH, TRACER, NodeRequest, Role
+from resources.libraries.python.testbed.agent.calls import COSTS, FEATURES, HOPS, SWITCH, TRACER, NodeRequest, Role
 from resources.libraries.python.testbed.deployment.parts import NodeParts as CellShare
 from resources.libraries.python.testbed.deployment.parts import Parts
 from tests.unit.testbed.agent_service_runs import TOPOLOGY, WORK, NotingMachine, ask, ask_role, service_on
@@ -25,6 +27,7 @@ GRAPH = StateGraph(
 )  # fmt: skip
 
 
+DELAY = HopDelay(owner="nf-1-1", direction=Direction.REVERSE, mean_s=5e-4, median_s=4e-4, packets=60)
 COSTS_SEEN = {"nf-1-1": Cost(cpu_s=0.5, memory_bytes=1 << 20), "nf-2-1": Cost(cache_misses=7)}
 
 
@@ -59,13 +62,16 @@ class WatchedMachine(NotingMachine):
         features = Watching((SERIES,), lambda text: self.note(f"{text} features"))
         tracer = Watching((GRAPH,), lambda text: self.note(f"{text} tracer"))
         costs = Watching(COSTS_SEEN, lambda text: self.note(f"{text} costs"))
-        return CellShare(share.cables, share.switch, None, None, None, features=features, tracer=tracer, costs=costs)
+        hops = Watching((DELAY,), lambda text: self.note(f"{text} hops"))
+        return CellShare(
+            share.cables, share.switch, None, None, None, features=features, tracer=tracer, costs=costs, hops=hops
+        )
 
 
-PROBES = (FEATURES, TRACER, COSTS)
+PROBES = (FEATURES, TRACER, COSTS, HOPS)
 
 
-def test_series_graphs_and_costs_pass_the_wire_unchanged() -> None:
+def test_series_graphs_costs_and_delays_pass_the_wire_unchanged() -> None:
     service = service_on(WatchedMachine())
     ask(service, calls.OPEN, NodeRequest(TOPOLOGY, "DUT1"))
     assert {probe.role for probe in PROBES} < cast(frozenset[Role], ask(service, calls.PREPARE, WORK))
@@ -74,6 +80,7 @@ def test_series_graphs_and_costs_pass_the_wire_unchanged() -> None:
     assert ask_role(service, FEATURES, "stop") == (SERIES,)
     assert ask_role(service, TRACER, "stop") == (GRAPH,)
     assert ask_role(service, COSTS, "stop") == COSTS_SEEN
+    assert ask_role(service, HOPS, "stop") == (DELAY,)
     assert ask_role(service, TRACER, "cpu_s") == 0.25
     assert ask_role(service, TRACER, "facts") == {"events": "all"}
 

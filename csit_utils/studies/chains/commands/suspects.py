@@ -18,9 +18,20 @@ from csit_utils.commands.tables import (
 )
 from csit_utils.dataset.items import Characterized
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy, Suspect
+from resources.libraries.python.studies.chains.analysis.sentences import (
+    bound_in_words,
+    cause_in_words,
+    verdict_in_words,
+)
+from resources.libraries.python.studies.chains.model.record import (
+    ChainsRecord,
+    ChainStudy,
+    FeatureDeviation,
+    Suspect,
+)
 
 _HEADS = ("rank", "chain", "rule", "distance", "above threshold", "planted", "strongest reason")
+_MOST_CHANGED = 5
 _LEFT = ("chain", "rule", "planted", "strongest reason")
 
 
@@ -32,12 +43,12 @@ def suspects(
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
 ) -> None:
-    """Rank chains that behave unlike the others, with reasons.
+    """Rank chains that are worse than their VNFs alone predict, with what they have in common and the reasons.
 
-    Rules: `mean distance`: the mean of Cook's distances over all features and workloads is above 4/n; `outlier`: one
-    quantity is far worse than expected from the baselines of the VNFs and the other chains. `above threshold` counts
-    features above 4/n. Reasons compare each VNF with its baseline. In a study of one volume, distances are from the
-    baselines, as a note says.
+    Rules: `worse than predicted`: throughput, loss, latency, waiting, throttled time, reads from storage or CPU time
+    per packet is worse than the VNFs alone predict; `mean distance`: the mean of Cook's distances over all features
+    and workloads is above 4/n. `above threshold` counts features above 4/n. In a study of one volume, distances are
+    from the baselines, as a note says. With --why the changed features of other chains are printed as well.
 
     \b
     Examples:
@@ -62,6 +73,10 @@ def suspects(
             for suspect in study.suspects[:most]:
                 for line in _why(suspect):
                     print_sentence(line)
+            for chain in study.changed[:most]:
+                print_sentence(f"{chain.chain.name}, no suspect:")
+                for line in map(_changed, chain.deviations[:_MOST_CHANGED]):
+                    print_sentence(line)
     report_problems(found)
 
 
@@ -85,18 +100,7 @@ def _lines(item: Characterized, study: ChainStudy, most: int) -> Iterator[TableL
             "rules": list(suspect.rules),
             "mean_distance": suspect.mean_distance,
             "threshold": suspect.threshold,
-            "outliers": [
-                {
-                    "owner": each.owner,
-                    "feature": each.feature,
-                    "volume_bps": each.workload.volume_bps,
-                    "measured": each.measured,
-                    "expected": each.expected,
-                    "score": each.score,
-                    "threshold": each.threshold,
-                }
-                for each in suspect.outliers
-            ],
+            "worse": [each.model_dump(mode="json", exclude={"chain"}) for each in suspect.worse],
             "above_threshold": len(suspect.distances),
             "planted": suspect.planted,
             "reasons": list(suspect.reasons),
@@ -111,15 +115,24 @@ def _sentences(item: Characterized, study: ChainStudy) -> Iterator[str]:
         f"{study.spec.name}{' (simulated)' if item.record.simulated else ''}: {suspects} among "
         f"{study.chains} chains{f', {failed} runs failed' if failed else ''}."
     )
+    if not study.suspects:
+        yield f"{verdict_in_words(study)}."
+    for cause in study.causes:
+        yield f"{cause_in_words(cause)}."
+    for bound in study.bounds:
+        yield f"{bound_in_words(bound)}."
     yield from study.notes
 
 
 def _why(suspect: Suspect) -> Iterator[str]:
     yield f"{suspect.chain.name}:"
     yield from (f"  {reason}" for reason in suspect.reasons)
-    for row in suspect.deviations[:5]:
-        volume = f"{row.workload.volume_bps / 1e6:.4g} Mbit/s"
-        yield (
-            f"  changed: {row.feature} of {row.owner} at {volume}: {row.here:.4g}, "
-            f"baseline {row.alone:.4g} (standard deviation {row.alone_stdev:.2g})"
-        )
+    yield from map(_changed, suspect.deviations[:_MOST_CHANGED])
+
+
+def _changed(row: FeatureDeviation) -> str:
+    volume = f"{row.workload.volume_bps / 1e6:.4g} Mbit/s"
+    return (
+        f"  changed: {row.feature} of {row.owner} at {volume}: {row.here:.4g}, "
+        f"baseline {row.alone:.4g} (standard deviation {row.alone_stdev:.2g})"
+    )

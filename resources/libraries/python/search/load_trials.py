@@ -216,16 +216,18 @@ def diagnose(plan: Plan, result: TrialResult, before: Counters, after: Counters)
 
 
 def _sentence(plan: Plan, flow: FlowCount, path: Path, seen: Counters) -> str:
-    head = f"{plan.cell.service_type} instance {flow.instance} {flow.direction}: {flow.sent} sent"
+    head = f"{plan.cell.service_type} instance {flow.instance} {flow.direction}:"
     if flow.sent == 0:
-        return f"{head}, the generator sent nothing"
+        return f"{head} 0 sent, the generator sent nothing"
     counts = [(hop, count) for hop in path.hops if (count := count_at(hop, flow, path, seen)) is not None]
     # Interfaces count other packets too (neighbour discovery), so a few do not mean that the flow was seen.
     enough = (flow.sent + flow.received) / 2
     last = max(index for index, (_, count) in enumerate(counts) if count >= enough)
-    received = f", {flow.received} received" if flow.received else ""
+    what = f"{flow.sent} sent"
+    if flow.received:
+        what = f"{100 * (1 - flow.received / flow.sent):.0f} % of {flow.sent} packets are lost"
     (hop, count), (next_hop, next_count) = counts[last], counts[last + 1]
-    return f"{head}{received}, last seen at {_place(hop)} ({count}), not at {_place(next_hop)} ({next_count})"
+    return f"{head} {what}, last seen at {_place(hop)} ({count}), not at {_place(next_hop)} ({next_count})"
 
 
 def _place(hop: Hop) -> str:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from resources.libraries.python.drivers.sim.latency import CROSSING_NS
 from resources.libraries.python.drivers.sim.probes import SimSampler
 from resources.libraries.python.drivers.sim.truth import capacity_pps, one_pps
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
@@ -96,7 +97,7 @@ def test_the_path_alone_crosses_the_vswitch_once_in_a_snake_and_twice_in_a_pipel
     for asked, crossings in ((snake, 1), (pipeline, 2)):
         running = bed(asked)
         assert running.run(1000.0, probe_pps=100.0).loss_ratio == 0
-        assert running.system._flows[0].shape.crossings == crossings
+        assert running.system._flows[0].shape.steps_ns.count(CROSSING_NS) == crossings
         assert running.system.limit_owners(SMALL) == {"vswitch"}
     assert capacity_pps(chain(), SMALL) == 2 * capacity_pps(pipeline, SMALL)
 

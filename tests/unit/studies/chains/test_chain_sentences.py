@@ -28,9 +28,10 @@ def measured(study: ChainStudyTest) -> ChainStudy:
 
 
 def test_the_preview_counts_chains_names_policies_and_planted_faults(study: ChainStudyTest) -> None:
-    first, *policies, fault = preview_in_words(study, simulated=False)
+    first, *policies, more, fault = preview_in_words(study, simulated=False)
     assert first.startswith("11 chains (4 of 1, 7 of 2 VNFs) under 4 workloads of 1 s, about ")
     assert [line.split("'")[1] for line in policies] == list(SPEC.policies)
+    assert more == "chains that deviate from their VNFs alone are measured 2 times more, and so are these"
     assert fault == "planted fault: in nat > gateway nat is limited to 0.02 CPUs"
 
 
@@ -39,16 +40,20 @@ def test_a_simulated_study_takes_no_time_of_a_person(study: ChainStudyTest) -> N
 
 
 def test_suspects_come_with_rank_fault_and_reasons(measured: ChainStudy) -> None:
-    first, reason, *_ = suspects_in_words(measured)
-    assert first.startswith("suspect 1 by mean distance and outlier: nat > gateway, mean Cook's distance ")
+    cause, first, reason, *_ = suspects_in_words(measured)
+    assert cause.startswith("only nat > gateway has nat throttled ")
+    assert first.startswith("suspect 1 by mean distance and worse than predicted: nat > gateway, mean Cook's distance ")
     assert first.endswith("; a fault was planted: nat is limited to 0.02 CPUs")
     assert reason.startswith("    ")
 
 
 def test_chains_that_were_not_measured_are_named_with_the_reason(measured: ChainStudy) -> None:
     run = measured.runs[0].model_copy(update={"failed": "no traffic"})
-    lines = list(suspects_in_words(measured.model_copy(update={"runs": (run,), "suspects": ()})))
-    assert lines == ["no suspects", "not measured: gateway: no traffic"]
+    bare = measured.model_copy(update={"runs": (run,), "suspects": (), "causes": ()})
+    verdict, failed = suspects_in_words(bare)
+    assert verdict.startswith("no suspects; 7 chains are compared with what the VNFs alone predict, by repeated runs")
+    assert failed == "not measured: gateway: no traffic"
+    assert next(suspects_in_words(bare.model_copy(update={"judged": ()}))) == "no suspects"
 
 
 @pytest.mark.parametrize("text", ["0", "3601", "1.5", "long"])

@@ -5,7 +5,6 @@ import pytest
 from resources.libraries.python.studies.chains.analysis.features import (
     FEATURES,
     OF_CHAINS,
-    TROUBLE,
     Feature,
     FeatureSource,
     feature,
@@ -17,7 +16,6 @@ def test_each_feature_has_its_own_name() -> None:
     names = [each.name for each in (*FEATURES, *OF_CHAINS)]
     assert len(set(names)) == len(names)
     assert all(feature(each.name) is each for each in (*FEATURES, *OF_CHAINS))
-    assert set(names) >= TROUBLE
 
 
 @pytest.mark.parametrize(

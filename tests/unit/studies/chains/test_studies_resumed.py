@@ -105,8 +105,11 @@ def pairs(world: World, path: Path, spec: InterferenceSpec = PAIRS, topology: To
 
 AnyStudy = Callable[..., ChainStudyTest | InterferenceTest]
 EACH = pytest.mark.parametrize("study", [chains, pairs])
-STUDIES = pytest.mark.parametrize(("study", "deployments"), [(chains, 4 * 2), (pairs, 4 + 2 * (1 + 2 + 2) * 2)])
-"""Two chains of one and two of two, each with two numbers of sessions; three NFs and a stand-in alone, then two of
+STUDIES = pytest.mark.parametrize(
+    ("study", "deployments"), [(chains, 5 * 2 + 2 * 4 * 2), (pairs, 4 + 2 * (1 + 2 + 2) * 2)]
+)
+"""Two chains of one, two of two and the path, each with two numbers of sessions; the chain with a fault, its VNFs alone
+and the path twice more; three NFs and a stand-in alone, then two of
 them alone and in each of two companies, with and without a guarantee, twice."""
 
 

@@ -131,8 +131,8 @@ def test_two_studies_with_one_seed_are_the_same(measured: ChainStudy) -> None:
 def test_progress_counts_chains_and_prints_each() -> None:
     done: list[StepEnded] = []
     study_of(four_vnfs(duration_s=1), on_progress=done.append).run()
-    assert [each.number for each in done] == list(range(1, 17))
-    assert {each.of for each in done} == {16}
+    assert [each.number for each in done] == list(range(1, 18))
+    assert {each.of for each in done} == {17}
 
 
 def test_tables_have_a_row_for_each_thing_that_was_measured() -> None:
@@ -143,7 +143,7 @@ def test_tables_have_a_row_for_each_thing_that_was_measured() -> None:
     assert len(tables["runs"]) == 1 + len(found.runs)
     assert len(tables["samples"]) == 1 + sum(len(row.values) for run in found.runs for row in run.series)
     assert len(tables["statistics"]) == 1 + len(found.statistics)
-    assert len(tables["suspects"]) == 1 + sum(len(row.distances) + len(row.outliers) for row in found.suspects)
+    assert len(tables["suspects"]) == 1 + sum(len(row.distances) + len(row.worse) for row in found.suspects)
     assert all(len(row) == len(rows[0]) for rows in tables.values() for row in rows)
     edges = sum(len(graph.edges) for run in found.runs for graph in run.graphs)
     assert len(tables["transitions"]) == 1 + edges > 1
@@ -330,7 +330,7 @@ def test_a_fault_that_does_not_rank_first_is_reported_with_the_one_that_does(mon
     asked = study_of(four_vnfs(faults=(FAULT,), duration_s=1))
     with pytest.raises(CsitError, match="nothing was measured"):
         asked.faults_first()
-    monkeypatch.setattr(chain_study, "analyse", lambda *_: Analysis((), (), ()))
+    monkeypatch.setattr(chain_study, "analyse", lambda *_: Analysis((), (), (), (), (), (), ()))
     asked.run()
     with pytest.raises(CsitError, match="planted in nat > gateway, and no chain is a suspect"):
         asked.faults_first()

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from resources.libraries.python.drivers.sim.latency import FlowShape
+from resources.libraries.python.drivers.sim.latency import CROSSING_NS, NF_NS, PORT_NS, FlowShape
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
-from resources.libraries.python.model.plan import Flow, Path, Plan
-from resources.libraries.python.planning.names import VSWITCH
+from resources.libraries.python.model.plan import Flow, Hop, Path, Plan
+from resources.libraries.python.planning.names import GENERATOR, is_vswitch
 
 
 @dataclass(slots=True)
@@ -58,11 +59,22 @@ def first_of(path: Path, members: Sequence[str]) -> int:
     return next(index for index, hop in enumerate(path.hops) if hop.interface in members)
 
 
-def shape(path: Path, scale: float, delay_s: float = 0.0) -> FlowShape:
-    """Inputs of a path's latency besides load; `scale` is its own deviation, `delay_s` a fault of it."""
-    owners = [hop.owner for hop in path.hops if hop.counter == "rx"]
-    crossings = owners.count(VSWITCH)
-    return FlowShape(crossings=crossings, functions=len(owners) - crossings - 1, scale=scale, delay_s=delay_s)
+def shape(path: Path, scale: float, delays_s: Mapping[str, float]) -> FlowShape:
+    """Inputs of a path's latency besides load.
+
+    Args:
+        path: The hops.
+        scale: The flow's own deviation.
+        delays_s: Faults: what each packet takes longer inside of NFs.
+    """
+    return FlowShape(tuple(_step_ns(*hops, delays_s) for hops in pairwise(path.hops)), scale)
+
+
+def _step_ns(before: Hop, hop: Hop, delays_s: Mapping[str, float]) -> float:
+    """Fixed time between two hops."""
+    if hop.counter == "rx":
+        return PORT_NS * (GENERATOR in (before.owner, hop.owner))
+    return CROSSING_NS if is_vswitch(hop.owner) else NF_NS + 1e9 * delays_s.get(hop.owner, 0.0)
 
 
 def split(total: int, weights: Sequence[float], most: Sequence[int] | None = None) -> list[int]:

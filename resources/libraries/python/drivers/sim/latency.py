@@ -6,19 +6,22 @@ vector of packets, so a service time is that of a vector. None of it is calibrat
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import log
 from random import Random
+from typing import TypeVar
 
 from hdrh.histogram import HdrHistogram
 
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency
 
-_CROSSING_NS = 6_000.0
-_NF_NS = 3_000.0
-_PORTS_NS = 4_000.0
+CROSSING_NS = 6_000.0
+"""Of the vSwitch, from port to port."""
+NF_NS = 3_000.0
+PORT_NS = 2_000.0
+"""Of each of the generator's ports."""
 _VECTOR = 32
 _HIGHEST_RHO = 0.98
 """Queues are finite: beyond it packets are lost instead of waiting longer."""
@@ -28,18 +31,17 @@ _EDGES = (*(index / 20 for index in range(20)), 0.97, 0.98, 0.99, 0.995, 0.999, 
 """Quantiles between which all packets get one latency: two dozen values describe a flow, cheaply."""
 
 
+_T = TypeVar("_T")
+
+
 @dataclass(frozen=True, slots=True)
 class FlowShape:
     """Inputs of latency besides load."""
 
-    crossings: int
-    """Crossings of the vSwitch."""
-    functions: int
-    """NFs on the path."""
+    steps_ns: tuple[float, ...]
+    """Fixed time before each hop of the path but the first: of its owner, faults included."""
     scale: float = 1.0
     """A flow's own deviation."""
-    delay_s: float = 0.0
-    """More for each packet: a fault."""
 
 
 def simulate_latency(
@@ -52,10 +54,20 @@ def simulate_latency(
     """
     if sent <= 0 or received <= 0:
         return [], None
+    pairs = [
+        (round(shape.scale * (fixed_ns + wait_ns)), count)
+        for fixed_ns, wait_ns, count in _quantiles(shape, load_pps, capacity_pps, received)
+    ]
+    return pairs, sum(value * count for value, count in pairs) / received
+
+
+def _quantiles(
+    shape: FlowShape, load_pps: float, capacity_pps: float, received: int
+) -> Iterator[tuple[float, float, int]]:
+    """Fixed time and waiting time in nanoseconds, and number of frames, ascending; the flow's own deviation is left."""
     rho = min(load_pps / capacity_pps, _HIGHEST_RHO)
-    base_ns = _PORTS_NS + shape.crossings * _CROSSING_NS + shape.functions * _NF_NS + shape.delay_s * 1e9
+    base_ns = sum(shape.steps_ns)
     service_ns = _VECTOR / capacity_pps * 1e9
-    pairs: list[tuple[int, int]] = []
     counted = 0
     for low, high in pairwise(_EDGES):
         upto = round(high * received)
@@ -63,9 +75,8 @@ def simulate_latency(
             middle = (low + high) / 2
             wait_ns = service_ns / (2 * (1 - rho)) * max(0.0, log(rho / (1 - middle))) if rho > 0 else 0.0
             # A little jitter for packets that do not wait.
-            pairs.append((round(shape.scale * (base_ns * (1 + 0.05 * middle) + wait_ns)), upto - counted))
+            yield base_ns * (1 + 0.05 * middle), wait_ns, upto - counted
             counted = upto
-    return pairs, sum(value * count for value, count in pairs) / received
 
 
 def add_waits(pairs: list[tuple[int, int]], waits_ns: Sequence[int]) -> list[tuple[int, int]]:
@@ -75,9 +86,54 @@ def add_waits(pairs: list[tuple[int, int]], waits_ns: Sequence[int]) -> list[tup
         pairs: Nanoseconds and number of frames.
         waits_ns: Of the frames sent, in their order; those of lost ones at the end are left out.
     """
-    latencies = [value for value, count in pairs for _ in range(count)]
-    Random(len(latencies)).shuffle(latencies)  # noqa: S311 (reproducible, not secret)
+    latencies = _by_arrival([value for value, count in pairs for _ in range(count)])
     return sorted(Counter(latency + wait for latency, wait in zip(latencies, waits_ns, strict=False)).items())
+
+
+def _by_arrival(ascending: list[_T]) -> list[_T]:
+    """Put frames into the order in which they arrive."""
+    Random(len(ascending)).shuffle(ascending)  # noqa: S311 (reproducible, not secret)
+    return ascending
+
+
+def step_times(
+    shape: FlowShape,
+    load_pps: float,
+    capacity_pps: float,
+    *,
+    received: int,
+    queue: int,
+    waits_s: Sequence[tuple[int, Sequence[float]]],
+    noise: float,
+    rng: Random,
+) -> list[tuple[float, ...]]:
+    """Where the latency of each frame that `simulate_latency` and `add_waits` give arises.
+
+    Args:
+        shape: As of the latency.
+        load_pps: Likewise.
+        capacity_pps: Likewise.
+        received: Likewise.
+        queue: Index of the hop at which frames wait for the limit.
+        waits_s: Index of a hop, and what each frame waits there besides.
+        noise: Relative standard deviation of each time; the latency stays what it is.
+        rng: Of the noise.
+
+    Returns:
+        For each frame the time before each hop of the path but the first, in nanoseconds.
+    """
+    found = []
+    quantiles = _quantiles(shape, load_pps, capacity_pps, received)
+    frames = _by_arrival([(fixed_ns, wait_ns) for fixed_ns, wait_ns, count in quantiles for _ in range(count)])
+    for number, (fixed_ns, wait_ns) in enumerate(frames):
+        stretch = shape.scale * fixed_ns / sum(shape.steps_ns)
+        steps = [stretch * step for step in shape.steps_ns]
+        steps[queue - 1] += shape.scale * wait_ns
+        for hop, row in waits_s:
+            steps[hop - 1] += 1e9 * row[number]
+        noisy = [step * max(0.0, 1 + noise * rng.gauss(0, 1)) for step in steps]
+        found.append(tuple(step * sum(steps) / sum(noisy) for step in noisy))
+    return found
 
 
 def flow_latency(

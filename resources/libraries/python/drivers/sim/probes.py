@@ -1,4 +1,4 @@
-"""Simulated probes: CPU time, costs and features of functions, their call stacks, and their state transitions.
+"""Simulated probes: CPU time, costs and features of functions, call stacks, delays by part, and state transitions.
 
 State transitions are what data threads of a simulated system would have done, from its load and capacity. Their graphs
 have the events of a container's threads. A thread that keeps up sleeps, is woken, works off its packets and sleeps
@@ -9,12 +9,14 @@ asleep, at work with packets, at work in a program, kept from the CPU.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from random import Random
 
+from resources.libraries.python.drivers.probes.hops.packet_delays import Stamps, hop_delays
 from resources.libraries.python.drivers.sim.impairment import impaired, memory_bytes, missing_memory, pages_read_bytes
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.model.measurements.counters import Cost, InterfaceCounters, Sample
+from resources.libraries.python.model.measurements.delays import HopDelay
 from resources.libraries.python.model.measurements.features import HOST, Edge, FeatureSeries, StateGraph
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, NodeStacks
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
@@ -50,6 +52,29 @@ class SimCostMeter:
 
     def facts(self) -> Mapping[str, str]:
         return {"cache misses": "the simulation has no caches"}
+
+
+class SimHopTimer:
+    """Fulfils `roles.watching.HopTimer` on a simulated system, whose ports are all seen, the generator's too."""
+
+    def __init__(self, system: SimulatedSystem) -> None:
+        self._system = system
+
+    def start(self) -> None:
+        self._system.steps = []
+
+    def stop(self) -> tuple[HopDelay, ...]:
+        steps, self._system.steps = self._system.steps, None
+        return hop_delays((path, _stamps(frames)) for path, frames in steps or ())
+
+    def facts(self) -> Mapping[str, str]:
+        return {"delays by part": "simulated: from the latency of each probe"}
+
+
+def _stamps(frames: Sequence[Sequence[float]]) -> list[Stamps]:
+    """When probes pass each hop of their path, counted from their departure."""
+    times = [[round(time) for time in accumulate(steps, initial=0.0)] for steps in frames]
+    return [{(number, 0): stamp for number, stamp in enumerate(hop)} for hop in zip(*times, strict=True)]
 
 
 BATCH = 16

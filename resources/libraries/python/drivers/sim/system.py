@@ -1,7 +1,7 @@
 """The simulated testbed behind the three `sim` drivers: trials in virtual time, counts per hop, use of CPUs."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from math import inf
@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.flows import Copies, FlowState, crosses, first_of, shape, split
 from resources.libraries.python.drivers.sim.host_gaps import HostInterruptions, InterruptingHost
 from resources.libraries.python.drivers.sim.impairment import MOST_PACKETS, Impairment, flow_losses, impaired
-from resources.libraries.python.drivers.sim.latency import add_waits, flow_latency, simulate_latency
+from resources.libraries.python.drivers.sim.latency import add_waits, flow_latency, simulate_latency, step_times
 from resources.libraries.python.drivers.sim.models import Model, TrialPart, forward, make_model
 from resources.libraries.python.drivers.sim.outage import SimulatedEvents
 from resources.libraries.python.drivers.sim.power import DataCpus, SimulatedPower, cpu_use
@@ -124,14 +124,18 @@ class SimulatedSystem:
         self._metered: SimulatedPower | None = None
         self.events = SimulatedEvents(plan, simulation.interruptions, clock, self._key)
         self.tables = SimulatedTables(plan, simulation.state_tables, clock, self._key)
+        self.steps: list[tuple[Path, list[tuple[float, ...]]]] | None = None
+        """Paths of probes since a hop timer was started, and the time of each probe before each hop but the first, in
+        nanoseconds; None while none runs."""
         rng = Random(self._key)  # noqa: S311 (reproducible, not secret)
+        delays_s = {name: fault.delay_s for name, fault in self._faults.items()}
         paths = {(path.instance, path.direction): path for path in plan.paths}
         self._flows = [
             FlowState(
                 flow,
                 path := paths[flow.instance, flow.direction],
                 loss_weight=max(0.0, 1 + simulation.unfairness * rng.uniform(-1, 1)),
-                shape=shape(path, 1 + rng.uniform(-1, 1) * _LATENCY_SPREAD, self._delay_s(path)),
+                shape=shape(path, 1 + rng.uniform(-1, 1) * _LATENCY_SPREAD, delays_s),
             )
             for flow in plan.flows
         ]
@@ -258,9 +262,6 @@ class SimulatedSystem:
     def _of(self, part: Part) -> list[FlowState]:
         return [state for state in self._flows if state.flow.instance in part]
 
-    def _delay_s(self, path: Path) -> float:
-        return sum(fault.delay_s for name, fault in self._faults.items() if crosses(path, frozenset({name})))
-
     def _pass(self, part: Part, done: TrialPart, frame: Frame, load_pps: float) -> Iterator[FlowCount]:
         """Let the packets of a part's flows go as far as they get."""
         states, owners = self._of(part), self._truth.limit_owners(frame, part)
@@ -375,7 +376,7 @@ class SimulatedSystem:
         That is where the owner of the limit receives. Between the vSwitch and NFs, and from NF to NF, the sender counts
         the drops, as its ring to the receiver is full, so the sending hop before does not count them either.
         """
-        index = next((i for i, hop in enumerate(path.hops) if hop.owner in owners and hop.counter == "rx"), 1)
+        index = _queue_of(path, owners)
         if self.simulation.drops_inside:
             return index + 1
         return index if index == 1 else index - 1
@@ -420,24 +421,43 @@ class SimulatedSystem:
         flow_pps = load_pps / len(self._of(part))
         probes_s = _arrivals_s(sent, trial.probe_pps)
         interrupted = self._host.along(state.path, flow_pps, load_pps / capacity_pps, probes_s)
-        waits = [found.waits_s for _, found in interrupted]
+        waits: list[tuple[int, Sequence[float]]] = [(index, found.waits_s) for index, found in interrupted]
         waits += self._sleeps(state, trial, load_pps * len(self._truth.parts), len(probes_s))
         if waits and pairs:
-            pairs = add_waits(pairs, [round(1e9 * sum(each)) for each in zip(*waits, strict=True)])
+            rows = zip(*(row for _, row in waits), strict=True)
+            pairs = add_waits(pairs, [round(1e9 * sum(each)) for each in rows])
             mean_ns = sum(value * count for value, count in pairs) / received
+        if self.steps is not None:
+            steps = step_times(
+                state.shape,
+                load_pps,
+                capacity_pps,
+                received=received,
+                queue=_queue_of(state.path, owners),
+                waits_s=waits,
+                noise=self.simulation.noise,
+                rng=Random(f"{self._key}/hops/{len(self.steps)}"),  # noqa: S311 (reproducible, not secret)
+            )
+            self.steps.append((state.path, steps))
         return flow_latency(state.flow.instance, state.flow.direction, sent, pairs, mean_ns)
 
-    def _sleeps(self, state: FlowState, trial: Trial, load_pps: float, probes: int) -> list[tuple[float, ...]]:
-        """Time that each probe waits for sleeping data CPUs, by the hop that receives it."""
+    def _sleeps(
+        self, state: FlowState, trial: Trial, load_pps: float, probes: int
+    ) -> list[tuple[int, tuple[float, ...]]]:
+        """Time that each probe waits for sleeping data CPUs, with the index of the hop that receives it."""
         power = self.simulation.power
         if not power.sleep_us:
             return []
         rng = Random(f"{self._key}/sleep/{trial.model_dump_json()}")  # noqa: S311 (reproducible, not secret)
         rates = self._truth.rates(trial.frame, self.maximum_pps(trial.frame))
-        owners = [hop.owner for hop in state.path.hops if hop.counter == "rx" and hop.owner != GENERATOR]
-        work = {owner: self._data_cpus(owner, rates[owner], load_pps) for owner in owners}
+        owners = {
+            index: hop.owner
+            for index, hop in enumerate(state.path.hops)
+            if hop.counter == "rx" and hop.owner != GENERATOR
+        }
+        work = {owner: self._data_cpus(owner, rates[owner], load_pps) for owner in owners.values()}
         uses = {owner: cpu_use(power, each.utilization, each.packet_s, rng) for owner, each in work.items()}
-        return [tuple(uses[owner].wait_s(rng) for _ in range(probes)) for owner in owners]
+        return [(index, tuple(uses[owner].wait_s(rng) for _ in range(probes))) for index, owner in owners.items()]
 
     def _data_cpus(self, owner: str, rate_pps: float, load_pps: float) -> DataCpus:
         count = len(self.plan.cores.cpus(owner))
@@ -448,6 +468,11 @@ class SimulatedSystem:
         if frame.name not in self._rngs:
             self._rngs[frame.name] = Random(f"{self._key}/{frame.name}")  # noqa: S311 (reproducible, not secret)
         return self._rngs[frame.name]
+
+
+def _queue_of(path: Path, owners: frozenset[str]) -> int:
+    """Index of the hop where packets wait for the owners of a limit."""
+    return next((i for i, hop in enumerate(path.hops) if hop.owner in owners and hop.counter == "rx"), 1)
 
 
 @lru_cache(maxsize=4)

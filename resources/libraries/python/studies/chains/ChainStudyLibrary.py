@@ -9,6 +9,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import specification_file
+from resources.libraries.python.studies.chains.analysis.sentences import cause_in_words, verdict_in_words
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy, Suspect
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, load_chains
@@ -72,11 +73,12 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
     def measure_chains(self) -> None:
         """Deploy one chain after the other and offer it each workload, sampled each second; then compare them.
 
-        A chain that breaks the system under test is tried once more. One that cannot be measured is in the record with
-        the reason, and the study continues. Where call stacks are asked for, the first suspects and their references
-        are deployed once more for them, after all chains. The test fails at the end where less was measured than
-        ``least_measured`` of the specification, by default all. Where the variable ``RESUME`` names the folder of a run
-        that was cut short, chains in its journal are not measured again.
+        Chains that deviate from what their VNFs alone predict are measured again, with these VNFs, as often as
+        ``repetitions`` of the specification says. A chain that breaks the system under test is tried once more. One
+        that cannot be measured is in the record with the reason, and the study continues. Where call stacks are asked
+        for, the first suspects and their references are deployed once more for them, after all chains. The test fails
+        at the end where less was measured than ``least_measured`` of the specification, by default all. Where the
+        variable ``RESUME`` names the folder of a run that was cut short, chains in its journal are not measured again.
 
         | Describe Chain Study | chains/four-vnfs.yaml |
         | Measure Chains |
@@ -153,6 +155,10 @@ def preview_in_words(study: ChainStudyTest, *, simulated: bool) -> tuple[str, ..
         most_s = 2 * MOST_SAMPLED * sampling_s(study.stacks_s)
         time = "" if simulated else f": at most {human_time(most_s)} more"
         lines.append(f"then call stacks of the first {MOST_SAMPLED} suspects and their references{time}")
+    if spec.repetitions and chains.with_path:
+        lines.append(
+            f"chains that deviate from their VNFs alone are measured {spec.repetitions} times more, and so are these"
+        )
     lines += [f"planted fault: {text}" for text in study.planted()]
     return tuple(lines)
 
@@ -164,7 +170,9 @@ def suspects_in_words(study: ChainStudy) -> Iterator[str]:
         if run.failed:
             failed.setdefault(run.failed, {})[run.chain.name] = None
     if not study.suspects:
-        yield "no suspects"
+        yield verdict_in_words(study)
+    for cause in study.causes[:_MOST_SUSPECTS]:
+        yield cause_in_words(cause)
     for rank, suspect in enumerate(study.suspects[:_MOST_SUSPECTS], 1):
         yield _suspect(rank, suspect)
         for reason in suspect.reasons[:_MOST_REASONS]:

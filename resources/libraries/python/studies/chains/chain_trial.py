@@ -1,17 +1,31 @@
 """One deployed chain under its workloads: latency without load, then each workload, watched."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
+from statistics import fmean
+from typing import Literal
 
-from resources.libraries.python.errors import CsitError, SystemBroken
+from resources.libraries.python.errors import CsitError, SystemBroken, Unsupported
+from resources.libraries.python.model.findings.evidence import LocatedLosses
+from resources.libraries.python.model.measurements.delays import JOINT, HopDelay
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries, StateGraph
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
 from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStacks, Step, StepCost
+from resources.libraries.python.planning.names import is_vswitch
+from resources.libraries.python.search.findings.locate import locate
+from resources.libraries.python.studies.chains.model.record import (
+    ChainRun,
+    ChainStacks,
+    PartDelay,
+    PartLoss,
+    Step,
+    StepCost,
+)
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
 from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
@@ -19,7 +33,7 @@ from resources.libraries.python.testbed.deployment.call_stacks import sample_sta
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import directions_of, keeps_a_log, protocol_of
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.roles.watching import Tracer
+from resources.libraries.python.testbed.roles.watching import HopTimer, Tracer
 
 _WAYS = 2
 _IDLE_S = 0.3
@@ -57,14 +71,19 @@ class ChainUnderLoad:
     def measure(self, workloads: Sequence[Workload], duration_s: int) -> Iterator[ChainRun]:
         """Verify that packets arrive, then offer one workload after the other.
 
+        A chain that loses some of its packets even without load is measured all the same: how many is the question.
+
         Raises:
-            NoTraffic: Packets do not arrive without load.
+            NoTraffic: No packet arrives without load.
             SystemBroken: A part died.
         """
-        self._cell.verify_traffic()
-        idle_s = self._idle_latency_s(workloads[0])
+        if error := self._cell.connectivity(self._cell.measure):
+            if not error.some_arrive:
+                raise error
+            self.notes.append(f"{self._chain.name}: {error}")
+        idle = self._without_load(workloads[0])
         for workload in workloads:
-            run = self._under(workload, duration_s, idle_s)
+            run = self._under(workload, duration_s, *idle)
             self._check()
             yield run
 
@@ -145,11 +164,15 @@ class ChainUnderLoad:
         flows = [flow for flow in result.flows if flow.direction in ways]
         return sum(flow.sent for flow in flows) * bits, sum(flow.received for flow in flows) * bits
 
-    def _under(self, workload: Workload, duration_s: int, idle_s: float | None) -> ChainRun:
+    def _under(
+        self, workload: Workload, duration_s: int, idle_s: float | None, delays: tuple[PartDelay, ...] | None
+    ) -> ChainRun:
         deployment = self._cell.deployment
         trial = self._trial(workload, float(LEAD_S + duration_s), "sweep")
+        before = deployment.counters()
         with watching(deployment.parts, self._names, duration_s) as watched:
             result = self._cell.measure(trial)
+        located = locate(deployment.plan, [result], before, deployment.counters())
         self.notes += watched.notes
         self.costs += watched.costs
         offered_bps, throughput_bps = self._rates_bps(workload, result)
@@ -161,16 +184,35 @@ class ChainUnderLoad:
             loss_ratio=None if self._protocol(workload)[0] is Protocol.TCP else result.loss_ratio,
             latency_s=_latency_s(result),
             idle_latency_s=idle_s,
+            delays=delays,
             series=watched.series,
             cpus={
                 self._names[name]: cpus for name, cpus in _usable_cpus(deployment.plan).items() if name in self._names
             },
+            placed={
+                owner: cpus
+                for name in (VSWITCH, *self._names)
+                if (cpus := deployment.plan.cores.cpus(name)) and (owner := self._names.get(name, name))
+            },
+            losses=tuple(self._losses(located)),
             graphs=watched.graphs,
             planted=self._planted,
         )
 
-    def _idle_latency_s(self, workload: Workload) -> float | None:
-        """Without load; of a generator without probes at next to none."""
+    def _losses(self, located: LocatedLosses) -> Iterator[PartLoss]:
+        """Losses of VNFs and of the vSwitch, both directions together.
+
+        Those that the generator is charged with are left out: it does not count its probes, which ports do.
+        """
+        lost: Counter[tuple[str, Literal["queue", "inside", "link"]]] = Counter()
+        for hop in located.hops:
+            if owner := VSWITCH if is_vswitch(hop.owner) else self._names.get(hop.owner):
+                lost[owner, hop.cause] += hop.lost
+        for (owner, cause), packets in lost.items():
+            yield PartLoss(owner=owner, cause=cause, ratio=min(1.0, packets / max(1, located.sent)))
+
+    def _without_load(self, workload: Workload) -> tuple[float | None, tuple[PartDelay, ...] | None]:
+        """Latency, of a generator without probes at next to no load, and where it arises."""
         protocol = protocol_of(self._generator, workload.protocol)
         trial = Trial(
             load_pps=_WAYS * _IDLE_PPS if self._by_log else 0.0,
@@ -180,7 +222,32 @@ class ChainUnderLoad:
             purpose="latency",
             protocol=None if protocol is Protocol.IP else protocol,
         )
-        return _latency_s(self._cell.measure(trial))
+        return _latency_s(self._cell.measure(trial)), self._delays(trial)
+
+    def _delays(self, trial: Trial) -> tuple[PartDelay, ...] | None:
+        """Delay of each part in a trial of its own: each time stamp takes a microsecond of a packet's latency."""
+        hops = self._cell.deployment.parts.hops
+        try:
+            if self._by_log:
+                raise Unsupported(f"{self._generator} sends no numbered probes")
+            if hops is None:
+                raise Unsupported("not supported on this testbed")
+            return tuple(_part_delays(self._timed(hops, trial), self._names))
+        except SystemBroken:
+            raise
+        except CsitError as error:
+            self.notes.append(f"no delays by part: {error}")
+            return None
+
+    def _timed(self, hops: HopTimer, trial: Trial) -> tuple[HopDelay, ...]:
+        try:
+            hops.start()
+            self._cell.measure(trial)
+        finally:  # in any case: of several machines one may have started
+            found = hops.stop()
+        if not found:
+            raise Unsupported("; ".join(hops.facts().values()))
+        return found
 
 
 def _usable_cpus(plan: Plan) -> dict[str, float]:
@@ -195,6 +262,24 @@ def _latency_s(result: TrialResult) -> float | None:
     rows = [(mean_ns, received) for mean_ns, received in (probes or logged) if mean_ns is not None and received]
     arrived = sum(received for _, received in rows)
     return sum(mean_ns * received for mean_ns, received in rows) / arrived / 1e9 if arrived else None
+
+
+def _part_delays(delays: Sequence[HopDelay], names: Mapping[str, str]) -> Iterator[PartDelay]:
+    """Both directions together, and the vSwitches of all machines, by the names of the VNFs."""
+    found: dict[str, list[HopDelay]] = {}
+    for delay in delays:
+        owners = (VSWITCH if is_vswitch(each) else names.get(each, each) for each in delay.owner.split(JOINT))
+        found.setdefault(JOINT.join(dict.fromkeys(owners)), []).append(delay)
+    for owner, rows in found.items():
+        ways = [way for direction in Direction if (way := [row for row in rows if row.direction is direction])]
+        packets = [min(row.packets for row in way) for way in ways]
+        means_s = [sum(row.mean_s for row in way) for way in ways]  # a packet crosses the vSwitch of each machine
+        yield PartDelay(
+            owner=owner,
+            mean_s=sum(mean_s * count for mean_s, count in zip(means_s, packets, strict=True)) / sum(packets),
+            median_s=fmean(sum(row.median_s for row in way) for way in ways),
+            packets=sum(packets),
+        )
 
 
 @dataclass

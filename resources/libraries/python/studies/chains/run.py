@@ -17,6 +17,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import digest, drivers_of
 from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.recording.step_journal import StepJournal
+from resources.libraries.python.studies.chains.analysis.prediction import to_repeat
 from resources.libraries.python.studies.chains.analysis.study import analyse
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
 from resources.libraries.python.studies.chains.model.record import (
@@ -27,7 +28,7 @@ from resources.libraries.python.studies.chains.model.record import (
     Step,
     StepCost,
 )
-from resources.libraries.python.studies.chains.model.spec import ANY_GENERATOR, Chain, ChainStudySpec, Workload
+from resources.libraries.python.studies.chains.model.spec import ANY_GENERATOR, PATH, Chain, ChainStudySpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
 from resources.libraries.python.studies.chains.planning.chain_generation import Chains, cost, generate
 from resources.libraries.python.studies.shared.progress import StepEnded
@@ -36,6 +37,8 @@ from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import protocol_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
+MOST_REPEATED = 24
+"""Chains that are measured again because they deviate, those that deviate most; others are judged by one run."""
 MOST_SAMPLED = 5
 """Suspects whose call stacks are sampled, the first ones."""
 _log = logging.getLogger(__name__)
@@ -60,8 +63,14 @@ class ChainMeasured(Frozen):
     """Features not sampled, moved threads and leftovers."""
     costs: tuple[StepCost, ...] = ()
     """Costs of deploying, watching and removing it."""
+    repetition: int = Field(default=0, exclude_if=lambda repetition: not repetition)
+    """0 for the first time, 1 and more where it was repeated."""
     stacks: ChainStacks | None = Field(default=None, exclude_if=is_none)
     """Its call stacks, or why there are none."""
+
+
+_Step = tuple[Chain, int, int]
+"""Chain, number of sessions, repetition."""
 
 
 class ChainJournal(StepJournal[ChainMeasured]):
@@ -76,9 +85,9 @@ class ChainJournal(StepJournal[ChainMeasured]):
     ROWS = TypeAdapter(ChainMeasured)
 
     @property
-    def chains(self) -> Mapping[tuple[Chain, int], ChainMeasured]:
-        """Measured before, by chain and number of sessions; of one that is there twice the last one."""
-        return {(row.chain, row.sessions): row for row in self.rows if row.stacks is None}
+    def chains(self) -> Mapping[_Step, ChainMeasured]:
+        """Measured before; of a step that is there twice the last one."""
+        return {(row.chain, row.sessions, row.repetition): row for row in self.rows if row.stacks is None}
 
     def sampled(self, chain: Chain, workload: Workload, trial_s: float) -> ChainMeasured | None:
         """Return the deployment in which call stacks were sampled before, in a trial of this length."""
@@ -126,6 +135,8 @@ class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
         self.chains: Chains = generate(spec)
         self.cost = cost(self.chains)
         self._runs: list[ChainRun] = []
+        self._path: list[ChainRun] = []
+        self._repeated: list[ChainRun] = []
         self._notes: list[str] = []
         self._sources: dict[str, str] = {}
         self._costs: list[StepCost] = []
@@ -155,19 +166,37 @@ class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
         """
         try:
             for number, chain in enumerate(self.chains, 1):
-                before = len(self._runs)
-                measured = self._chain(chain)
-                runs = self._runs[before:]
-                found = ", ".join(dict.fromkeys(map(found_in_words, runs)))
-                failed, work = any(run.failed for run in runs), float(measured)
-                step = StepEnded(number, self.chains.count, f"chain {chain.name}", found, work=work, failed=failed)
-                self._on_step(step)
+                self._ended_step(number, self.cost.steps, chain)
+            if self.chains.with_path and not all(run.failed for run in self._runs):
+                self._ended_step(self.cost.steps, self.cost.steps, PATH)
+            self._repeat(self.cost.steps)
         finally:
             study = self._kept()
         if all(run.failed for run in study.runs):
             reasons = dict.fromkeys(run.failed for run in study.runs if run.failed)
             raise CsitError(f"no chain could be measured: {'; '.join(reasons)}")
         return self._sampled(study) if self.stacks_s is not None else study
+
+    def _ended_step(self, number: int, steps: int, chain: Chain, repetition: int = 0) -> None:
+        """Measure a chain, or take it from the journal, and report it."""
+        kept = self._kept_in(chain, repetition)
+        before = len(kept)
+        measured = self._chain(chain, repetition)
+        runs = kept[before:]
+        found = ", ".join(dict.fromkeys(map(found_in_words, runs)))
+        again = f", repetition {repetition}" if repetition else ""
+        name = chain.name if chain == PATH else f"chain {chain.name}"
+        failed = any(run.failed for run in runs)
+        self._on_step(StepEnded(number, steps, f"{name}{again}", found, work=float(measured), failed=failed))
+
+    def _repeat(self, steps: int) -> None:
+        """Measure again what deviates from its VNFs alone, and these: only repeated runs decide whether it does."""
+        chains = to_repeat((*self._runs, *self._path), MOST_REPEATED) if self.spec.repetitions else ()
+        total = steps + self.spec.repetitions * len(chains)
+        for repetition in range(1, self.spec.repetitions + 1):
+            for chain in chains:
+                steps += 1
+                self._ended_step(steps, total, chain, repetition)
 
     def _sampled(self, study: ChainStudy) -> ChainStudy:
         """Sample the call stacks of the first suspects and their references, each in a deployment of its own."""
@@ -240,20 +269,20 @@ class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
             groups.setdefault(workload.sessions, []).append(workload)
         return groups
 
-    def _chain(self, chain: Chain) -> bool:
+    def _chain(self, chain: Chain, repetition: int) -> bool:
         """Take the runs of a chain; return whether any of them had to be measured."""
         deployed = False
-        for sessions, workloads in self._groups().items():
-            if kept := self._measured_before(chain, sessions, workloads):
+        for workloads in self._groups().values():
+            if kept := self._measured_before(chain, workloads, repetition):
                 self._take(kept)
             else:
                 deployed = True
-                self._measure(chain, workloads)
+                self._measure(chain, workloads, repetition)
         return deployed
 
-    def _measured_before(self, chain: Chain, sessions: int, workloads: Sequence[Workload]) -> ChainMeasured | None:
+    def _measured_before(self, chain: Chain, workloads: Sequence[Workload], repetition: int) -> ChainMeasured | None:
         """Result of a chain in the journal; None where there is none, or of another plan."""
-        kept = self._known.get((chain, sessions))
+        kept = self._known.get((chain, workloads[0].sessions, repetition))
         return self._by_this_plan(kept, chain, workloads) if kept is not None else None
 
     def _by_this_plan(self, kept: ChainMeasured, chain: Chain, workloads: Sequence[Workload]) -> ChainMeasured | None:
@@ -266,7 +295,7 @@ class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
         _log.warning("%s is measured again: its plan has changed since it was measured", chain.name)
         return None
 
-    def _measure(self, chain: Chain, workloads: Sequence[Workload]) -> None:
+    def _measure(self, chain: Chain, workloads: Sequence[Workload], repetition: int) -> None:
         """Measure a chain and keep its runs, those that failed with the reason."""
         runs: list[ChainRun] = []
         costs: list[StepCost] = []
@@ -275,9 +304,12 @@ class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
             runs.clear()
             costs.clear()
             found = self._measured(
-                chain, workloads, lambda loaded: runs.extend(loaded.measure(workloads, self.spec.duration_s))
+                chain,
+                workloads,
+                lambda loaded: runs.extend(loaded.measure(workloads, self.spec.duration_s)),
+                repetition,
             )
-            return found.model_copy(update={"runs": tuple(runs)})
+            return found.model_copy(update={"runs": tuple(runs), "repetition": repetition})
 
         def remove() -> str | None:
             with _costing("deploy and remove", costs):
@@ -286,8 +318,8 @@ class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
         outcome = measure_step(chain.name, measure, remove)
         if outcome.row is None:
             self._note(*outcome.notes)
-            failed = (self._failed(chain, workload, outcome.reason) for workload in workloads[len(runs) :])
-            self._runs += [*runs, *failed]
+            failed = [self._failed(chain, workload, outcome.reason) for workload in workloads[len(runs) :]]
+            self._kept_in(chain, repetition).extend((*runs, *failed))
             return
         found = outcome.row
         found = found.model_copy(update={"notes": (*found.notes, *outcome.notes), "costs": (*found.costs, *costs)})
@@ -295,10 +327,14 @@ class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
         self._take(found)
 
     def _measured(
-        self, chain: Chain, workloads: Sequence[Workload], measure: Callable[[ChainUnderLoad], None]
+        self,
+        chain: Chain,
+        workloads: Sequence[Workload],
+        measure: Callable[[ChainUnderLoad], None],
+        repetition: int = 0,
     ) -> ChainMeasured:
         """Deploy a chain for workloads of one number of sessions, and let it be measured."""
-        under_test, sessions = self._cell(chain, workloads), workloads[0].sessions
+        under_test, sessions = self._cell(chain, workloads, repetition), workloads[0].sessions
         plan = under_test.plan(sessions)
         self._deployed = under_test
         self._note(*plan.warnings)
@@ -325,20 +361,23 @@ class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
             costs=(*costs, *loaded.costs),
         )
 
-    def _cell(self, chain: Chain, workloads: Sequence[Workload]) -> CellUnderTest:
+    def _cell(self, chain: Chain, workloads: Sequence[Workload], repetition: int = 0) -> CellUnderTest:
         largest = max((workload.frame for workload in workloads), key=lambda frame: frame.largest_bytes)
         cell = cell_of(chain, self.spec)
         self.draft.drivers |= drivers_of(self._topology, cell, self._world.drivers)
-        return self._under_test(cell, largest)
+        return self._under_test(cell, largest, repetition=repetition)
 
     def _take(self, found: ChainMeasured) -> None:
         """Add measured runs of this or an earlier run to the record."""
-        self._runs += found.runs
+        self._kept_in(found.chain, found.repetition).extend(found.runs)
         self._note(*found.notes)
         self._sources |= found.sources
         self._costs += found.costs
         for role, row in found.facts.items():
             self.draft.facts[role] = {**self.draft.facts.get(role, {}), **row}
+
+    def _kept_in(self, chain: Chain, repetition: int) -> list[ChainRun]:
+        return self._repeated if repetition else self._path if chain == PATH else self._runs
 
     def _failed(self, chain: Chain, workload: Workload, reason: str) -> ChainRun:
         return ChainRun(
@@ -366,7 +405,9 @@ class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
             _log.warning(self._notes[-1])
         costs = list(self._costs)
         with _costing("analyse", costs):
-            found = analyse(self.spec, measured)
+            if failed := next((run.failed for run in self._path if run.failed), None):
+                self._note(f"the path without VNFs was not measured: {failed}")
+            found = analyse(self.spec, measured, [*self._path, *self._repeated])
         self.draft.chain_study = study = ChainStudy(
             spec=self.spec,
             chains=self.chains.count,
@@ -374,6 +415,12 @@ class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
             runs=tuple(self._runs),
             statistics=found.statistics,
             suspects=found.suspects,
+            causes=found.causes,
+            judged=found.judged,
+            changed=found.changed,
+            bounds=found.bounds,
+            path=tuple(self._path),
+            repeated=tuple(self._repeated),
             trace_source=sources,
             notes=(*self._notes, *found.notes),
             costs=() if self.draft.simulation is not None else tuple(_totals(costs)),

@@ -36,6 +36,7 @@ from resources.libraries.python.testbed.roles.service import SizedService
 from resources.libraries.python.testbed.roles.watching import (
     CostMeter,
     FeatureSampler,
+    HopTimer,
     Sampler,
     StackSampler,
     Tracer,
@@ -69,6 +70,7 @@ class Role(StrEnum):
     TRACER = "tracer"
     COSTS = "costs"
     STACKS = "stacks"
+    HOPS = "hops"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,7 @@ FEATURES = RemoteRole(Role.FEATURES, FeatureSampler)
 TRACER = RemoteRole(Role.TRACER, Tracer)
 COSTS = RemoteRole(Role.COSTS, CostMeter)
 STACKS = RemoteRole(Role.STACKS, StackSampler)
+HOPS = RemoteRole(Role.HOPS, HopTimer)
 
 
 @dataclass(frozen=True)
@@ -246,7 +249,20 @@ def _role_calls(remote: RemoteRole[Any]) -> Mapping[str, RoleCall]:
 
 ROLE_CALLS: Mapping[Role, Mapping[str, RoleCall]] = {
     remote.role: _role_calls(remote)
-    for remote in (CABLES, SWITCH, FUNCTIONS, GENERATOR, INSTANCES, LOAD, SAMPLER, FEATURES, TRACER, COSTS, STACKS)
+    for remote in (
+        CABLES,
+        SWITCH,
+        FUNCTIONS,
+        GENERATOR,
+        INSTANCES,
+        LOAD,
+        SAMPLER,
+        FEATURES,
+        TRACER,
+        COSTS,
+        STACKS,
+        HOPS,
+    )
 }
 """By role and method."""
 BY_NAME: Mapping[str, RoleCall] = {each.call.name: each for calls in ROLE_CALLS.values() for each in calls.values()}

@@ -42,7 +42,7 @@ _STEPS = ("start", "stop")
 
 
 _OF_A_SERVICE = (Role.INSTANCES, Role.LOAD)
-PROBES = (Role.FEATURES, Role.TRACER, Role.COSTS, Role.STACKS)
+PROBES = (Role.FEATURES, Role.TRACER, Role.COSTS, Role.STACKS, Role.HOPS)
 """Roles that run while traffic does."""
 
 
@@ -114,11 +114,11 @@ class AgentDeployment:
     def stop_probes(self) -> None:
         """Stop probes that still run: they hold on to what is to be removed."""
         if self.share is not None:
-            for probe in (self.share.features, self.share.tracer, self.share.costs, self.share.stacks):
-                if probe is not None:
+            for role in PROBES:
+                if (probe := self._by_role()[role]) is not None:
                     probe.stop()
 
-    def _by_role(self) -> Mapping[Role, object]:
+    def _by_role(self) -> Mapping[Role, Any]:
         share = self._share()
         return {
             Role.CABLES: _DeployedCables(share.cables),
@@ -130,6 +130,7 @@ class AgentDeployment:
             Role.TRACER: share.tracer,
             Role.COSTS: share.costs,
             Role.STACKS: share.stacks,
+            Role.HOPS: share.hops,
         }
 
     def _service(self) -> NodeService:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.errors import CsitError, NoTraffic, PlanError, RunStopped, SystemBroken
+from resources.libraries.python.errors import CsitError, NotConnected, PlanError, RunStopped, SystemBroken
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import TestType
@@ -167,8 +167,8 @@ class CellUnderTest:
             raise SystemBroken("; ".join(found))
         return result
 
-    def complaints(self, measure: Callable[[Trial], TrialResult]) -> tuple[str, ...]:
-        """Send at a low rate; name, for each flow that does not arrive, the last hop that saw its packets.
+    def connectivity(self, measure: Callable[[Trial], TrialResult]) -> NotConnected | None:
+        """Send at a low rate; return the error that names, for each flow that does not arrive, where it was last seen.
 
         Where some do not arrive it is done again, a few times: a machine that stands still for a moment loses what
         comes then, all of it where a CPU that every packet crosses stands still; a broken system loses it each time.
@@ -177,27 +177,28 @@ class CellUnderTest:
             SystemBroken: Packets do not arrive, and a part is not well.
         """
         plan = self.deployment.plan
-        for left in reversed(range(_LOW_RATE_TRIALS)):
+        for _ in range(_LOW_RATE_TRIALS):
             before = self.deployment.counters()
             result = measure(connectivity_trial(plan, self._asked.frame))
             complaints = diagnose(plan, result, before, self.deployment.counters())
+            if not complaints:
+                return None
             # A part may die in the middle of this trial, when some of its packets have come through.
-            if complaints and (found := self.problems()):
+            if found := self.problems():
                 raise SystemBroken("; ".join(found))
-            if not complaints or not left:
-                break
-            _log.info("packets of a trial at a low rate are lost, and it is done again: %s", "; ".join(complaints))
-        return complaints
+            error = NotConnected(complaints, some_arrive=all(flow.received for flow in result.flows))
+            _log.info("%s", error)
+        return error
 
     def verify_traffic(self) -> None:
         """Send at a low rate and see packets of every flow arrive.
 
         Raises:
-            NoTraffic: Some do not; the text names the last hop that saw them.
+            NotConnected: Some do not; the text names the last hop that saw them.
             SystemBroken: Packets do not arrive, and a part is not well.
         """
-        if complaints := self.complaints(self.measure):
-            raise NoTraffic("no traffic: " + "; ".join(complaints))
+        if error := self.connectivity(self.measure):
+            raise error
 
     def highest_loads(self) -> HighestLoads:
         """Maximum load of the generator on this deployment, and first load of a search.

@@ -19,6 +19,7 @@ from resources.libraries.python.testbed.roles.watching import (
     CostMeter,
     EnergyMeters,
     FeatureSampler,
+    HopTimer,
     Sampler,
     StackSampler,
     Tracer,
@@ -53,6 +54,8 @@ class Parts:
     """Resource usage of NFs in the course of a trial, as well."""
     stacks: StackSampler | None = None
     """Call stacks of the data CPUs, as well."""
+    hops: HopTimer | None = None
+    """Delay of probes by part, as well."""
 
     def in_order(self) -> tuple[DeploymentPart, ...]:
         """Return the parts in the order in which they are started."""
@@ -78,6 +81,7 @@ class NodeParts:
     costs: CostMeter | None = None
     """Costs of this machine's NFs and vSwitch."""
     stacks: StackSampler | None = None
+    hops: HopTimer | None = None
 
 
 @dataclass(frozen=True, slots=True)

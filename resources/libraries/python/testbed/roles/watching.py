@@ -1,10 +1,11 @@
-"""Roles of probes while traffic runs: use of CPUs, features per second, events of the kernel, costs, energy."""
+"""Roles of probes while traffic runs: use of CPUs, features per second, events of the kernel, delays, costs, energy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from resources.libraries.python.model.measurements.counters import Cost, Sample
+from resources.libraries.python.model.measurements.delays import HopDelay
 from resources.libraries.python.model.measurements.energy import MeterSeries
 from resources.libraries.python.model.measurements.features import FeatureSeries, StateGraph
 from resources.libraries.python.model.measurements.stacks import NodeStacks
@@ -45,6 +46,26 @@ class Tracer(Protocol):
 
     def facts(self) -> Mapping[str, str]:
         """Which events are traced, and why no others."""
+
+
+class HopTimer(Protocol):
+    """Stamps the generator's probes at every port of their path, and says which part delays them."""
+
+    def start(self) -> None:
+        """Begin, before a trial with probes.
+
+        Raises:
+            Unsupported: No port can be seen here.
+        """
+
+    def stop(self) -> tuple[HopDelay, ...]:
+        """End; return the delay of each part in each direction since `start`. Safe to call after a failure.
+
+        The parts of a direction add up to the time between the first and the last hop that are visible on one node.
+        """
+
+    def facts(self) -> Mapping[str, str]:
+        """Where packets were seen, and where not, or why there are no delays. After `stop`."""
 
 
 class CostMeter(Protocol):

@@ -18,6 +18,7 @@ from resources.libraries.python.drivers.host.nics.userspace_handover import Hand
 from resources.libraries.python.drivers.host.nics.virtual_functions import VirtualFunctions, on_functions
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import check
+from resources.libraries.python.drivers.probes.hops.driver import KernelHopTimer
 from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter
 from resources.libraries.python.drivers.probes.sampler.features import LinuxFeatureSampler
 from resources.libraries.python.drivers.probes.sampler.host import HostSampler
@@ -197,6 +198,7 @@ class TestbedMachine:
             if self._dut is not None and owners - {GENERATOR}
             else None,
             costs=LinuxCostMeter(plan, fabric) if functions or taps else None,
+            hops=KernelHopTimer(plan, fabric) if self._dut is not None and owners - {GENERATOR} else None,
             tracer=KernelTracer(lambda: _threads_of_nfs(plan, fabric), self._lock, cpu=aside)
             if functions or taps
             else None,

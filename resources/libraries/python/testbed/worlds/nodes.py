@@ -34,6 +34,7 @@ from resources.libraries.python.testbed.agent.calls import (
     FEATURES,
     FUNCTIONS,
     GENERATOR,
+    HOPS,
     SAMPLER,
     STACKS,
     SWITCH,
@@ -111,6 +112,7 @@ def parts_on_nodes(
         costs=of_duts(COSTS, {}),
         tracer=of_duts(TRACER, {"cpu_s": _sum}),
         stacks=of_duts(STACKS, {}),
+        hops=of_duts(HOPS, {}),
     )
 
 

@@ -12,6 +12,7 @@ from resources.libraries.python.drivers.sim.power import SimMeters
 from resources.libraries.python.drivers.sim.probes import (
     SimCostMeter,
     SimFeatureSampler,
+    SimHopTimer,
     SimSampler,
     SimStackSampler,
     SimTracer,
@@ -84,6 +85,7 @@ class SimulatedTestbed:
             tracer=SimTracer(system),
             costs=SimCostMeter(system),
             stacks=SimStackSampler(system, self._name),
+            hops=SimHopTimer(system),
         )
 
     def loop_back(self, plan: Plan, asked: MeasurementRequest) -> LoopBackParts:

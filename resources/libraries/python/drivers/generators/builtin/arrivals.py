@@ -1,8 +1,5 @@
 """Times of arrival of frames at a port by the kernel's time stamps, and what follows: gaps, delays, bins of time."""
 
-import mmap
-import socket
-
 import numpy as np
 from hdrh.histogram import HdrHistogram
 from numpy.typing import NDArray
@@ -10,12 +7,11 @@ from numpy.typing import NDArray
 from resources.libraries.python.drivers.generators.builtin import kernel
 from resources.libraries.python.drivers.generators.builtin.wire import GapReport, LatencyReport, TimelineReport
 from resources.libraries.python.drivers.generators.losses import departures, loss_periods
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.drivers.host.sockets.packet_ring import PacketRing
 
 MOST_FRAMES = 1 << 17
 """Slots of a ring, 16 MB: frames beyond have no time stamp."""
-_PAGE, _SLOT = 4096, 128
-_STAMP = np.dtype([("status", "=u4"), ("lengths", "=u4", (2,)), ("offsets", "=u2", (2,)), ("s", "=u4"), ("ns", "=u4")])
+_SLOT_BYTES = 128
 
 
 class ArrivalRing:
@@ -35,29 +31,12 @@ class ArrivalRing:
         Raises:
             CsitError: The kernel refused.
         """
-        per_page = _PAGE // _SLOT
-        self._slots = -(-min(max(frames, 1), MOST_FRAMES) // per_page) * per_page
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-        try:
-            if program is not None:
-                kernel.attach_filter(self._socket, program)
-            kernel.make_ring(self._socket, kernel.PACKET_RX_RING, _PAGE, _SLOT, self._slots)
-            self._memory = mmap.mmap(self._socket.fileno(), self._slots * _SLOT)
-            self._socket.bind((interface, kernel.ETH_P_IP))
-        except OSError as error:
-            self._socket.close()
-            raise CsitError(f"generator port {interface} stamps no frames: {error.strerror}") from error
+        self._ring = PacketRing(interface, min(frames, MOST_FRAMES), kernel.ETH_P_IP, _SLOT_BYTES, program)
+        self.close = self._ring.close
 
     def stamps_ns(self) -> NDArray[np.int64]:
         """Return times of arrival so far, ascending, in nanoseconds since the epoch."""
-        area = np.frombuffer(bytes(self._memory), dtype=np.uint8).reshape(self._slots, _SLOT)
-        headers = area[:, : _STAMP.itemsize].copy().view(_STAMP)[:, 0]
-        used = headers[headers["status"] & 1 > 0]
-        return np.sort(used["s"].astype(np.int64) * 1_000_000_000 + used["ns"])
-
-    def close(self) -> None:
-        self._memory.close()
-        self._socket.close()
+        return np.sort(self._ring.read().stamps_ns)
 
 
 def gap_report(stamps_ns: NDArray[np.int64]) -> GapReport | None:

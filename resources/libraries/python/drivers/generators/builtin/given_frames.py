@@ -71,7 +71,7 @@ def mark_filter(flow: FlowSpec, *, probes: bool) -> bytes:
     offset = payload_offset(flow)
     # ldb packet type; jeq outgoing, drop; ld [offset]; and mask; jne mark, drop; ret snap; drop: ret 0
     mask, mark = (0xFFFFFFFF, flow.mark | 1) if probes else (0xFFFFFFFE, flow.mark)
-    steps = (
+    return kernel.classic_bpf(
         (0x30, 0, 0, _PACKET_TYPE),
         (0x15, 4, 0, _OUTGOING),
         (0x20, 0, 0, offset),
@@ -80,7 +80,6 @@ def mark_filter(flow: FlowSpec, *, probes: bool) -> bytes:
         (0x06, 0, 0, offset + MARK_BYTES + _PROBE_ROOM if probes else 1),
         (0x06, 0, 0, 0),
     )
-    return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
 
 class MarkCounter:

@@ -84,6 +84,11 @@ def sharpen_timers() -> None:
     _check(_libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0), "the timer slack cannot be set")
 
 
+def classic_bpf(*steps: tuple[int, int, int, int]) -> bytes:
+    """Return a program of classic BPF from its instructions: code, jumps if true and if false, operand."""
+    return b"".join(struct.pack("=HBBI", *step) for step in steps)
+
+
 def attach_filter(sock: socket.socket, program: bytes) -> None:
     """Let only packets that a program of classic BPF accepts pass to a socket.
 

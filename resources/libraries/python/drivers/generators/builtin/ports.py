@@ -1,8 +1,5 @@
 """The ports of a worker: senders, probe frames that come back with their time of arrival, counters of a trial."""
 
-import mmap
-import socket
-import struct
 import time
 from base64 import b64decode
 from collections.abc import Callable, Sequence
@@ -42,6 +39,7 @@ from resources.libraries.python.drivers.generators.losses import count_losses
 from resources.libraries.python.drivers.generators.ring.sender import RingSender
 from resources.libraries.python.drivers.generators.xdp.receiver import FlowReceiver, most_late
 from resources.libraries.python.drivers.generators.xdp.sender import XdpSender
+from resources.libraries.python.drivers.host.sockets.packet_ring import PacketRing
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.request.capture import read_capture
 
@@ -49,15 +47,11 @@ _LINK_S = 3.0
 _LINK_POLL_S = 0.01
 
 
-_PAGE = 4096
-_SLOT = 256
+_SLOT_BYTES = 256
+_SPARE_SLOTS = 16
 _MOST_SLOTS = 1 << 20
 """256 MB. Probes beyond are counted, but not timed."""
-_HEADER = np.dtype(
-    [("status", "=u4"), ("length", "=u4"), ("snap", "=u4"), ("mac", "=u2"), ("net", "=u2"), ("s", "=u4"), ("ns", "=u4")]
-)
 _PROBE = np.dtype([("number", ">u4"), ("stamp", ">u8")])
-_SECOND_NS = 1_000_000_000
 _LISTED, _FEWEST_LISTED = 1000, 20
 """Loss periods that a report lists of all flows together, and at least of each."""
 
@@ -66,7 +60,7 @@ def _filter(*, ipv6: bool) -> bytes:
     """The program that lets probes pass; a packet socket of one protocol sees no other packets."""
     # ldb [23 or 20]; jne UDP, drop; ldh [36 or 56]; jne port, drop; ret snap; drop: ret 0
     more = frames.IPV6_MORE * ipv6
-    steps = (
+    return kernel.classic_bpf(
         (0x30, 0, 0, 20 if ipv6 else 23),
         (0x15, 0, 3, frames.PROBE_PROTOCOL),
         (0x28, 0, 0, 36 + more),
@@ -74,7 +68,6 @@ def _filter(*, ipv6: bool) -> bytes:
         (0x06, 0, 0, frames.PROBE_BYTES + more),
         (0x06, 0, 0, 0),
     )
-    return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +99,6 @@ class ProbeReceiver:
         Raises:
             CsitError: the kernel refused.
         """
-        per_page = _PAGE // _SLOT
-        pages = -(-min(probes + per_page, _MOST_SLOTS) // per_page)
-        self._slots = pages * per_page
         self._probes = probes
         if flow.headers:
             self._number_offset = given_frames.payload_offset(flow) + given_frames.MARK_BYTES
@@ -118,39 +108,23 @@ class ProbeReceiver:
             self._number_offset = frames.NUMBER_OFFSET + frames.IPV6_MORE * flow.ipv6
             program = _filter(ipv6=flow.ipv6)
             protocol = kernel.ETH_P_IPV6 if flow.ipv6 else kernel.ETH_P_IP
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-        try:
-            kernel.attach_filter(self._socket, program)
-            kernel.make_ring(self._socket, kernel.PACKET_RX_RING, _PAGE, _SLOT, self._slots)
-            self._memory = mmap.mmap(self._socket.fileno(), pages * _PAGE)
-            self._socket.bind((flow.rx_interface, protocol))
-        except OSError as error:
-            self._socket.close()
-            raise CsitError(f"generator port {flow.rx_interface} receives no probes: {error.strerror}") from error
+        slots = min(probes + _SPARE_SLOTS, _MOST_SLOTS)
+        self._ring = PacketRing(flow.rx_interface, slots, protocol, _SLOT_BYTES, program)
+        self.close = self._ring.close
 
     def collect(self) -> Arrivals:
         """Counts of packets that arrived so far."""
-        statistics = self._socket.getsockopt(kernel.SOL_PACKET, kernel.PACKET_STATISTICS, 8)
-        received = int(struct.unpack("=II", statistics)[0])
-        area = np.frombuffer(bytes(self._memory), dtype=np.uint8).reshape(self._slots, _SLOT)
-        headers = area[:, : _HEADER.itemsize].copy().view(_HEADER)[:, 0]
+        received, _ = self._ring.counts()
+        came = self._ring.read(self._number_offset, _PROBE.itemsize)
         sent, arrived = np.zeros(self._probes, dtype=np.int64), np.zeros(self._probes, dtype=np.int64)
-        used = np.flatnonzero(headers["status"] & 1)
-        if len(used):
-            first = int(headers["mac"][used[0]]) + self._number_offset
-            probes = area[used, first : first + _PROBE.itemsize].copy().view(_PROBE)[:, 0]
-            stamps = headers["s"][used].astype(np.int64) * _SECOND_NS + headers["ns"][used]
-            known = probes["number"] < self._probes
-            # backwards, so that of duplicates the first remains
-            numbers = probes["number"][known][::-1].astype(np.int64)
-            arrived[numbers] = stamps[known][::-1]
-            tai = probes["stamp"][known][::-1].astype(np.int64)
-            sent[numbers] = np.where(tai > 0, tai - kernel.tai_offset_ns(), 0)
+        probes = came.parts.copy().view(_PROBE)[:, 0]
+        known = probes["number"] < self._probes
+        # backwards, so that of duplicates the first remains
+        numbers = probes["number"][known][::-1].astype(np.int64)
+        arrived[numbers] = came.stamps_ns[known][::-1]
+        tai = probes["stamp"][known][::-1].astype(np.int64)
+        sent[numbers] = np.where(tai > 0, tai - kernel.tai_offset_ns(), 0)
         return Arrivals(received, sent, arrived)
-
-    def close(self) -> None:
-        self._memory.close()
-        self._socket.close()
 
 
 @dataclass(frozen=True, slots=True)

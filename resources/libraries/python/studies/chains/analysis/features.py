@@ -107,17 +107,6 @@ def feature(name: str) -> Feature:
     return _BY_NAME.get(name) or Feature(name, "", FeatureSource.PROCESS, name.replace("_", " "))
 
 
-TROUBLE = frozenset(
-    {
-        "throttled_percent",
-        "waiting_percent",
-        "rx_dropped_pps",
-        "tx_dropped_pps",
-        "socket_dropped_pps",
-        "read_bytes_per_s",
-    }
-)
-"""Features that are near zero in a healthy VNF."""
 _NOTABLE = {"%": 5.0, "pps": 50.0, "1/s": 50.0, "B/s": 2.0**20, "B": 2.0**20, "": 1.0}
 _NOTABLE_OF_CHAINS = {"throughput_bps": 0.02, "loss_ratio": 0.001, "latency_s": 0.02, "idle_latency_s": 0.02}
 
@@ -134,7 +123,7 @@ def notable(name: str) -> float:
 THROUGHPUT, LOSS, LATENCY = "throughput_bps", "loss_ratio", "latency_s"
 IDLE_LATENCY = "idle_latency_s"
 """It does not depend on the workload."""
-CPU = "cpu_percent"
+CPU, WAITING, THROTTLED, READ = "cpu_percent", "waiting_percent", "throttled_percent", "read_bytes_per_s"
 PERFORMANCE = (THROUGHPUT, LOSS, LATENCY)
 """Features of a chain from end to end: a value for each run, not for each second."""
 

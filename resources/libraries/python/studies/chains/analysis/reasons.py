@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from resources.libraries.python.model.measurements.features import StateGraph
 from resources.libraries.python.studies.chains.analysis.classes import Workflow, pauses_per_s
-from resources.libraries.python.studies.chains.analysis.features import feature, notable
+from resources.libraries.python.studies.chains.analysis.features import feature
 from resources.libraries.python.studies.chains.model.record import ClassPortion, FeatureDeviation
 from resources.libraries.python.studies.chains.model.spec import Member
 
@@ -92,16 +92,6 @@ def reasons(
     return tuple(sorted(found, key=lambda each: -each.strength))
 
 
-def _throttled(each: Evidence) -> Iterator[WeightedReason]:
-    share = each.gain("throttled_percent") / 100
-    if share >= NOTABLE:
-        yield WeightedReason(
-            1 + share,  # before all others: they follow from it
-            f"{each.name} is throttled: its CPU quota is used up {each.here['throttled_percent']:.0f} % of the time, "
-            f"{each.alone['throttled_percent']:.0f} % alone",
-        )
-
-
 def _bound_by_computation(each: Evidence) -> Iterator[WeightedReason]:
     ratio = {portion.workflow: portion.time_ratio for portion in each.portions}
     alone = {portion.workflow: portion.alone_time_ratio for portion in each.portions}
@@ -122,24 +112,6 @@ def _bound_by_computation(each: Evidence) -> Iterator[WeightedReason]:
         yield WeightedReason(
             min(1.0, used / each.cpus),
             f"{each.name} is compute-bound: it uses {used:.2f} of {each.cpus:g} CPUs, {before:.2f} alone",
-        )
-
-
-def _waits(each: Evidence) -> Iterator[WeightedReason]:
-    share = each.gain("waiting_percent") / 100
-    if share >= NOTABLE:
-        yield WeightedReason(
-            share,
-            f"{each.name} waits for a CPU used by others: {each.here['waiting_percent']:.0f} % of the time, "
-            f"{each.alone['waiting_percent']:.0f} % alone",
-        )
-
-
-def _reads(each: Evidence) -> Iterator[WeightedReason]:
-    if each.gain("read_bytes_per_s") > notable("read_bytes_per_s"):
-        here, alone = (amount(row["read_bytes_per_s"], "B/s") for row in (each.here, each.alone))
-        yield WeightedReason(
-            NOTABLE, f"{each.name} reads {here} from storage, {alone} alone: memory is smaller than its working set"
         )
 
 
@@ -232,10 +204,7 @@ _MEANING: Mapping[str, _WorkflowChange] = {
 }
 
 _RULES: tuple[Callable[[Evidence], Iterator[WeightedReason]], ...] = (
-    _throttled,
     _bound_by_computation,
-    _waits,
-    _reads,
     _locks,
     _drops,
     _switches,

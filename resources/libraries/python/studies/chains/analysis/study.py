@@ -7,38 +7,42 @@ from statistics import fmean
 from typing import NamedTuple
 
 from resources.libraries.python.model.measurements.features import CHAIN, HOST, VSWITCH, StateGraph
+from resources.libraries.python.studies.chains.analysis.causes import causes, unexplained
 from resources.libraries.python.studies.chains.analysis.classes import portions
-from resources.libraries.python.studies.chains.analysis.features import (
-    IDLE_LATENCY,
-    LOSS,
-    THROUGHPUT,
-    feature,
-    statistics,
-)
-from resources.libraries.python.studies.chains.analysis.outliers import outliers, reference
+from resources.libraries.python.studies.chains.analysis.features import LOSS, THROUGHPUT, feature, statistics
 from resources.libraries.python.studies.chains.analysis.points import distances
+from resources.libraries.python.studies.chains.analysis.prediction import Judged, judge
 from resources.libraries.python.studies.chains.analysis.reasons import Evidence, QueueDrops, amount, reasons
+from resources.libraries.python.studies.chains.analysis.reference import reference
+from resources.libraries.python.studies.chains.analysis.sentences import excess_in_words, judgement
 from resources.libraries.python.studies.chains.analysis.truth import (
-    SAME_PERFORMANCE,
     GroundTruth,
     deviations,
     distances_from_truth,
     truth,
 )
+from resources.libraries.python.studies.chains.analysis.vnf_bounds import bounds
 from resources.libraries.python.studies.chains.model.record import (
     ChainRun,
+    ChangedChain,
+    CommonCause,
     Distance,
+    Excess,
     FeatureDeviation,
-    Outlier,
     Suspect,
+    VnfBound,
 )
-from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Workload
+from resources.libraries.python.studies.chains.model.spec import PATH, Chain, ChainStudySpec, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistic
 
 _SAME = 0.01
 """Of the larger one: what is nearer to each other is the same."""
 _SAME_LOSS = 0.001
 """Loss ratios are compared as they are: half of next to nothing is next to nothing."""
+
+
+_MOST_CHANGED = 12
+"""Changed features of a chain that is no suspect, the largest changes."""
 
 
 class Analysis(NamedTuple):
@@ -49,32 +53,67 @@ class Analysis(NamedTuple):
     """By falling strength."""
     notes: tuple[str, ...]
     """Judgement of chains without Cook's distance, and chains that could not be judged."""
+    causes: tuple[CommonCause, ...]
+    judged: tuple[str, ...]
+    """Sentences: what was judged with which error, and what could not be."""
+    changed: tuple[ChangedChain, ...]
+    """Chains that are no suspects, with what changed in them."""
+    bounds: tuple[VnfBound, ...]
 
 
-def analyse(spec: ChainStudySpec, runs: Sequence[ChainRun]) -> Analysis:
-    """Compare the chains of a study with each other, and those that stand out with their VNFs alone.
+def analyse(spec: ChainStudySpec, runs: Sequence[ChainRun], others: Sequence[ChainRun] = ()) -> Analysis:
+    """Compare the chains of a study with their VNFs alone and with each other.
 
     A chain of two or more VNFs is a suspect by one of two rules, which are named with it:
 
+     * a quantity is worse than its VNFs alone predict, see `prediction`, whose rate of false alarms is bounded;
      * its mean distance over all features, owners and workloads is above the mean of their thresholds: in Probius,
-       section 6.2, chains are sorted by the average distance, and those above the threshold 4/n are suspects;
-     * one quantity is an outlier, see `outliers`, whose rate of false alarms is bounded.
+       section 6.2, chains are sorted by the average distance, and those above the threshold 4/n are suspects. Where
+       other chains are worse than predicted, only one that could not be compared is a suspect by this rule alone.
 
-    Suspects are ranked by how far they are above the limit of the rule whose limit is exceeded most.
+    Suspects are ranked by how far they are above the limit of the rule whose limit is exceeded most. What those of the
+    first rule have in common is asked by `causes`.
 
-    Where no straight line can be laid through the chains (one volume only, too few chains), they are judged by how far
+    Where no straight line can be laid through the chains (one volume only, too few chains), they are ranked by how far
     they are from their VNFs alone instead, and a note says so.
+
+    Args:
+        spec: What was asked.
+        runs: One of each chain and workload that were measured.
+        others: Of the path without VNFs, and repeated ones, those that failed among them.
     """
     means = statistics(runs)
     known = truth(runs, means)
     cook = list(distances(means))
-    judged = cook or list(distances_from_truth(means, known))
-    notes = _notes(spec, runs, means, cook, judged)
-    chains = _grouped(runs, means, judged, tuple(outliers(means, known)))
-    far = [chain for chain in chains if chain.outliers or _stands_out(chain.distances)]
+    ranked = cook or list(distances_from_truth(means, known))
+    notes = _notes(spec, runs, means, cook, ranked)
+    judged = judge((*runs, *others))
+    chains = _grouped(runs, means, ranked, judged)
+    # Beside chains that are worse, one that was compared and is not only differs from them.
+    by_distance = set(judged.unknown) if judged.worse else {chain.chain for chain in chains}
+    far = [chain for chain in chains if chain.worse or (chain.chain in by_distance and _stands_out(chain.distances))]
     names = {chain.chain for chain in far}
     found = [_suspect(chain, known, runs, names) for chain in far]
-    return Analysis(means, tuple(sorted(found, key=lambda each: -each.strength)), notes)
+    changed = [
+        ChangedChain(chain=chain.chain, deviations=deviations(chain.statistics, known)[:_MOST_CHANGED])
+        for chain in chains
+        if chain.chain not in names and len(chain.chain.members) > 1
+    ]
+    return Analysis(
+        means,
+        tuple(sorted(found, key=lambda each: -each.strength)),
+        notes,
+        causes(judged, runs),
+        tuple(
+            judgement(
+                judged,
+                [chain.chain for chain in chains],
+                has_path=any(run.chain == PATH and run.failed is None for run in others),
+            )
+        ),
+        tuple(each for each in changed if each.deviations),
+        tuple(bounds(runs)),
+    )
 
 
 @dataclass
@@ -83,7 +122,7 @@ class _Measured:
 
     chain: Chain
     distances: list[Distance] = field(default_factory=list)
-    outliers: list[Outlier] = field(default_factory=list)
+    worse: list[Excess] = field(default_factory=list)
     statistics: list[Statistic] = field(default_factory=list)
     cpus: Mapping[str, float] = field(default_factory=dict)
     graphs: dict[tuple[str, Workload], StateGraph] = field(default_factory=dict)
@@ -91,7 +130,7 @@ class _Measured:
 
 
 def _grouped(
-    runs: Sequence[ChainRun], means: Sequence[Statistic], judged: Sequence[Distance], far: Sequence[Outlier]
+    runs: Sequence[ChainRun], means: Sequence[Statistic], ranked: Sequence[Distance], judged: Judged
 ) -> Sequence[_Measured]:
     found: dict[Chain, _Measured] = {}
     for run in runs:
@@ -101,10 +140,10 @@ def _grouped(
         each.graphs |= {(graph.owner, run.workload): graph for graph in run.graphs}
     for statistic in means:
         found[statistic.chain].statistics.append(statistic)
-    for distance in judged:
+    for distance in ranked:
         found[distance.chain].distances.append(distance)
-    for outlier in far:
-        found[outlier.chain].outliers.append(outlier)
+    for excess in judged.worse:
+        found[excess.chain].worse.append(excess)
     return tuple(found.values())
 
 
@@ -128,7 +167,8 @@ def _threshold(found: Sequence[Distance]) -> float:
 
 def _suspect(chain: _Measured, known: GroundTruth, runs: Sequence[ChainRun], suspects: Collection[Chain]) -> Suspect:
     above = sorted(filter(_above, chain.distances), key=lambda each: -each.distance)
-    far = _farthest(chain.outliers)
+    far = _farthest(chain.worse)
+    first = tuple(unexplained(far))
     changed = deviations(chain.statistics, known)
     at = _worst(chain)
     here = [each for each in changed if each.workload == at]
@@ -142,27 +182,35 @@ def _suspect(chain: _Measured, known: GroundTruth, runs: Sequence[ChainRun], sus
         mean_distance=_mean(chain.distances),
         threshold=_threshold(chain.distances),
         distances=tuple(above),
-        outliers=far,
+        worse=far,
         deviations=changed,
         portions=tuple(portion for each in evidence for portion in each.portions),
-        reasons=(*_slower(chain, at, known), *why, *map(_outlier_in_words, far[:2]), *map(_in_words, by_distance)),
+        reasons=(
+            *(excess_in_words(each) for each in far if each in first),
+            *why,
+            *(excess_in_words(each) for each in far if each not in first),
+            *map(_in_words, by_distance),
+        ),
         planted=chain.planted,
         reference=reference(chain.chain, at, owner, runs, suspects),
     )
 
 
-def _farthest(found: Sequence[Outlier]) -> tuple[Outlier, ...]:
-    """Return the farthest deviation of each owner and feature."""
-    farthest: dict[tuple[str, str], Outlier] = {}
-    for each in sorted(found, key=lambda each: -each.score / each.threshold):
+def _farthest(found: Sequence[Excess]) -> tuple[Excess, ...]:
+    """Return the largest excess of each owner and feature, the largest first."""
+    farthest: dict[tuple[str, str], Excess] = {}
+    for each in sorted(found, key=lambda each: -each.strength):
         farthest.setdefault((each.owner, each.feature), each)
     return tuple(farthest.values())
 
 
 def _worst(chain: _Measured) -> Workload:
-    """The workload at which a chain stands out most; the larger one of equals."""
-    if not _stands_out(chain.distances):
-        return max(chain.outliers, key=lambda each: (each.score / each.threshold, each.workload.volume_bps)).workload
+    """The workload at which a chain stands out most, of those that were traced if any was; the larger one of equals."""
+    if chain.worse:
+        traced = {workload for _, workload in chain.graphs}
+        return max(
+            chain.worse, key=lambda each: (each.workload in traced, each.strength, each.workload.volume_bps)
+        ).workload
     by_workload: dict[Workload, list[Distance]] = defaultdict(list)
     for each in chain.distances:
         by_workload[each.workload].append(each)
@@ -215,24 +263,6 @@ def _dropped(chain: _Measured, at: Workload, known: GroundTruth) -> Iterator[Que
             yield QueueDrops(where, means[owner, name], max(alone, default=None), passed_pps)
 
 
-def _slower(chain: _Measured, at: Workload, known: GroundTruth) -> Iterator[str]:
-    """The symptoms, before the reasons."""
-    slowest = known.slowest(chain.chain, at)
-    here = next((each.mean for each in chain.statistics if _is(each, CHAIN, THROUGHPUT, at)), None)
-    if slowest is None or here is None or not slowest[1]:
-        return
-    name, alone = slowest
-    if here < (1 - SAME_PERFORMANCE) * alone:
-        yield (
-            f"throughput is {here / 1e6:.4g} Mbit/s of {at.volume_bps / 1e6:.4g} Mbit/s offered; {name}, the slowest "
-            f"of its VNFs alone, has {alone / 1e6:.4g} Mbit/s ({100 * (here / alone - 1):.0f} %)"
-        )
-
-
-def _is(each: Statistic, owner: str, name: str, at: Workload) -> bool:
-    return (each.owner, each.feature, each.workload) == (owner, name, at)
-
-
 def _in_words(each: Distance) -> str:
     unit = feature(each.feature).unit
     whose = "" if each.owner == CHAIN else f" of {each.owner}"
@@ -240,17 +270,6 @@ def _in_words(each: Distance) -> str:
         f"it stands out most in {each.feature}{whose} at {each.workload.volume_bps / 1e6:.4g} Mbit/s: "
         f"{amount(each.measured, unit)}, where {amount(each.expected, unit)} are expected "
         f"(distance {each.distance:.2f}, threshold {each.threshold:.2f})"
-    )
-
-
-def _outlier_in_words(each: Outlier) -> str:
-    unit = feature(each.feature).unit
-    whose = "" if each.owner == CHAIN else f" of {each.owner}"
-    load = "" if each.feature == IDLE_LATENCY else f" at {each.workload.volume_bps / 1e6:.4g} Mbit/s"
-    source = "from its VNFs alone" if each.owner == CHAIN else "from the other chains"
-    return (
-        f"{each.feature}{whose}{load} is an outlier: {amount(each.measured, unit)}, {amount(each.expected, unit)} "
-        f"expected {source} ({each.score:.0f} standard deviations, limit {each.threshold:.1f})"
     )
 
 

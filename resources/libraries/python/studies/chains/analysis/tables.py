@@ -24,8 +24,12 @@ SUSPECTS = (
     "rank", *_OF_CHAIN, "mean_distance", "planted", *_OF_WORKLOAD, "owner", "feature", "unit", "distance", "threshold",
     "expected", "measured", "rules", "measure",
 )  # fmt: skip
-"""A row per distance above the threshold, whose `expected` is on the line through all chains; and one per outlier,
-whose distance is in robust standard deviations."""
+"""A row per distance above the threshold, whose `expected` is on the line through all chains; and one per excess, whose
+`distance` is the excess and whose `threshold` is the smallest that is reported."""
+CAUSES = (
+    "owner", "feature", "what", "chains", "others", "excess", "low", "high", "same", "chance", "names",
+)  # fmt: skip
+"""What chains that are worse than predicted have in common; `chains` is their number."""
 REASONS = ("rank", *_OF_CHAIN, "reason")
 REFERENCES = ("rank", *_OF_CHAIN, *_OF_WORKLOAD, "reference", "reference_resources", "relation")
 """The chain with which a suspect's call stacks are compared, and the workload."""
@@ -45,6 +49,7 @@ def chain_tables(record: ChainsRecord) -> tuple[tuple[str, list[Row]], ...]:
         ("samples", [SAMPLES, *_samples(study)]),
         ("statistics", [STATISTICS, *_statistics(study)]),
         ("suspects", [SUSPECTS, *_suspects(study)]),
+        ("causes", [CAUSES, *_causes(study)]),
         ("reasons", [REASONS, *_reasons(study)]),
         ("references", [REFERENCES, *_references(study)]),
         ("stacks", [STACKS, *_stacks(study)]),
@@ -81,14 +86,21 @@ def _suspects(study: ChainStudy) -> Iterator[Row]:
         for row in suspect.distances:
             head = (*of_suspect, *_workload(row.workload), row.owner, row.feature, feature(row.feature).unit)
             yield (*head, row.distance, row.threshold, row.expected, row.measured, rules, "Cook's distance")
-        for far in suspect.outliers:
+        for far in suspect.worse:
             head = (*of_suspect, *_workload(far.workload), far.owner, far.feature, feature(far.feature).unit)
-            yield (*head, far.score, far.threshold, far.expected, far.measured, rules, "outlier score")
+            yield (*head, far.excess, far.least, far.expected, far.measured, rules, "excess")
 
 
 def _reasons(study: ChainStudy) -> Iterator[Row]:
     for rank, suspect in enumerate(study.suspects, 1):
         yield from ((rank, *_chain(suspect.chain), reason) for reason in suspect.reasons)
+
+
+def _causes(study: ChainStudy) -> Iterator[Row]:
+    for each in study.causes:
+        found = (each.excess, each.low, each.high, "; ".join(each.same), each.chance)
+        names = "; ".join(chain.name for chain in each.chains)
+        yield (each.owner, each.feature, each.what, len(each.chains), each.others, *found, names)
 
 
 def _references(study: ChainStudy) -> Iterator[Row]:

@@ -18,7 +18,7 @@ SAME_PERFORMANCE = 0.1
 
 BUSY = 0.9
 """Share of its CPUs from which on a VNF is close to saturation."""
-_SATURATED = 0.01
+SATURATED = 0.01
 """Share of what is offered that a saturated VNF does not forward, at least."""
 
 
@@ -48,7 +48,7 @@ class GroundTruth:
         It is saturated when it does not forward what is offered, and close to it when it uses 90 % of its CPUs.
         """
         slowest = self.slowest(chain, workload)
-        saturated = slowest is not None and slowest[1] < (1 - _SATURATED) * workload.volume_bps
+        saturated = slowest is not None and slowest[1] < (1 - SATURATED) * workload.volume_bps
         return saturated or any((self.utilization(member, workload) or 0.0) >= BUSY for member in chain.members)
 
     def slowest(self, chain: Chain, workload: Workload) -> tuple[str, float] | None:

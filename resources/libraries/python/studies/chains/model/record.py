@@ -15,9 +15,11 @@ from resources.libraries.python.studies.chains.model.statistic import Statistics
 
 MEAN_DISTANCE = "mean distance"
 """Rule: the mean of a chain's distances is above the mean of their thresholds (Probius, section 6.2)."""
+WORSE = "worse than predicted"
+"""Rule: a quantity is worse than the VNFs alone predict, see `analysis.prediction`."""
 OUTLIER = "outlier"
-"""Rule: one quantity is an outlier, see `behaviour.outliers`."""
-RULES = (MEAN_DISTANCE, OUTLIER)
+"""Rule of earlier records: a quantity is an outlier among the chains of the study."""
+RULES = (MEAN_DISTANCE, WORSE)
 
 
 Step = Literal["deploy and remove", "sample features", "read kernel events", "analyse"]
@@ -31,6 +33,33 @@ class StepCost(Frozen):
     cpu_s: float
     """Processor time of this program, and of what reads for it."""
     lasted_s: float
+
+
+class PartLoss(Frozen):
+    """Packets that a part of a chain lost, located by the counters of all hops."""
+
+    owner: str
+    """A VNF of the chain, or VSWITCH."""
+    cause: Literal["queue", "inside", "link"]
+    """As of `HopLoss`: its receive queue was full, it did not send on what it received, or a link lost them."""
+    ratio: float
+    """Share of the packets that were sent into the chain, in [0, 1]."""
+
+
+class PartDelay(Frozen):
+    """Delay of one part of a chain without load, in a trial after that of the latency.
+
+    What belongs to a part is at `HopDelay`; all parts of a chain add up to the time between the hops that are visible.
+    """
+
+    owner: str
+    """A VNF of the chain, VSWITCH, LINK (to the port of the generator), or several joined by JOINT where no packet can
+    be seen between them."""
+    mean_s: float
+    """One way, of the packets of both directions together."""
+    median_s: float
+    """Mean of the medians of both directions: what a pause of the machine, which hits few packets, does not change."""
+    packets: int
 
 
 class ChainRun(Frozen):
@@ -48,9 +77,15 @@ class ChainRun(Frozen):
     """Mean, one way, under the load; None where it was not measured."""
     idle_latency_s: float | None
     """The same without load."""
+    delays: tuple[PartDelay, ...] | None = None
+    """Where packets spend their time without load; None where that was not measured, and in earlier records."""
     series: tuple[FeatureSeries, ...]
     cpus: Mapping[str, float] = Field(default_factory=dict)
     """CPUs that each VNF may use: those of its data threads, or its limit where that is less."""
+    placed: Mapping[str, tuple[int, ...]] = Field(default_factory=dict)
+    """Logical CPUs of the data threads of each VNF and of VSWITCH; empty in earlier records."""
+    losses: tuple[PartLoss, ...] | None = None
+    """By part, those that lost nothing left out; None where hops were not counted."""
     graphs: tuple[StateGraph, ...] = ()
     planted: str | None = None
     """The fault planted in it; None where none was."""
@@ -109,6 +144,59 @@ class Outlier(Frozen):
     """Values that were compared, this one among them."""
 
 
+class Excess(Frozen):
+    """A quantity of a chain that is worse than the VNFs alone predict."""
+
+    chain: Chain
+    owner: str
+    """The VNF or VSWITCH where it arises; CHAIN where that is not known."""
+    workload: Workload
+    feature: str
+    measured: float
+    """Mean of the runs that decide."""
+    expected: float
+    """Prediction from the VNFs alone."""
+    excess: float
+    """Measured beyond expected, for the worse positive; relative for throughput and CPU time per packet."""
+    low: float
+    """95 % confidence interval of the excess, by the spread of repeated runs; the excess itself where none are."""
+    high: float
+    least: float
+    """Smallest excess that is reported."""
+    runs: int
+    """Runs of the chain that decide: the repeated ones, or the only one."""
+
+    @property
+    def strength(self) -> float:
+        """Ratio of the excess to the smallest one that is reported."""
+        return self.excess / self.least
+
+
+class CommonCause(Frozen):
+    """What chains with the same excess have in common, and the other chains have not."""
+
+    owner: str
+    """As of the excess."""
+    feature: str
+    what: str
+    """In words: `every chain in which nat follows gateway`."""
+    chains: tuple[Chain, ...]
+    """Chains with the excess."""
+    others: int
+    """Chains that were judged and do not have it."""
+    excess: float
+    """Mean over the chains, of the workload at which it is largest in each, as of `Excess`."""
+    low: float
+    """95 % confidence interval of the mean; of one or two chains, of both together."""
+    high: float
+    smallest: float
+    """Of all chains and workloads that have it."""
+    same: tuple[str, ...] = ()
+    """Other descriptions of the same chains, which this study cannot tell apart from `what`."""
+    chance: float | None = None
+    """Probability that any of the descriptions considered fits as many chains, chosen at random; None for one chain."""
+
+
 class FeatureDeviation(Frozen):
     """A feature outside of what the VNF shows alone: mean plus or minus three standard deviations."""
 
@@ -118,6 +206,22 @@ class FeatureDeviation(Frozen):
     alone: float
     alone_stdev: float
     here: float
+
+
+class VnfBound(Frozen):
+    """What bounds a VNF alone, at the highest volume that it was offered."""
+
+    vnf: str
+    bound: Literal["CPU", "network", "disk", "none"]
+    evidence: str
+
+
+class ChangedChain(Frozen):
+    """A chain that is no suspect, and features of its VNFs that are not as alone."""
+
+    chain: Chain
+    deviations: tuple[FeatureDeviation, ...]
+    """The largest changes, the largest first."""
 
 
 class ClassPortion(Frozen):
@@ -154,8 +258,10 @@ class Suspect(Frozen):
     """Mean of 4/n: a chain with a larger mean distance is a suspect; None in records of older versions."""
     distances: tuple[Distance, ...]
     """Those above the threshold, largest first."""
-    outliers: tuple[Outlier, ...] = ()
-    """The farthest of each owner and feature, the farthest first."""
+    worse: tuple[Excess, ...] = ()
+    """The largest excess of each owner and feature, the largest first."""
+    outliers: tuple[Outlier, ...] = Field(default=(), exclude_if=is_empty)
+    """Of earlier records."""
     deviations: tuple[FeatureDeviation, ...] = ()
     portions: tuple[ClassPortion, ...] = ()
     """Portions of its VNFs, under the workload at which it stands out most."""
@@ -171,13 +277,14 @@ class Suspect(Frozen):
         if self.threshold is None:
             return ()
         by_mean = (MEAN_DISTANCE,) if self.distances and self.mean_distance > self.threshold else ()
-        return (*by_mean, OUTLIER) if self.outliers else by_mean
+        return (*by_mean, *([WORSE] if self.worse else []), *([OUTLIER] if self.outliers else []))
 
     @property
     def strength(self) -> float:
         """Ratio to the limit of its strongest rule; suspects are ranked by it."""
         by_mean = self.mean_distance / self.threshold if self.threshold and self.distances else 0.0
-        return max(by_mean, *(each.score / each.threshold for each in self.outliers), 0.0)
+        scores = (each.score / each.threshold for each in self.outliers)
+        return max(by_mean, *(each.strength for each in self.worse), *scores, 0.0)
 
 
 class ChainStacks(Frozen):
@@ -214,9 +321,22 @@ class ChainStudy(Frozen):
     """Measured or to be measured, resource combinations included."""
     dropped: tuple[DroppedChains, ...] = ()
     runs: tuple[ChainRun, ...] = ()
+    """One for each chain and workload."""
+    repeated: tuple[ChainRun, ...] = Field(default=(), exclude_if=is_empty)
+    """Runs of the chains that deviated from their VNFs alone, of these and of the path, once more."""
+    path: tuple[ChainRun, ...] = Field(default=(), exclude_if=is_empty)
+    """Runs of the path without VNFs; empty in earlier records."""
     statistics: Statistics = ()
     suspects: tuple[Suspect, ...] = Field(default=())
     """By falling strength; in records of older versions by falling mean distance."""
+    causes: tuple[CommonCause, ...] = ()
+    """What the chains that are worse than predicted have in common, the largest excess first."""
+    judged: tuple[str, ...] = ()
+    """Sentences: what was judged with which error, and what could not be judged; empty in earlier records."""
+    bounds: tuple[VnfBound, ...] = Field(default=(), exclude_if=is_empty)
+    """What bounds each VNF alone."""
+    changed: tuple[ChangedChain, ...] = Field(default=(), exclude_if=is_empty)
+    """Chains that are no suspects, with what changed in them."""
     trace_source: str = ""
     """Traced events, and the reason why others were not; empty where nothing was traced."""
     notes: tuple[str, ...] = ()

@@ -34,6 +34,7 @@ from resources.libraries.python.model.request.nf_size import NfSize
 VnfName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")]
 
 
+REPETITIONS, MOST_REPETITIONS = 2, 20
 RESERVED_NAMES = frozenset({"chain", "host", "vswitch", SOFTIRQ})
 """In the place of a VNF they mean the chain from end to end, the machine, the virtual switch, and the kernel in call
 stacks."""
@@ -93,11 +94,16 @@ class Workload(Frozen):
 
 
 class Fault(Frozen):
-    """A fault that is planted to see whether it is found: one NF limited in one chain only. Results say so."""
+    """A fault that is planted to see whether it is found: an NF limited in one chain, or in all. Results say so."""
 
-    chain: Annotated[tuple[VnfName, ...], Field(min_length=1)]
+    chain: Annotated[tuple[VnfName, ...], Field(min_length=1)] | None = None
+    """None for all chains of two and more VNFs with it."""
     vnf: VnfName
     limits: Limits
+
+    def is_in(self, order: tuple[str, ...]) -> bool:
+        """Whether it is planted in a chain."""
+        return order == self.chain if self.chain is not None else len(order) > 1 and self.vnf in order
 
 
 class ChainStudySpec(Frozen):
@@ -112,6 +118,8 @@ class ChainStudySpec(Frozen):
     workloads: Annotated[tuple[Workload, ...], Field(min_length=1)]
     duration_s: Annotated[int, Field(ge=1)] = 5
     """Duration of each workload: samples, one each second."""
+    repetitions: Annotated[int, Field(ge=0, le=MOST_REPETITIONS)] = REPETITIONS
+    """Times that chains are measured again which deviate from their VNFs alone; 0 to judge them by one run."""
     faults: tuple[Fault, ...] = ()
     least_measured: LeastMeasured = 1.0
     """Required share of all chains and workloads; with less the test fails, and its record has what there is."""
@@ -124,9 +132,9 @@ class ChainStudySpec(Frozen):
         if reserved := RESERVED_NAMES.intersection(names):
             raise ValueError(f"no VNF may be named {', '.join(sorted(reserved))}: the name is reserved in results")
         for fault in self.faults:
-            if unknown := {*fault.chain, fault.vnf} - set(names):
+            if unknown := {*(fault.chain or ()), fault.vnf} - set(names):
                 raise ValueError(f"a fault names the unknown VNF {', '.join(sorted(unknown))}")
-            if fault.vnf not in fault.chain:
+            if fault.chain is not None and fault.vnf not in fault.chain:
                 raise ValueError(
                     f"a fault is planted in {fault.vnf}, which is not in its chain {'-'.join(fault.chain)}"
                 )
@@ -146,9 +154,9 @@ class Member(Frozen):
 
 
 class Chain(Frozen):
-    """VNFs in order, from TG port 1 to TG port 2."""
+    """VNFs in order, from TG port 1 to TG port 2; none for the path through the vSwitch alone."""
 
-    members: Annotated[tuple[Member, ...], Field(min_length=1)]
+    members: tuple[Member, ...]
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -158,7 +166,11 @@ class Chain(Frozen):
     @property
     def name(self) -> str:
         """Name in messages: `firewall > nat`. Chains that differ in resources only have the same name."""
-        return " > ".join(self.order)
+        return " > ".join(self.order) or "the path without VNFs"
+
+
+PATH = Chain(members=())
+"""Measured once for each workload: each VNF alone has it in its latency."""
 
 
 Sizes = Annotated[tuple[NfSize, ...], Field(min_length=1)]
@@ -220,6 +232,7 @@ class ChainFile(Frozen):
     lengths: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=MOST_NAMES)] = ()
     workloads: _Workloads
     duration_s: Annotated[int, Field(ge=1, le=LONGEST_LOAD_S)] = 5
+    repetitions: Annotated[int, Field(ge=0, le=MOST_REPETITIONS)] = REPETITIONS
     faults: tuple[Fault, ...] = ()
     least_measured: LeastMeasured = 1.0
 
@@ -232,9 +245,9 @@ class ChainFile(Frozen):
             seen.add(vnf.name)
             _built(("vnfs", index), lambda vnf=vnf: self._vnf(vnf))
         for index, fault in enumerate(self.faults):
-            if unknown := {*fault.chain, fault.vnf} - seen:
+            if unknown := {*(fault.chain or ()), fault.vnf} - seen:
                 raise Inconsistency(("faults", index), f"no VNF {', '.join(sorted(unknown))}")
-            if fault.vnf not in fault.chain:
+            if fault.chain is not None and fault.vnf not in fault.chain:
                 raise Inconsistency(("faults", index, "vnf"), f"{fault.vnf} is not in the chain of the fault")
         _built((), self.spec)
         return self
@@ -248,6 +261,7 @@ class ChainFile(Frozen):
             lengths=self.lengths,
             workloads=self.workloads.each(),
             duration_s=self.duration_s,
+            repetitions=self.repetitions,
             faults=self.faults,
             least_measured=self.least_measured,
         )

@@ -64,7 +64,7 @@ def owners(chain: Chain, spec: ChainStudySpec) -> Mapping[str, str]:
 
 def faults_in(chain: Chain, spec: ChainStudySpec) -> tuple[Fault, ...]:
     """Faults that are planted in a chain, whatever resources it has."""
-    return tuple(fault for fault in spec.faults if fault.chain == chain.order)
+    return tuple(fault for fault in spec.faults if fault.is_in(chain.order))
 
 
 def planted(chain: Chain, spec: ChainStudySpec) -> str | None:

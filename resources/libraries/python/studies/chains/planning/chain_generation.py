@@ -81,6 +81,11 @@ class Chains:
     dropped: tuple[DroppedChains, ...]
     """Orders that a policy forbids. An order that several forbid counts for the first of them."""
 
+    @property
+    def with_path(self) -> bool:
+        """Whether the path without VNFs is measured as well: chains of two and more are compared with their VNFs."""
+        return self.lengths[-1] > 1
+
     def __iter__(self) -> Iterator[Chain]:
         """All chains: by length, then by VNFs and order as the specification names them, then by resources."""
         for order in self.each_order():
@@ -124,7 +129,11 @@ def generate(spec: ChainStudySpec) -> Chains:
             f"{spec.name}: policies: they leave no chain of {_or(lengths[1:])} VNFs; forbidden are: {culprits}"
         )
     for number, fault in enumerate(spec.faults):
-        _refuse_absent(f"{spec.name}: faults.{number}", fault.chain, lengths, policies)
+        if fault.chain is None:
+            if not any(fault.vnf in vnfs for vnfs in allowed if len(vnfs) > 1):
+                raise ConfigError(f"{spec.name}: faults.{number}: no chain of two or more VNFs has {fault.vnf}")
+        else:
+            _refuse_absent(f"{spec.name}: faults.{number}", fault.chain, lengths, policies)
     return Chains(spec, lengths, policies, by_length, count, dropped)
 
 
@@ -226,7 +235,9 @@ LEAD_S = 1
 
 
 def cost(chains: Chains, around_s: float = AROUND_S) -> StudyCost:
-    """Count without making any chain; steps are chains, each deployed once for each number of sessions.
+    """Count without making any chain; steps are chains and the path without VNFs, once for each number of sessions.
+
+    Chains that deviate and are measured again are not in it: how many these are is not known.
 
     Args:
         chains: What is asked.
@@ -236,12 +247,13 @@ def cost(chains: Chains, around_s: float = AROUND_S) -> StudyCost:
         ConfigError: It exceeds a bound of `model.bounds`.
     """
     workloads = chains.spec.workloads
-    deployments = chains.count * len({workload.sessions for workload in workloads})
-    measurements = chains.count * len(workloads)
+    steps = chains.count + chains.with_path
+    deployments = steps * len({workload.sessions for workload in workloads})
+    measurements = steps * len(workloads)
     seconds = deployments * around_s + measurements * (LEAD_S + chains.spec.duration_s)
     return StudyCost(
         name=chains.spec.name,
-        steps=chains.count,
+        steps=steps,
         runs=measurements,
         unit="measurements of chains under workloads",
         seconds=seconds,

@@ -1,0 +1,1 @@
+"""Delay of packets between the hops of a path."""

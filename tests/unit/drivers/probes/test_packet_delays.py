@@ -1,0 +1,133 @@
+"""Delay by part from stamps of packets at hops: planted times come out, add up, and a hop that sees nothing joins."""
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.libraries.python.drivers.probes.hops.packet_delays import Stamps, hop_delays, visible
+from resources.libraries.python.model.measurements.delays import LINK, HopDelay
+from resources.libraries.python.model.measurements.trial import Direction
+from resources.libraries.python.model.plan import Path
+from tests.builders import SIM, plan_of
+
+CHAIN = plan_of("sim", "CSC", 1, 2, SIM.dut.layout)
+FORWARD, REVERSE = CHAIN.paths
+OWNERS = {"vswitch", "nf-1-1", "nf-1-2", LINK}
+
+
+def stamps(steps_ns: Sequence[Sequence[int]]) -> list[dict[tuple[int, int], int]]:
+    """When packets pass each hop; the steps are those of a packet from hop to hop."""
+    begin_ns = 10**18
+    rows = [list(accumulate(row, initial=begin_ns + 5_000_000 * number)) for number, row in enumerate(steps_ns)]
+    return [{(number, 0): row[hop] for number, row in enumerate(rows)} for hop in range(len(rows[0]))]
+
+
+def constant(path: Path, packets: int = 4, **owners_ns: int) -> list[dict[tuple[int, int], int]]:
+    """Each owner takes its time in each of its steps, all others 1 us."""
+    row = [owners_ns.get(hop.owner.replace("-", "_"), 1000) for hop in path.hops[1:]]
+    return stamps([row] * packets)
+
+
+def by_owner(rows: Sequence[HopDelay], direction: Direction = Direction.FORWARD) -> Mapping[str, HopDelay]:
+    return {row.owner: row for row in rows if row.direction is direction}
+
+
+STEPS = st.lists(
+    st.lists(st.integers(0, 10**6), min_size=len(FORWARD.hops) - 1, max_size=len(FORWARD.hops) - 1),
+    min_size=1,
+    max_size=9,
+)
+
+
+@given(STEPS, st.sampled_from([FORWARD, REVERSE]), st.data())
+def test_parts_add_up_and_each_owner_has_its_own_time(steps: list[list[int]], path: Path, data: st.DataObject) -> None:
+    seen = stamps(steps)
+    lost = data.draw(st.sets(st.integers(0, len(steps) - 1), max_size=len(steps) - 1))
+    for packet in lost:  # somewhere on the way
+        for hop in range(data.draw(st.integers(1, len(seen) - 1)), len(seen)):
+            del seen[hop][packet, 0]
+    arrived = [row for number, row in enumerate(steps) if number not in lost]
+    found = by_owner(hop_delays([(path, seen)]), path.direction)
+    assert {row.packets for row in found.values()} == {len(arrived)}
+    assert sum(row.mean_s for row in found.values()) == pytest.approx(sum(map(sum, arrived)) / len(arrived) / 1e9)
+    for owner, row in found.items():
+        places = [i for i, hop in enumerate(path.hops[1:]) if hop.owner == {LINK: "generator"}.get(owner, owner)]
+        planted = sorted(sum(each[place] for place in places) for each in arrived)
+        assert row.mean_s == pytest.approx(sum(planted) / len(planted) / 1e9)
+        assert planted[(len(planted) - 1) // 2] <= row.median_s * 1e9 * (1 + 1e-9)
+        assert row.median_s * 1e9 <= planted[len(planted) // 2] * (1 + 1e-9)
+
+
+@given(STEPS, st.sets(st.integers(1, len(FORWARD.hops) - 2)))
+def test_parts_of_hops_that_are_not_seen_are_one_and_all_still_add_up(steps: list[list[int]], hidden: set[int]) -> None:
+    seen = [{} if hop in hidden else row for hop, row in enumerate(stamps(steps))]
+    found = by_owner(hop_delays([(FORWARD, seen)]))
+    assert {name for row in found.values() for name in row.owner.split(" + ")} == OWNERS
+    assert sum(row.mean_s for row in found.values()) == pytest.approx(sum(map(sum, steps)) / len(steps) / 1e9)
+
+
+def test_a_delay_inside_an_nf_and_one_in_its_queue_are_both_its_own() -> None:
+    inside, queue = constant(FORWARD), constant(FORWARD)
+    for seen, counter in ((inside, "tx"), (queue, "rx")):
+        place = next(i for i, hop in enumerate(FORWARD.hops) if (hop.owner, hop.counter) == ("nf-1-2", counter))
+        for row in seen[place:]:
+            row.update({packet: stamp + 500_000 for packet, stamp in row.items()})
+        found = by_owner(hop_delays([(FORWARD, seen)]))
+        assert {owner: round(row.mean_s * 1e6) for owner, row in found.items()} == {
+            "vswitch": 6, "nf-1-1": 2, "nf-1-2": 502, LINK: 1,
+        }  # fmt: skip
+
+
+def test_an_nf_whose_ports_are_not_seen_is_one_part_with_the_vswitch() -> None:
+    seen: list[Stamps] = list(constant(FORWARD))
+    for place, hop in enumerate(FORWARD.hops):
+        if hop.owner == "nf-1-2":
+            seen[place] = {}
+    found = by_owner(hop_delays([(FORWARD, seen)]))
+    assert found.keys() == OWNERS - {"nf-1-2"} | {"vswitch + nf-1-2"}
+    assert found["vswitch + nf-1-2"].mean_s == pytest.approx(3e-6)
+
+
+def test_a_hop_that_sees_less_than_half_of_what_passed_it_is_not_visible() -> None:
+    seen = constant(FORWARD, packets=10)
+    for number in range(6):
+        del seen[3][number, 0]
+    assert visible(seen) == [place for place in range(len(seen)) if place != 3]
+    del seen[5][0, 0]  # an overfull ring
+    assert visible(seen) == [place for place in range(len(seen)) if place != 3]
+    assert {row.packets for row in hop_delays([(FORWARD, seen)])} == {9}
+
+
+def test_what_leaves_the_generator_unseen_begins_at_the_vswitch() -> None:
+    seen: list[Stamps] = list(constant(FORWARD))
+    seen[0] = {}
+    found = by_owner(hop_delays([(FORWARD, seen)]))
+    assert found.keys() == OWNERS
+    assert sum(row.mean_s for row in found.values()) == pytest.approx((len(FORWARD.hops) - 2) * 1e-6)
+
+
+def test_packets_after_which_the_clock_was_set_back_are_left_out() -> None:
+    seen = constant(FORWARD)
+    for row in seen[6:]:
+        row[2, 0] -= 3600 * 10**9
+    assert {row.packets for row in hop_delays([(FORWARD, seen)])} == {3}
+
+
+@pytest.mark.parametrize("hops", [0, 1])
+def test_there_are_no_delays_where_fewer_than_two_hops_are_seen(hops: int) -> None:
+    seen = [row if place < hops else {} for place, row in enumerate(constant(FORWARD))]
+    assert hop_delays([(FORWARD, seen)]) == ()
+
+
+def test_directions_and_instances_do_not_mix_their_packets_of_equal_numbers() -> None:
+    plan = plan_of("sim", "CSC", 2, 1, SIM.dut.layout)
+    taken = {"nf-1-1": 100_000, "nf-2-1": 300_000}
+    seen = [(path, constant(path, **{name.replace("-", "_"): ns for name, ns in taken.items()})) for path in plan.paths]
+    found = hop_delays(seen)
+    for direction in Direction:
+        row = by_owner(found, direction)
+        assert {name: row[name].mean_s for name in taken} == pytest.approx({"nf-1-1": 200e-6, "nf-2-1": 600e-6})
+        assert (row["nf-1-1"].packets, row["vswitch"].packets) == (4, 8)
