@@ -113,14 +113,14 @@ def ranked(
 def not_told_apart(throughputs: ColocatedThroughputs, best: Servers, other: Servers, compared: int) -> bool:
     """Whether another placement may be as good as the best one.
 
-    A one-sided test at `ALPHA` over the number of placements compared, so that the truly best one is among those that
+    A test at `ALPHA` over the number of placements compared, so that the truly best one is among those that
     pass. What is predicted on either side may be wrong by the error of predictions, all in the same direction.
     """
     one, two = (Counter(predicted_groups(throughputs, each)) for each in (best, other))
     allowed = ((one - two) + (two - one)).total() * (throughputs.prediction_error or 0.0)
     apart = capacity_difference(throughputs, best, other)
     p_value = apart.p_value(allowed)
-    return p_value is None or apart.value <= allowed or p_value / 2 > ALPHA / max(1, compared - 1)
+    return p_value is None or apart.value <= allowed or p_value > ALPHA / max(1, compared - 1)
 
 
 def capacity_difference(throughputs: ColocatedThroughputs, best: Servers, other: Servers) -> Estimate:

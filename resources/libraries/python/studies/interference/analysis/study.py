@@ -139,7 +139,7 @@ def _held_by_network(measurements: Iterable[ColocationMeasurement]) -> Held:
     alone: dict[str, list[float]] = defaultdict(list)
     limits: dict[Group, float] = {}
     for each in measurements:
-        if not each.against:
+        if not each.against and not each.guaranteed:
             alone[each.target].append(each.throughput_pps)
         elif each.limit_pps is not None:
             limits[each.target, each.against] = each.limit_pps

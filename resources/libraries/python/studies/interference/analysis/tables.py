@@ -119,8 +119,11 @@ def _line(row: Normalized, guarantee: Resource | None) -> Row:
 def _comparison(found: Interference) -> list[Row]:
     rows: list[Row] = [COMPARISON]
     for guarantee, matrix in matrices(found):
-        point = [each for each in found.measurements if not each.point and each.guarantee in {None, guarantee}]
-        here = [each for each in point if each.guarantee is guarantee or not each.against]
+        here = [
+            each
+            for each in found.measurements
+            if not each.point and each.guarantee is (guarantee if each.against else None)
+        ]
         compared = [comparisons(here, value) for value in _COMPARED.values()]
         for row in matrix:
             both = [each.get((row.target, row.against)) for each in compared]
