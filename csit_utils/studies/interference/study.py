@@ -20,7 +20,7 @@ from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.studies.interference.analysis import tables
 from resources.libraries.python.studies.interference.analysis.matrix import pairs
 from resources.libraries.python.studies.interference.analysis.placement import where
-from resources.libraries.python.studies.interference.analysis.resources import Comparison, comparisons
+from resources.libraries.python.studies.interference.analysis.resources import BaselineComparison, comparisons
 from resources.libraries.python.studies.interference.analysis.sentences import (
     advice_in_words,
     cell_in_words,
@@ -122,10 +122,10 @@ class ComparedPair:
 
     target: str
     against: str
-    throughput_pps: Comparison
-    throughput_bps: Comparison
-    response_s: Comparison | None
-    loss_ratio: Comparison | None
+    throughput_pps: BaselineComparison
+    throughput_bps: BaselineComparison
+    response_s: BaselineComparison | None
+    loss_ratio: BaselineComparison | None
 
 
 @dataclass(frozen=True)
@@ -347,14 +347,13 @@ def _title(found: Interference) -> str:
 
 
 def headline(found: Interference) -> str:
-    """What the pairs say, and how much was measured where that is not all."""
+    """Most sensitive and most aggressive network functions, and how much was measured where that is not all."""
     measured, asked = found.coverage
     findings = findings_in(found)
-    most = (
-        "; ".join(findings_in_words(findings))
-        if findings
-        else "no two network functions were measured beside each other"
+    sentences = (
+        findings_in_words(findings) if findings else ("no two network functions were measured beside each other",)
     )
+    most = "; ".join(sentences[1:] or sentences)
     return most if measured == asked else f"{measured} of {asked} measurements were made; {most}"
 
 

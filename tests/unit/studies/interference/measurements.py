@@ -7,7 +7,7 @@ from typing import cast
 
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.studies.interference.analysis.estimates import Estimate, exact
+from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, exact
 from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
 from resources.libraries.python.studies.interference.analysis.tables import Row, interference_tables
 from resources.libraries.python.studies.interference.model.record import (
@@ -62,7 +62,7 @@ def measured(
     ]
 
 
-def exactly(pairs: Mapping[tuple[str, str], float]) -> dict[Company, Estimate]:
+def exactly(pairs: Mapping[tuple[str, str], float]) -> dict[Company, SampledEstimate]:
     """Normalized throughputs of pairs that are known without an error."""
     return {(target, (other,)): exact(mean) for (target, other), mean in pairs.items()}
 

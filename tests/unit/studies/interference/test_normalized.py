@@ -10,7 +10,7 @@ from scipy.stats import t as student
 from scipy.stats import ttest_ind
 
 from resources.libraries.python.studies.interference.analysis.estimates import (
-    Estimate,
+    SampledEstimate,
     average,
     difference,
     exact,
@@ -112,7 +112,7 @@ def test_equal_values_have_no_width_and_single_or_wild_ones_no_interval() -> Non
 def test_holms_procedure_goes_on_while_it_rejects_and_then_stops() -> None:
     """Three means an equal error apart from each other: the largest difference is tested at a third of 5 %."""
 
-    def estimates(*values: float) -> dict[str, Estimate]:
+    def estimates(*values: float) -> dict[str, SampledEstimate]:
         return {name: mean_of([each - 0.01, each, each + 0.01]) for name, each in zip("ABC", values, strict=True)}
 
     assert told_apart(estimates(0.50, 0.50, 0.50)) == frozenset()

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis import placement
-from resources.libraries.python.studies.interference.analysis.colocated import ColocatedThroughputs
-from resources.libraries.python.studies.interference.analysis.estimates import Estimate, SampleMean, exact
+from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, SampleMean, exact
 from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
 from resources.libraries.python.studies.interference.analysis.placement import advise, capacity
+from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
 from tests.unit.examples import share
 from tests.unit.studies.interference.measurements import Company, every_pair, exactly, measured
 
@@ -195,7 +195,9 @@ def test_the_error_of_a_prediction_has_that_of_each_of_its_pairs() -> None:
     pairs = {("A", "B"): 0.8, ("A", "C"): 0.5, ("A", "D"): 0.9}
     measured_set = {("A", ("B", "C", "D")): exact(0.42)}
     samples = {key: SampleMean(0.01**2, 1000) for key in pairs}
-    rows = {(one, (other,)): Estimate(value, {samples[one, other]: 1.0}) for (one, other), value in pairs.items()}
+    rows = {
+        (one, (other,)): SampledEstimate(value, {samples[one, other]: 1.0}) for (one, other), value in pairs.items()
+    }
     estimate = ColocatedThroughputs(rows | measured_set).estimate("A", "BC")
     for key in (("A", "B"), ("A", "C")):
         moved = exactly({**pairs, key: pairs[key] + 1e-5}) | measured_set

@@ -10,17 +10,12 @@ from random import Random
 from resources.libraries.python.model.plan import Plan, Segment
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.names import GENERATOR, is_vswitch
-from resources.libraries.python.studies.interference.model.record import InterferenceSpec, Resource
+from resources.libraries.python.studies.interference.model.record import MOST_ROUNDS, Group, InterferenceSpec, Resource
 
 AROUND_S = 1.6
 """Assumed around the traffic of a measurement: deploying, a look at the processes, removing. Measured on local.yaml."""
 ALONE_S = 3.0
 """Assumed for finding what a network function carries alone, deploying it and removing it included."""
-MOST_ROUNDS = 3
-"""Of further repetitions for the two best placements, while they cannot be told apart."""
-
-Group = tuple[str, tuple[str, ...]]
-"""A target and what is beside it; nothing where it is alone."""
 
 
 def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> StudyCost:

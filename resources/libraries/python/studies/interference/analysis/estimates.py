@@ -30,7 +30,7 @@ class SampleMean:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class SampledEstimate:
     """A value, and its derivatives by the sample means behind it."""
 
     value: float
@@ -66,50 +66,52 @@ class Estimate:
         return float(2 * special_functions.stdtr(freedom, -apart / error)) if error else 0.0
 
 
-def mean_of(values: Sequence[float]) -> Estimate:
+def mean_of(values: Sequence[float]) -> SampledEstimate:
     """The mean of a sample, at least one value."""
     count = len(values)
     sample = SampleMean(variance(values) / count if count > 1 else None, count - 1)
-    return Estimate(fmean(values), {sample: 1.0})
+    return SampledEstimate(fmean(values), {sample: 1.0})
 
 
-def exact(value: float) -> Estimate:
+def exact(value: float) -> SampledEstimate:
     """A value without an error."""
-    return Estimate(value, {})
+    return SampledEstimate(value, {})
 
 
-def function(value: float, parts: Iterable[tuple[float, Estimate]]) -> Estimate:
+def function(value: float, parts: Iterable[tuple[float, SampledEstimate]]) -> SampledEstimate:
     """A function of estimates: its value, and its derivative by each of them."""
     slopes: dict[SampleMean, float] = {}
     for factor, part in parts:
         for sample, slope in part.slopes.items():
             slopes[sample] = slopes.get(sample, 0.0) + factor * slope
-    return Estimate(value, slopes)
+    return SampledEstimate(value, slopes)
 
 
-def ratio(above: Estimate, below: Estimate) -> Estimate:
+def ratio(above: SampledEstimate, below: SampledEstimate) -> SampledEstimate:
     """Divide by an estimate that is not 0; `ratio_interval` is exact where this is of first order."""
     value = above.value / below.value
     return function(value, [(1 / below.value, above), (-value / below.value, below)])
 
 
-def total(estimates: Sequence[Estimate]) -> Estimate:
+def total(estimates: Sequence[SampledEstimate]) -> SampledEstimate:
     """Add estimates, with the errors that they share."""
     return function(sum(each.value for each in estimates), [(1.0, each) for each in estimates])
 
 
-def average(estimates: Sequence[Estimate]) -> Estimate:
+def average(estimates: Sequence[SampledEstimate]) -> SampledEstimate:
     """The mean of at least one estimate."""
     share = 1 / len(estimates)
     return function(fmean(each.value for each in estimates), [(share, each) for each in estimates])
 
 
-def difference(one: Estimate, other: Estimate) -> Estimate:
+def difference(one: SampledEstimate, other: SampledEstimate) -> SampledEstimate:
     """Subtract the second estimate; errors that both share cancel."""
     return function(one.value - other.value, [(1.0, one), (-1.0, other)])
 
 
-def ratio_interval(above: Estimate, below: Estimate, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
+def ratio_interval(
+    above: SampledEstimate, below: SampledEstimate, confidence: float = CONFIDENCE
+) -> tuple[float, float] | None:
     """Confidence interval of a ratio by Fieller's theorem, with the covariance of both.
 
     Degrees of freedom are those of `above - ratio * below`.
@@ -132,7 +134,7 @@ def ratio_interval(above: Estimate, below: Estimate, confidence: float = CONFIDE
     return (linear - root) / square, (linear + root) / square
 
 
-def told_apart(estimates: Mapping[str, Estimate], alpha: float = ALPHA) -> frozenset[tuple[str, str]] | None:
+def told_apart(estimates: Mapping[str, SampledEstimate], alpha: float = ALPHA) -> frozenset[tuple[str, str]] | None:
     """Pairs of names of which the first is lower than the second, by Holm's procedure.
 
     The probability of any wrong pair is at most `alpha`, whatever the correlations. Its first step is the test that
@@ -156,7 +158,7 @@ def told_apart(estimates: Mapping[str, Estimate], alpha: float = ALPHA) -> froze
     return frozenset(kept)
 
 
-def _covariance(one: Estimate, other: Estimate) -> float:
+def _covariance(one: SampledEstimate, other: SampledEstimate) -> float:
     shared = one.slopes.keys() & other.slopes.keys()
     return sum(one.slopes[sample] * other.slopes[sample] * (sample.variance or 0.0) for sample in shared)
 

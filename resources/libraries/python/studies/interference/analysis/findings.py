@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from resources.libraries.python.studies.interference.analysis.estimates import (
     ALPHA,
-    Estimate,
+    SampledEstimate,
     average,
     difference,
     exact,
@@ -13,9 +13,10 @@ from resources.libraries.python.studies.interference.analysis.estimates import (
     ratio_interval,
     told_apart,
 )
-from resources.libraries.python.studies.interference.analysis.matrix import Group, Throughputs
+from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
 from resources.libraries.python.studies.interference.model.record import (
-    Interval,
+    EstimatedValue,
+    Group,
     PairsFindings,
     RankedMean,
     Resource,
@@ -61,7 +62,7 @@ def lowest(means: Sequence[RankedMean]) -> tuple[RankedMean, ...]:
     return tuple(each for each in ordered if each.ranks and each.ranks[0] == 1) or tuple(ordered[:1])
 
 
-def _none_p(lost: Estimate, pairs: Sequence[Estimate]) -> float | None:
+def _none_p(lost: SampledEstimate, pairs: Sequence[SampledEstimate]) -> float | None:
     """Two tests by Bonferroni's inequality, each at half of the level: of the mean of all pairs, and of every pair."""
     whole, each = lost.p_value(), [pair.p_value(1.0) for pair in pairs]
     known = [p_value for p_value in each if p_value is not None]
@@ -70,14 +71,18 @@ def _none_p(lost: Estimate, pairs: Sequence[Estimate]) -> float | None:
     return min(1.0, 2 * min(whole, len(each) * min(known)))
 
 
-def _means(names: Sequence[str], owner: Mapping[Group, str], pairs: Mapping[Group, Estimate]) -> dict[str, Estimate]:
-    found: dict[str, list[Estimate]] = defaultdict(list)
+def _means(
+    names: Sequence[str], owner: Mapping[Group, str], pairs: Mapping[Group, SampledEstimate]
+) -> dict[str, SampledEstimate]:
+    found: dict[str, list[SampledEstimate]] = defaultdict(list)
     for group, each in pairs.items():
         found[owner[group]].append(each)
     return {name: average(found[name]) for name in names if name in found}
 
 
-def _row_interval(throughputs: Throughputs, target: str, pairs: Mapping[Group, Estimate]) -> tuple[float, float] | None:
+def _row_interval(
+    throughputs: Throughputs, target: str, pairs: Mapping[Group, SampledEstimate]
+) -> tuple[float, float] | None:
     """By Fieller's theorem: all normalized throughputs of a row are over one baseline."""
     alone = throughputs.baseline(target)
     beside = [throughputs.beside(group) for group in pairs if group[0] == target]
@@ -85,7 +90,7 @@ def _row_interval(throughputs: Throughputs, target: str, pairs: Mapping[Group, E
 
 
 def _ranked(
-    means: Mapping[str, Estimate], intervals: Mapping[str, tuple[float, float] | None]
+    means: Mapping[str, SampledEstimate], intervals: Mapping[str, tuple[float, float] | None]
 ) -> tuple[RankedMean, ...]:
     apart = told_apart(means, ALPHA / 2)  # half for rows, half for columns
     found = []
@@ -95,11 +100,15 @@ def _ranked(
         if apart is not None:
             above, below = (sum(pair[at] == name for pair in apart) for at in (0, 1))
             ranks = (1 + below, len(means) - above)
-        found.append(RankedMean(name=name, normalized=Interval(value=each.value, low=low, high=high), ranks=ranks))
+        found.append(
+            RankedMean(name=name, normalized=EstimatedValue(value=each.value, low=low, high=high), ranks=ranks)
+        )
     return tuple(found)
 
 
-def _shares(throughputs: Throughputs, plain: Mapping[Group, Estimate], excluded: Excluded) -> Iterator[ResourceShare]:
+def _shares(
+    throughputs: Throughputs, plain: Mapping[Group, SampledEstimate], excluded: Excluded
+) -> Iterator[ResourceShare]:
     """Of the mean over all groups of a size that were measured both ways, then of each pair.
 
     (N_guaranteed - N) / (1 - N) = 1 - (1 - N_guaranteed) / (1 - N), of means: a group that hardly degrades could have
@@ -117,21 +126,23 @@ def _shares(throughputs: Throughputs, plain: Mapping[Group, Estimate], excluded:
                 yield found.model_copy(update={"target": group[0], "against": group[1]})
 
 
-def _share(resource: Resource, size: int, plain: Sequence[Estimate], better: Sequence[Estimate]) -> ResourceShare:
+def _share(
+    resource: Resource, size: int, plain: Sequence[SampledEstimate], better: Sequence[SampledEstimate]
+) -> ResourceShare:
     lost, still_lost = _degradation(plain), _degradation(better)
     within = lost.interval()
     share = None
     if lost.value > 0 and (within is None or within[0] > 0):
         ends = ratio_interval(still_lost, lost)
         low, high = (1 - ends[1], 1 - ends[0]) if ends else (None, None)
-        share = Interval(value=1 - ratio(still_lost, lost).value, low=low, high=high)
+        share = EstimatedValue(value=1 - ratio(still_lost, lost).value, low=low, high=high)
     return ResourceShare(resource=resource, together=size, degradation=_interval(lost), share=share)
 
 
-def _degradation(normalized: Sequence[Estimate]) -> Estimate:
+def _degradation(normalized: Sequence[SampledEstimate]) -> SampledEstimate:
     return difference(exact(1.0), average(normalized))
 
 
-def _interval(estimate: Estimate) -> Interval:
+def _interval(estimate: SampledEstimate) -> EstimatedValue:
     low, high = estimate.interval() or (None, None)
-    return Interval(value=estimate.value, low=low, high=high)
+    return EstimatedValue(value=estimate.value, low=low, high=high)

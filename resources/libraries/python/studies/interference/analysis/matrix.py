@@ -9,20 +9,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import stdev
 
 from resources.libraries.python.studies.interference.analysis.estimates import (
-    Estimate,
+    SampledEstimate,
     mean_of,
     ratio,
     ratio_interval,
 )
 from resources.libraries.python.studies.interference.model.record import (
     ColocationMeasurement,
+    Group,
     InterferenceSpec,
     Normalized,
     Resource,
 )
-
-Group = tuple[str, tuple[str, ...]]
-"""A target and what is beside it; nothing where it is alone."""
 
 
 class Throughputs:
@@ -40,16 +38,16 @@ class Throughputs:
                 self._values[each.guarantee, (each.target, each.against)].append(each.throughput_pps)
         self._means = {key: mean_of(values) for key, values in self._values.items()}
 
-    def baseline(self, target: str) -> Estimate | None:
+    def baseline(self, target: str) -> SampledEstimate | None:
         """Packets per second alone; None where that was not measured, or nothing was let through."""
         found = self._means.get((None, (target, ())))
         return found if found and found.value > 0 else None
 
-    def beside(self, group: Group, guarantee: Resource | None = None) -> Estimate:
+    def beside(self, group: Group, guarantee: Resource | None = None) -> SampledEstimate:
         """Packets per second beside others; KeyError where that was not measured."""
         return self._means[guarantee, group]
 
-    def normalized(self, guarantee: Resource | None = None) -> dict[Group, Estimate]:
+    def normalized(self, guarantee: Resource | None = None) -> dict[Group, SampledEstimate]:
         """Normalized throughput of each target and group that were measured, where there is a baseline.
 
         They share the errors of their baselines. The order is that of their first measurements.
@@ -60,12 +58,12 @@ class Throughputs:
         """The same with confidence intervals, by Fieller's theorem."""
         return tuple(self._row(group, alone, guarantee) for group, alone in self._groups(guarantee))
 
-    def _groups(self, guarantee: Resource | None) -> Iterator[tuple[Group, Estimate]]:
+    def _groups(self, guarantee: Resource | None) -> Iterator[tuple[Group, SampledEstimate]]:
         for under, group in self._means:
             if under is guarantee and group[1] and (alone := self.baseline(group[0])):
                 yield group, alone
 
-    def _row(self, group: Group, alone: Estimate, guarantee: Resource | None) -> Normalized:
+    def _row(self, group: Group, alone: SampledEstimate, guarantee: Resource | None) -> Normalized:
         values, beside = self._values[guarantee, group], self.beside(group, guarantee)
         low, high = ratio_interval(beside, alone) or (None, None)
         return Normalized(

@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from resources.libraries.python.studies.interference.analysis.colocated import ColocatedThroughputs
-from resources.libraries.python.studies.interference.analysis.estimates import ALPHA, Estimate, difference, total
-from resources.libraries.python.studies.interference.analysis.matrix import Group
-from resources.libraries.python.studies.interference.model.record import Advice, Placement
+from resources.libraries.python.studies.interference.analysis.estimates import ALPHA, SampledEstimate, difference, total
+from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
+from resources.libraries.python.studies.interference.model.record import Advice, Group, Placement
 
 MOST_TRIED = 50_000
 """Largest number of placements that are all compared; beyond it, a heuristic search finds a good one."""
@@ -123,7 +122,7 @@ def not_told_apart(throughputs: ColocatedThroughputs, best: Servers, other: Serv
     return p_value is None or apart.value <= allowed or p_value > ALPHA / max(1, compared - 1)
 
 
-def capacity_difference(throughputs: ColocatedThroughputs, best: Servers, other: Servers) -> Estimate:
+def capacity_difference(throughputs: ColocatedThroughputs, best: Servers, other: Servers) -> SampledEstimate:
     """How much more capacity the best placement has, with the errors of measurements."""
     return difference(_capacity(throughputs, best), _capacity(throughputs, other))
 
@@ -134,7 +133,7 @@ def _ties(throughputs: ColocatedThroughputs, found: Sequence[Servers]) -> list[S
     return [each for each in found[1:_MOST_TIES] if not_told_apart(throughputs, found[0], each, len(found))]
 
 
-def _capacity(throughputs: ColocatedThroughputs, servers: Servers) -> Estimate:
+def _capacity(throughputs: ColocatedThroughputs, servers: Servers) -> SampledEstimate:
     return total([throughputs.estimate(*group) for group in groups_of(servers)])
 
 

@@ -8,8 +8,11 @@ from math import factorial
 from random import Random
 from statistics import correlation, fmean
 
-from resources.libraries.python.studies.interference.analysis.matrix import Group
-from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, ResourceRelation
+from resources.libraries.python.studies.interference.model.record import (
+    ColocationMeasurement,
+    Group,
+    ResourceRelation,
+)
 
 _MOST_PERMUTATIONS = 720
 """Of network functions: all of up to six, else as many random ones."""
@@ -29,7 +32,7 @@ QUANTITIES: Mapping[str, Callable[[ColocationMeasurement], float | None]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class BaselineComparison:
     """A quantity alone and beside others, means of all repetitions."""
 
     alone: float
@@ -43,7 +46,7 @@ class Comparison:
 
 def comparisons(
     measurements: Iterable[ColocationMeasurement], value: Callable[[ColocationMeasurement], float | None]
-) -> dict[Group, Comparison]:
+) -> dict[Group, BaselineComparison]:
     """A quantity of each target in each set of co-located ones and alone, where both were measured.
 
     Args:
@@ -56,7 +59,7 @@ def comparisons(
             values[each.target, each.against].append(number)
     means = {group: fmean(row) for group, row in values.items()}
     return {
-        group: Comparison(means[group[0], ()], mean)
+        group: BaselineComparison(means[group[0], ()], mean)
         for group, mean in means.items()
         if group[1] and (group[0], ()) in means
     }

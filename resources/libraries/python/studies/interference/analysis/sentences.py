@@ -7,8 +7,8 @@ from resources.libraries.python.studies.interference.analysis.estimates import A
 from resources.libraries.python.studies.interference.analysis.findings import lowest
 from resources.libraries.python.studies.interference.analysis.tables import MatrixSlice, findings_in, spots
 from resources.libraries.python.studies.interference.model.record import (
+    EstimatedValue,
     Interference,
-    Interval,
     Normalized,
     PairsFindings,
     RankedMean,
@@ -129,7 +129,7 @@ def cell_in_words(row: Normalized) -> str:
     return f"{row.mean:.3f} ({row.low:.3f} to {row.high:.3f})"
 
 
-def percent(interval: Interval) -> str:
+def percent(interval: EstimatedValue) -> str:
     """`36.1 % (35.5 to 36.8 %)`."""
     text = f"{100 * interval.value:.1f} %"
     if interval.low is None or interval.high is None:

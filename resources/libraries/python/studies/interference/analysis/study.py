@@ -6,13 +6,14 @@ from statistics import fmean
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.quantities import rates
-from resources.libraries.python.studies.interference.analysis.colocated import ColocatedThroughputs
 from resources.libraries.python.studies.interference.analysis.findings import findings_of
-from resources.libraries.python.studies.interference.analysis.matrix import Group, Throughputs, in_order
+from resources.libraries.python.studies.interference.analysis.matrix import Throughputs, in_order
 from resources.libraries.python.studies.interference.analysis.placement import advise
 from resources.libraries.python.studies.interference.analysis.resources import relations_of
+from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
 from resources.libraries.python.studies.interference.model.record import (
     ColocationMeasurement,
+    Group,
     Interference,
     InterferenceSpec,
     Resource,

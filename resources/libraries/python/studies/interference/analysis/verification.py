@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from resources.libraries.python.studies.interference.analysis.colocated import ColocatedThroughputs
 from resources.libraries.python.studies.interference.analysis.placement import (
     Servers,
     capacity_difference,
@@ -11,7 +10,8 @@ from resources.libraries.python.studies.interference.analysis.placement import (
     predicted_groups,
     ranked,
 )
-from resources.libraries.python.studies.interference.planning import MOST_ROUNDS, Group
+from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
+from resources.libraries.python.studies.interference.model.record import MOST_ROUNDS, Group
 
 _NEGLIGIBLE = 0.005
 """Of the largest possible capacity: placements that certainly differ by less are equally good."""

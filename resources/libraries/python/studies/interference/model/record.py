@@ -85,6 +85,10 @@ Load = Annotated[
 """Packets per second; `auto`, None, is more than the fastest carries alone."""
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 def _resources(asked: object) -> object:
     """`true` is the network, `false` nothing; several are a list, or joined by commas."""
     if isinstance(asked, str):
@@ -97,6 +101,10 @@ def _resources(asked: object) -> object:
 
 MOST_VERIFIED = 16
 """Placements that one study measures."""
+MOST_ROUNDS = 3
+"""Of further repetitions for the two best placements, while they cannot be told apart."""
+Group = tuple[str, tuple[str, ...]]
+"""A target and what is beside it; nothing where it is alone."""
 _LISTS = {"frame": "frames", "load_pps": "loads_pps"}
 
 
@@ -191,7 +199,7 @@ class ColocationMeasurement(Frozen):
     guaranteed: bool
     guaranteed_resource: Resource = Field(default=Resource.NETWORK, exclude_if=lambda one: one is Resource.NETWORK)
     """What an equal share of was guaranteed to each, where `guaranteed`."""
-    limit_cpus: float | None = Field(default=None, exclude_if=lambda cpus: cpus is None)
+    limit_cpus: float | None = Field(default=None, exclude_if=_is_none)
     """CPUs that each may use at most; None where that was not limited."""
     limit_pps: float | None = Field(default=None, exclude_if=lambda pps: pps is None)
     """Rate limit of each of their ports; None where that was not limited."""
@@ -225,7 +233,7 @@ class Normalized(Frozen):
     samples: int
 
 
-class Interval(Frozen):
+class EstimatedValue(Frozen):
     """A value with its 95 % confidence interval."""
 
     value: float
@@ -238,16 +246,16 @@ class RankedMean(Frozen):
     """Mean normalized throughput of a row or column of the matrix, and its place among all."""
 
     name: str
-    normalized: Interval
+    normalized: EstimatedValue
     ranks: tuple[int, int] | None
     """First and last place that it may have, 1 for the lowest mean; equal for a place that is certain. The probability
     of any wrong place in the study is at most 5 % (Holm). None with one repetition."""
 
     @property
-    def lost(self) -> Interval:
+    def lost(self) -> EstimatedValue:
         """Mean degradation: sensitivity of a row, aggressiveness of a column."""
         low, high = (None if end is None else 1 - end for end in (self.normalized.high, self.normalized.low))
-        return Interval(value=1 - self.normalized.value, low=low, high=high)
+        return EstimatedValue(value=1 - self.normalized.value, low=low, high=high)
 
 
 class ResourceShare(Frozen):
@@ -258,16 +266,16 @@ class ResourceShare(Frozen):
     target: str | None = None
     against: tuple[str, ...] = ()
     """None and empty for the mean over all sets of `together` network functions."""
-    degradation: Interval
+    degradation: EstimatedValue
     """Without a guarantee, of the same sets."""
-    share: Interval | None
+    share: EstimatedValue | None
     """None where the interval of the degradation has 0 in it."""
 
 
 class PairsFindings(Frozen):
     """What the pairs of a study say, with its errors."""
 
-    degradation: Interval
+    degradation: EstimatedValue
     """Mean over all pairs."""
     none_p: float | None
     """Probability of differences as large without any interference; None with one repetition."""
@@ -293,10 +301,10 @@ class Placement(Frozen):
     servers: tuple[tuple[str, ...], ...]
     capacity: float
     """Sum of normalized throughputs."""
-    low: float | None = None
-    high: float | None = None
+    low: float | None = Field(default=None, exclude_if=_is_none)
+    high: float | None = Field(default=None, exclude_if=_is_none)
     """Confidence interval, 95 %, of the measurements; the error of a prediction is not in it."""
-    predicted: int | None = None
+    predicted: int | None = Field(default=None, exclude_if=_is_none)
     """Network functions whose throughput is predicted from pairs; None in earlier records."""
 
 
@@ -307,9 +315,9 @@ class Advice(Frozen):
     best: Placement
     others: tuple[Placement, ...]
     """Worse ones, best first."""
-    ties: tuple[Placement, ...] = ()
+    ties: tuple[Placement, ...] = Field(default=(), exclude_if=lambda rows: not rows)
     """Those of all that are not told apart from the best one; the truly best is among them or it with 95 %."""
-    prediction_error: float | None = None
+    prediction_error: float | None = Field(default=None, exclude_if=_is_none)
     """Root mean square error of a normalized throughput that is predicted from pairs; None where it is unknown."""
 
 
@@ -324,7 +332,7 @@ class Interference(Frozen):
     """The same with guaranteed network I/O, over the same throughput alone."""
     guaranteed_cpu: tuple[Normalized, ...] = Field(default=(), exclude_if=lambda rows: not rows)
     """The same with guaranteed CPU time."""
-    findings: PairsFindings | None = None
+    findings: PairsFindings | None = Field(default=None, exclude_if=_is_none)
     """None where no pair was measured, and in earlier records."""
     relations: tuple[ResourceRelation, ...] = Field(default=(), exclude_if=lambda rows: not rows)
     """Of resources that the machine counts, the closest first."""
@@ -337,7 +345,7 @@ class Interference(Frozen):
     network_shares: dict[int, float] = Field(default_factory=dict, exclude_if=lambda shares: not shares)
     """The same by how many share the server; with pairs only `network_share` says it all."""
     advice: tuple[Advice, ...] = ()
-    places: int | None = Field(default=None, exclude_if=lambda count: count is None)
+    places: int | None = Field(default=None, exclude_if=_is_none)
     """Network functions that fit on one server; None where placements were not verified."""
     asked: int | None = None
     """Measurements that the specification asks for; None in records of older versions."""

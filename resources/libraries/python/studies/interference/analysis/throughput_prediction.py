@@ -6,8 +6,8 @@ from math import sqrt
 from statistics import fmean
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.interference.analysis.estimates import Estimate, exact, function
-from resources.libraries.python.studies.interference.analysis.matrix import Group
+from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, exact, function
+from resources.libraries.python.studies.interference.model.record import Group
 
 _EXPONENTS = tuple(2 ** (step / 8) for step in range(-8, 19))
 """From 0.5, where neighbours harm more together than one by one, to 4.8, where hardly more than the worst of them."""
@@ -29,7 +29,7 @@ class ColocatedThroughputs:
         normalized: What was measured, with its errors.
     """
 
-    def __init__(self, normalized: Mapping[Group, Estimate]) -> None:
+    def __init__(self, normalized: Mapping[Group, SampledEstimate]) -> None:
         self._rows = {(target, tuple(sorted(against))): each for (target, against), each in normalized.items()}
 
     def is_measured(self, target: str, against: Iterable[str]) -> bool:
@@ -49,7 +49,7 @@ class ColocatedThroughputs:
         whole = self._rows.get((target, others))
         return whole.value if whole else _together(self._pair_values(target, others), self._exponent(target))
 
-    def estimate(self, target: str, against: Iterable[str]) -> Estimate:
+    def estimate(self, target: str, against: Iterable[str]) -> SampledEstimate:
         """The same with the errors of measurements; that of the prediction is not in it."""
         others = tuple(sorted(against))
         if not others:
@@ -120,7 +120,7 @@ class ColocatedThroughputs:
     def _pair_values(self, target: str, against: Iterable[str]) -> list[float]:
         return [self._pair(target, other).value for other in against]
 
-    def _pair(self, target: str, other: str) -> Estimate:
+    def _pair(self, target: str, other: str) -> SampledEstimate:
         row = self._rows.get((target, (other,)))
         if row is None:
             raise ConfigError(f"{target} was not measured beside {other}, so their interference is unknown")
