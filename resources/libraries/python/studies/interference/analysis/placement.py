@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis.estimates import ALPHA, SampledEstimate, difference, total
 from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
 from resources.libraries.python.studies.interference.model.record import Advice, Group, Placement
@@ -88,13 +89,13 @@ def advise(
 def ranked(
     throughputs: ColocatedThroughputs, servers: Sequence[Sequence[str]], more: Sequence[str], most: int | None = None
 ) -> list[Servers]:
-    """Placements, best first; those with more on a server than fit are left out, if others are left.
+    """Placements, best first; those with more on a server than fit are left out.
 
     All are compared where there are few enough. Otherwise the network functions are put one after the other where they
     do the least harm, and then moved, or two of them exchanged, for as long as that helps.
 
     Raises:
-        ConfigError: Two of them were not measured beside each other.
+        ConfigError: Two of them were not measured beside each other, or no placement fits.
         ValueError: There is no server, or nothing to put there.
     """
     if not servers or not more:
@@ -104,7 +105,10 @@ def ranked(
         found = list(_all(begun, tuple(more)))
     else:
         found = [_moved(throughputs, begun, _greedy(throughputs, begun, more))]
-    found = [each for each in found if most is None or max(map(len, each)) <= most] or found
+    found = [each for each in found if most is None or max(map(len, each)) <= most]
+    if not found:
+        count = len(more) + sum(map(len, servers))
+        raise ConfigError(f"{count} network functions do not fit on {len(servers)} servers, {most} on each at most")
     # The first of equals is kept, so that the advice for a matrix is always the same one.
     return sorted(found, key=lambda each: -capacity(throughputs, each))
 
