@@ -45,14 +45,19 @@ def findings_of(
     if not pairs:
         return None
     lost = _degradation(list(pairs.values()))
+    none_p = _none_p(lost, list(pairs.values()))
+    nothing = none_p is not None and none_p >= ALPHA
     rows = _means(names, {group: group[0] for group in pairs}, pairs)
     columns = _means(names, {group: group[1][0] for group in pairs}, pairs)
     return PairsFindings(
         degradation=_interval(lost),
-        none_p=_none_p(lost, list(pairs.values())),
+        none_p=none_p,
         sensitivity=_ranked(rows, {name: _row_interval(throughputs, name, pairs) for name in rows}),
         aggressiveness=_ranked(columns, {name: each.interval() for name, each in columns.items()}),
-        shares=tuple(_shares(throughputs, normalized, excluded or {})),
+        shares=tuple(
+            each.model_copy(update={"share": None}) if nothing else each
+            for each in _shares(throughputs, normalized, excluded or {})
+        ),
     )
 
 

@@ -269,7 +269,7 @@ class ResourceShare(Frozen):
     degradation: EstimatedValue
     """Without a guarantee, of the same sets."""
     share: EstimatedValue | None
-    """None where the interval of the degradation has 0 in it."""
+    """None where the interval of the degradation has 0 in it, and where no interference was found in the study."""
 
 
 class PairsFindings(Frozen):
