@@ -170,8 +170,8 @@ def _placed(
     worst = 100 * max(each.regret for each in placed)
     tied, more = sum(each.tied for each in missed), fmean(each.measurements for each in placed)
     note = (
-        f"{len(placed)} studies of 3 to 5 NFs, {VERIFIED} placements verified by {more:.0f} measurements on average; worst "
-        f"{worst:.2f} % below the best, {tied} of {len(missed)} named as ties"
+        f"{len(placed)} studies of 3 to 5 NFs, {VERIFIED} placements verified by {more:.0f} measurements on average; "
+        f"worst {worst:.2f} % below the best, {tied} of {len(missed)} named as ties"
     )
     bound = WRONG_BOUND + _slack(ALPHA, len(placed), studies)
     yield BoundedQuantity("verified placement is not the best", share, bound, "% of servers", note)

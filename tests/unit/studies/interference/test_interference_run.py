@@ -255,6 +255,19 @@ def test_a_kind_that_a_testbed_lacks_and_too_many_are_refused_before_anything_st
         study_of(spec("gateway", together=40)).plan()
 
 
+@pytest.mark.parametrize("others", [(), ("gateway",)])
+def test_virtual_machines_that_the_testbed_lacks_are_refused_and_the_record_is_written(others: tuple[str, ...]) -> None:
+    vm = Contender(name="vm", type=NfType.GATEWAY, kind=NfKind("qemu"))
+    asked = spec(*(others or ("gateway",)))
+    asked = asked.model_copy(update={"contenders": (*(asked.contenders if others else ()), vm)})
+    study = study_of(asked)
+    with pytest.raises(PlanError, match="testbed sim has no NFs of kind qemu"):
+        study.plan()
+    assert study.remove() is None
+    record = study.draft.finish(test_id="t", test_name="t", tags=(), passed=False, message="PlanError")
+    assert record.model_dump_json()
+
+
 def ids(**changes: object) -> Contender:
     row = {"name": "ids", "type": NfType.INSPECTION, "kind": NfKind("suricata"), "stand_in": NfKind("ngrep")}
     return Contender.model_validate({**row, **changes})
