@@ -12,6 +12,9 @@ from resources.libraries.python.studies.interference.model.record import Group
 _EXPONENTS = tuple(2 ** (step / 8) for step in range(-8, 19))
 """From 0.5, where neighbours harm more together than one by one, to 4.8, where hardly more than the worst of them."""
 
+_PARTS, _FEW = 10, 100
+"""Parts of cross-validation, for so many groups; more of them have two parts, to bound the time."""
+
 
 class ColocatedThroughputs:
     """Normalized throughputs by target and group.
@@ -75,14 +78,14 @@ class ColocatedThroughputs:
     def prediction_error(self) -> float | None:
         """Root mean square of predicted - measured over the groups of three and more that were measured.
 
-        Each half of them is predicted with exponents that are fitted to the other half. None without such groups.
+        Each part of them is predicted with exponents that are fitted to the other parts. None without such groups.
         """
-        halves = self._larger[::2], self._larger[1::2]
+        count = _PARTS if len(self._larger) <= _FEW else 2
         squares = [
             (self._predicted(group, exponents) - self._rows[group].value) ** 2
-            for half, other in (halves, halves[::-1])
-            for exponents in [self._fitted(other)]
-            for group in half
+            for part in range(count)
+            for exponents in [self._fitted([each for at, each in enumerate(self._larger) if at % count != part])]
+            for group in self._larger[part::count]
         ]
         return sqrt(fmean(squares)) if squares else None
 
