@@ -19,7 +19,7 @@ from resources.libraries.python.studies.interference.model.record import (
     Resource,
 )
 
-WAYS = {None: "without a guarantee", Resource.NETWORK: "network I/O guaranteed", Resource.CPU: "CPU time guaranteed"}
+WAYS = {None: "without a guarantee", **{each: f"{each.words} guaranteed" for each in Resource}}
 _GUARANTEES = {way: guarantee for guarantee, way in WAYS.items()}
 _NORMALIZED, _DEGRADATION = "normalized throughput", "degradation"
 

@@ -147,7 +147,7 @@ def test_sensitivity_is_a_loss_as_explained_and_not_what_is_left(
 
 
 def test_a_guarantee_that_was_not_measured_has_no_matrix(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="pairs was not measured with guaranteed cpu"):
+    with pytest.raises(ConfigError, match="pairs was not measured with guaranteed CPU time"):
         printed(capsys, "place", pairs_record(tmp_path), "--guaranteed-cpu")
 
 

@@ -54,7 +54,7 @@ def interference(
         print_table((), [TableLine((), {"object": "summary", "study": spec.name, **price.counts()})], form)
         return
     rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions != 1)}"
-    twice = "".join(f", once more with guaranteed {each}" for each in spec.guarantee)
+    twice = "".join(f", once more with guaranteed {each.words}" for each in spec.guarantee)
     most = f", at most {most_verifications(spec)} of them to verify placements" if spec.verify else ""
     print_sentence(
         f"{spec.name}: {price.runs} measurements of {spec.duration_s:g} s each: baselines and up to "

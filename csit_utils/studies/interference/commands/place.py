@@ -105,7 +105,7 @@ def place(
     chosen = Resource.NETWORK if guaranteed else Resource.CPU if guaranteed_cpu else None
     matrix, findings = dict(matrices(measured))[chosen], findings_in(measured)
     if chosen and not matrix:
-        raise ConfigError(f"{measured.spec.name} was not measured with guaranteed {chosen}")
+        raise ConfigError(f"{measured.spec.name} was not measured with guaranteed {chosen.words}")
     print_table(_HEADS, [_line(row, findings) for row in matrix], form, _LEFT)
     lines = [*summary_in_words(measured), *advice_in_words(measured)]
     if form is TableForm.JSON:

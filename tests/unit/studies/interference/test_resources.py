@@ -37,7 +37,7 @@ def test_what_goes_with_the_degradation_is_named_and_what_does_not_is_not() -> N
     assert close.correlation > 0.95 and close.p < 0.05 and close.pairs == 25
     assert found["memory"].p > 0.05
     assert "cache misses per packet" not in {each.quantity for each in relations_of(rows(cache=False))}
-    (sentence,) = resources_in_words(analyse(spec_of(*NAMES), rows()))
+    (sentence,) = resources_in_words(analyse(spec_of(*NAMES), [*rows(), *rows()]))
     assert sentence.startswith("degradation in pairs goes with the change of ")
     assert "cache misses per packet (rank correlation " in sentence and sentence.endswith(", not with that of memory")
 

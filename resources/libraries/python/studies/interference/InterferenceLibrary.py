@@ -152,7 +152,7 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
 def preview_in_words(spec: InterferenceSpec, cost: StudyCost, *, simulated: bool) -> str:
     """Measurements and time of a study."""
     names = ", ".join(contender.name for contender in spec.contenders)
-    twice = "".join(f", with guaranteed {each}" for each in spec.guarantee)
+    twice = "".join(f", once more with guaranteed {each.words}" for each in spec.guarantee)
     rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions > 1)}{twice}"
     about = "" if simulated else f", about {human_time(cost.seconds)}"
     most = "at most " if spec.verify else ""

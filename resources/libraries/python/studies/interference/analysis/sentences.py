@@ -13,11 +13,9 @@ from resources.libraries.python.studies.interference.model.record import (
     PairsFindings,
     RankedMean,
     Resource,
+    ResourceRelation,
     ResourceShare,
 )
-
-RESOURCE_WORDS = {Resource.NETWORK: "network I/O", Resource.CPU: "competition for CPU time"}
-"""Where degradation comes from."""
 
 
 def matrix_in_words(found: Interference) -> tuple[str, ...]:
@@ -49,8 +47,10 @@ def summary_in_words(found: Interference) -> tuple[str, ...]:
 def resources_in_words(found: Interference) -> Iterator[str]:
     """Shares of guaranteed resources, and what goes with the degradation."""
     findings = findings_in(found)
-    yield from _shares(findings.shares if findings else ())
-    yield from _relations(found)
+    if findings:
+        yield from _shares(findings.shares)
+        if findings.none_p is not None and findings.none_p < ALPHA:
+            yield from _relations(found.relations)
 
 
 def findings_in_words(findings: PairsFindings) -> tuple[str, ...]:
@@ -69,10 +69,10 @@ def findings_in_words(findings: PairsFindings) -> tuple[str, ...]:
 
 
 def most_sensitive(findings: PairsFindings) -> tuple[str, ...]:
-    """All that may be the most sensitive; none where no interference was found, or all may be."""
+    """All that may be the most sensitive; none where nothing is tested, no interference was found, or all may be."""
     names = tuple(each.name for each in lowest(findings.sensitivity))
-    nothing = findings.none_p is not None and findings.none_p >= ALPHA
-    return () if nothing or len(names) == len(findings.sensitivity) else names
+    found = findings.none_p is not None and findings.none_p < ALPHA
+    return names if found and len(names) < len(findings.sensitivity) else ()
 
 
 def _extreme(quality: str, clause: str, means: Sequence[RankedMean]) -> str:
@@ -90,23 +90,23 @@ def _extreme(quality: str, clause: str, means: Sequence[RankedMean]) -> str:
 def _shares(shares: Sequence[ResourceShare]) -> Iterator[str]:
     for resource in Resource:
         rows = [each for each in shares if each.resource is resource and each.target is None]
+        cause = f"competition for {resource.words}" if resource is Resource.CPU else resource.words
         for row in rows:
             sets = "pairs" if row.together == 2 else f"{row.together} co-located NFs"
-            words = RESOURCE_WORDS[resource]
             if row.share is None:
                 yield (
-                    f"the share of {words} is not known for {sets}: their degradation of {percent(row.degradation)} is "
-                    "not above 0"
+                    f"the share of {resource.words} is not known for {sets}: their degradation of "
+                    f"{percent(row.degradation)} may be 0"
                 )
             else:
-                yield f"{percent(row.share)} of the degradation of {sets} comes from {words}"
+                yield f"{percent(row.share)} of the degradation of {sets} comes from {cause}"
 
 
-def _relations(found: Interference) -> Iterator[str]:
-    if not found.relations:
+def _relations(relations: Sequence[ResourceRelation]) -> Iterator[str]:
+    if not relations:
         return
-    close = [each for each in found.relations if each.p < ALPHA]
-    others = [each for each in found.relations if each.p >= ALPHA]
+    close = [each for each in relations if each.p < ALPHA]
+    others = [each for each in relations if each.p >= ALPHA]
     named = _joined(
         [f"{each.quantity} (rank correlation {each.correlation:.2f}, p = {each.p:.2f})" for each in close or others]
     )

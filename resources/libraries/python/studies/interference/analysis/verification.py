@@ -13,7 +13,7 @@ from resources.libraries.python.studies.interference.analysis.placement import (
 from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
 from resources.libraries.python.studies.interference.model.record import MOST_ROUNDS, Group
 
-_NEGLIGIBLE = 0.002
+_NEGLIGIBLE = 0.005
 """Of the largest possible capacity: placements that certainly differ by less are equally good."""
 
 

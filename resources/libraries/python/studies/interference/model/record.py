@@ -51,6 +51,11 @@ class Resource(StrEnum):
     NETWORK = "network"
     CPU = "cpu"
 
+    @property
+    def words(self) -> str:
+        """In sentences."""
+        return "network I/O" if self is Resource.NETWORK else "CPU time"
+
 
 class Contender(Frozen):
     """A network function of the study."""
