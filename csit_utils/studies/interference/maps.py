@@ -19,7 +19,10 @@ from resources.libraries.python.studies.interference.model.record import (
     Resource,
 )
 
-WAYS = {None: "without a guarantee", **{each: f"{each.words} guaranteed" for each in Resource}}
+WAYS: Mapping[Resource | None, str] = {
+    None: "without a guarantee",
+    **{each: f"{each.words} guaranteed" for each in Resource},
+}
 _GUARANTEES = {way: guarantee for guarantee, way in WAYS.items()}
 _NORMALIZED, _DEGRADATION = "normalized throughput", "degradation"
 
