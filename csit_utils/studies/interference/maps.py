@@ -9,10 +9,21 @@ from statistics import fmean
 from csit_utils.report.figures import Figure, Json, bars, categories, no_choice
 from csit_utils.report.units import DASH, digits3, percent, rate
 from csit_utils.studies.density.figures.cell_maps import CellMap, CellMaps, MapSquare, Scale, scale_of
-from resources.libraries.python.studies.interference.analysis.tables import cell_in_words
-from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, Interference, Normalized
+from resources.libraries.python.studies.interference.analysis.sentences import cell_in_words
+from resources.libraries.python.studies.interference.analysis.tables import findings_in, matrices
+from resources.libraries.python.studies.interference.model.record import (
+    ColocationMeasurement,
+    Interference,
+    Normalized,
+    RankedMean,
+    Resource,
+)
 
-_FREE, _GUARANTEED = "without a guarantee", "network I/O guaranteed"
+WAYS: Mapping[Resource | None, str] = {
+    None: "without a guarantee",
+    **{each: f"{each.words} guaranteed" for each in Resource},
+}
+_GUARANTEES = {way: guarantee for guarantee, way in WAYS.items()}
 _NORMALIZED, _DEGRADATION = "normalized throughput", "degradation"
 
 
@@ -51,14 +62,14 @@ def interference_maps(anchor: str, found: Interference, *, simulated: bool) -> C
     known = [
         name for name, each in _QUANTITIES.items() if any(each.value(one) is not None for one in found.measurements)
     ]
-    ways = (_FREE, _GUARANTEED) if found.guaranteed else (_FREE,)
+    ways = tuple(WAYS[guarantee] for guarantee, matrix in matrices(found) if matrix)
     squares = _Squares(found, names)
     return CellMaps(
         identity=f"{anchor}-map",
         title="Normalized throughput, by pair of co-located network functions",
         simulated=simulated,
         selectors=((_NORMALIZED, _DEGRADATION, *known), ways),
-        first=(_NORMALIZED, _FREE),
+        first=(_NORMALIZED, ways[0]),
         maps=(
             CellMap(
                 title=f"{found.spec.frame.name}, all ordered pairs",
@@ -81,29 +92,24 @@ class _Squares:
 
     def __init__(self, found: Interference, names: Sequence[str]) -> None:
         self._names = names
-        self._rows = {
-            (row.target, row.against, guaranteed): row
-            for guaranteed, rows in ((False, found.matrix), (True, found.guaranteed))
-            for row in rows
-        }
-        self._measurements: dict[tuple[str, tuple[str, ...], bool], list[ColocationMeasurement]] = {}
+        self._rows = {(row.target, row.against, guarantee): row for guarantee, rows in matrices(found) for row in rows}
+        self._measurements: dict[tuple[str, tuple[str, ...], Resource | None], list[ColocationMeasurement]] = {}
         for measurement in found.measurements:
             if measurement.point:
                 continue  # of a sweep: the map is of the reference point
-            self._measurements.setdefault((measurement.target, measurement.against, measurement.guaranteed), []).append(
-                measurement
-            )
-        for name in names:  # the baseline of both ways
-            self._measurements.setdefault((name, (), True), self._measurements.get((name, (), False), []))
+            key = (measurement.target, measurement.against, measurement.guarantee)
+            self._measurements.setdefault(key, []).append(measurement)
+        for name, guarantee in product(names, Resource):  # the baseline of all ways
+            self._measurements.setdefault((name, (), guarantee), self._measurements.get((name, (), None), []))
 
     def square(self, line: int, column: int, choice: tuple[str, ...]) -> MapSquare:
         """One cell."""
-        target, quantity, guaranteed = self._names[line], choice[0], choice[1] == _GUARANTEED
+        target, quantity, guarantee = self._names[line], choice[0], _GUARANTEES[choice[1]]
         against = (self._names[column - 1],) if column else ()
         beside = f"beside {against[0]}" if against else "alone"
         if quantity in {_NORMALIZED, _DEGRADATION}:
-            return _of_throughput(self._rows.get((target, against, guaranteed)), target, beside, quantity)
-        values = self._values((target, against, guaranteed), quantity)
+            return _of_throughput(self._rows.get((target, against, guarantee)), target, beside, quantity)
+        values = self._values((target, against, guarantee), quantity)
         if not values:
             return MapSquare(DASH, f"{target} {beside}: not measured", state="not-run")
         mean, write = fmean(values), _QUANTITIES[quantity].write
@@ -117,14 +123,14 @@ class _Squares:
             return Scale(0.0, 1.0)
         means = [
             fmean(values)
-            for target, column, guaranteed in product(
-                self._names, ((), *((name,) for name in self._names)), (False, True)
+            for target, column, guarantee in product(
+                self._names, ((), *((name,) for name in self._names)), (None, *Resource)
             )
-            if (values := self._values((target, column, guaranteed), choice[0]))
+            if (values := self._values((target, column, guarantee), choice[0]))
         ]
         return scale_of(means)
 
-    def _values(self, key: tuple[str, tuple[str, ...], bool], quantity: str) -> list[float]:
+    def _values(self, key: tuple[str, tuple[str, ...], Resource | None], quantity: str) -> list[float]:
         value = _QUANTITIES[quantity].value
         return [number for measurement in self._measurements.get(key, ()) if (number := value(measurement)) is not None]
 
@@ -142,18 +148,28 @@ def _of_throughput(row: Normalized | None, target: str, beside: str, quantity: s
 
 def means_figure(anchor: str, found: Interference, *, simulated: bool) -> Figure | None:
     """Bars of what each loses beside others, and of what others lose beside it."""
-    names = [contender.name for contender in found.spec.contenders if contender.name in found.sensitivity]
-    if not names:
+    findings = findings_in(found)
+    if findings is None:
         return None
+    names = [each.name for each in findings.sensitivity]
     rows = (
-        ("loses beside others (sensitivity)", found.sensitivity, 0),
-        ("others lose beside it (aggressiveness)", found.aggressiveness, 1),
+        ("loses beside others (sensitivity)", findings.sensitivity, 0),
+        ("others lose beside it (aggressiveness)", findings.aggressiveness, 1),
     )
-    data = [_bars(names, label, means, colour) for label, means, colour in rows]
+    data = [_bars(names, label, {each.name: each for each in means}, colour) for label, means, colour in rows]
     layout = categories("mean degradation, %", barmode="group")
     return no_choice(f"{anchor}-means", "Sensitivity and aggressiveness", data, layout, simulated=simulated)
 
 
-def _bars(names: Sequence[str], label: str, means: Mapping[str, float], colour: int) -> Json:
-    points = [(escape(name), 100 * (1 - means[name]) if name in means else None) for name in names]
-    return bars(label, points, colour, hover=f"%{{x}} {escape(label)}: %{{y:.3~g}} %")
+def _bars(names: Sequence[str], label: str, means: Mapping[str, RankedMean], colour: int) -> Json:
+    """With the ends of the confidence intervals."""
+    lost = [means[name].lost if name in means else None for name in names]
+    points = [
+        (escape(name), None if each is None else 100 * each.value) for name, each in zip(names, lost, strict=True)
+    ]
+    above, below = (
+        [0.0 if each is None or (end := getattr(each, side)) is None else 100 * abs(end - each.value) for each in lost]
+        for side in ("high", "low")
+    )
+    row = bars(label, points, colour, hover=f"%{{x}} {escape(label)}: %{{y:.3~g}} %")
+    return row | {"error_y": {"type": "data", "symmetric": False, "array": above, "arrayminus": below}}

@@ -1,6 +1,6 @@
 """Interference studies in reports: what co-located network functions cost each other, and their records."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -15,21 +15,28 @@ from csit_utils.report.explanations import Explanation
 from csit_utils.report.figures import Figure, Json, axes, rounded, scatter
 from csit_utils.report.study import QueriedTables, RecordKind, Study, View
 from csit_utils.report.units import rate
-from csit_utils.studies.interference.maps import interference_maps, means_figure
+from csit_utils.studies.interference.maps import WAYS, interference_maps, means_figure
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.studies.interference.analysis import tables
-from resources.libraries.python.studies.interference.analysis.matrix import degradation, lowest, pairs
-from resources.libraries.python.studies.interference.analysis.tables import (
-    MatrixSlice,
+from resources.libraries.python.studies.interference.analysis.matrix import pairs
+from resources.libraries.python.studies.interference.analysis.placement import where
+from resources.libraries.python.studies.interference.analysis.resources import BaselineComparison, comparisons
+from resources.libraries.python.studies.interference.analysis.sentences import (
     advice_in_words,
     cell_in_words,
+    findings_in_words,
     matrix_in_words,
-    spots,
+    percent,
+    resources_in_words,
 )
+from resources.libraries.python.studies.interference.analysis.tables import MatrixSlice, findings_in, matrices, spots
 from resources.libraries.python.studies.interference.model.record import (
+    ColocationMeasurement,
     Interference,
     InterferenceRecord,
     Normalized,
+    Placement,
+    RankedMean,
     load_interference,
 )
 from resources.libraries.python.studies.interference.planning import cost
@@ -50,27 +57,33 @@ EXPLANATIONS = (
         "Sensitivity",
         "Throughput that a network function loses beside another one, mean over all competitors, including a second "
         "instance of itself.",
-        "Percent of its throughput alone.",
-        "One minus the mean of its row of normalized throughputs (Zeng et al.).",
+        "Percent of its throughput alone, with the 95 % confidence interval. Rank 1 is the most sensitive; a range of "
+        "ranks is a tie.",
+        "One minus the mean of its row of normalized throughputs (Zeng et al.). Ranks by Holm's procedure over all "
+        "pairs of network functions: any wrong rank in a study has a probability of at most 5 %. Before that, a test "
+        "that there is any interference at all.",
         "A mean over the competitors of this study; others may cause more or less loss.",
     ),
     Explanation(
         "aggressiveness",
         "Aggressiveness",
         "Throughput that others lose beside a network function, mean over all targets.",
-        "Percent of their throughput alone.",
+        "Percent of their throughput alone, with the 95 % confidence interval and ranks as for sensitivity.",
         "One minus the mean of its column of normalized throughputs.",
         "All were offered the same load. One that cannot accept its load may cause less loss than it would otherwise.",
     ),
     Explanation(
         "network-share",
-        "Share of network I/O",
-        "The part of the degradation that disappears when each has an equal share of the network I/O guaranteed.",
-        "Percent of the mean degradation.",
-        "All pairs once more with the ports of each limited to its part of the line by a token bucket, over the same "
+        "Share of a resource",
+        "The part of the degradation that disappears when each has an equal share of the network I/O, or of the CPU "
+        "time, guaranteed.",
+        "Percent of the mean degradation, with the 95 % confidence interval (Fieller). None where the interval of the "
+        "degradation has 0 in it. A share below 0: more is lost with the guarantee than without.",
+        "All pairs once more with each limited to its part of the line, or of the CPUs that several use, over the same "
         "throughput alone, without a limit; (guaranteed - without) / (1 - without), of the means.",
         "A traffic limit also limits the CPU time of competitors, so on shared CPUs this is not the share of the "
-        "network alone.",
+        "network alone. Shares of two resources need not add up to 100 %. Network functions on CPUs of their own have "
+        "all of their CPU time anyway.",
     ),
     Explanation(
         "placement-advice",
@@ -78,9 +91,10 @@ EXPLANATIONS = (
         "Network functions to put on the same server.",
         "Total capacity: the sum of normalized throughputs, at most the number of network functions.",
         "All placements are compared if there are few enough, otherwise a heuristic search finds a good one. Sets of "
-        "three or more that were not measured are predicted: each member adds as much time to a packet as in a pair.",
-        "It considers interference only: no memory, no cores, no traffic between network functions. Capacities within "
-        "each other's confidence intervals are marked.",
+        "three or more that were not measured are predicted from pairs, and marked; with `verify: 3` in the "
+        "specification the best three placements are measured as they are before one is advised.",
+        "It considers interference only: no traffic between network functions. The interval is that of measurements; "
+        "the error of predictions is stated beside it, and is unknown where no three were measured together.",
     ),
 )
 NORMALIZED = Measure("normalized", "")
@@ -98,8 +112,30 @@ class MeansRow:
     type: str
     what: str
     """Its kind, and what it is a stand-in for."""
-    loses: float | None
-    others_lose: float | None
+    loses: RankedMean | None
+    others_lose: RankedMean | None
+
+
+@dataclass(frozen=True)
+class ComparedPair:
+    """A pair separately and simultaneously, as in Table I of Zeng et al."""
+
+    target: str
+    against: str
+    throughput_pps: BaselineComparison
+    throughput_bps: BaselineComparison
+    response_s: BaselineComparison | None
+    loss_ratio: BaselineComparison | None
+
+
+@dataclass(frozen=True)
+class PlacementRow:
+    """A placement in the table of the advice."""
+
+    placement: Placement
+    text: str
+    basis: str
+    """Whether it was measured as it is, and whether it is a tie with the best one."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +145,12 @@ class StudiedInterference(DrawnRecord):
     lines: tuple[MeansRow, ...] = ()
     together: tuple[tuple[str, str, str], ...] = ()
     """Three and more co-located NFs: target, co-located NFs, normalized throughput."""
+    sentences: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    shares: tuple[tuple[str, str, str, str, str], ...] = ()
+    """Of each pair: resource, target, competitor, degradation, share."""
+    compared: tuple[ComparedPair, ...] = ()
+    placements: tuple[PlacementRow, ...] = ()
 
 
 def _studied(view: View) -> StudiedInterference:
@@ -117,6 +159,7 @@ def _studied(view: View) -> StudiedInterference:
         return StudiedInterference(view)
     means = means_figure(view.anchor, found, simulated=view.simulated)
     swept = sweep_figure(view.anchor, found, simulated=view.simulated)
+    findings = findings_in(found)
     return StudiedInterference(
         view,
         interference_maps(view.anchor, found, simulated=view.simulated),
@@ -125,23 +168,71 @@ def _studied(view: View) -> StudiedInterference:
         tuple(
             (row.target, " and ".join(row.against), cell_in_words(row)) for row in found.matrix if len(row.against) > 1
         ),
+        findings_in_words(findings) if findings else (),
+        tuple(resources_in_words(found)),
+        tuple(
+            (
+                WAYS[each.resource],
+                each.target,
+                each.against[0],
+                percent(each.degradation),
+                percent(each.share) if each.share else "unknown",
+            )
+            for each in (findings.shares if findings else ())
+            if each.target is not None
+        ),
+        tuple(_compared(found)),
+        tuple(_placements(found)),
     )
 
 
 def _mean_rows(found: Interference) -> tuple[MeansRow, ...]:
-    def lost(means: Mapping[str, float], name: str) -> float | None:
-        return 1 - means[name] if name in means else None
-
+    findings = findings_in(found)
+    sensitivity, aggressiveness = (
+        {each.name: each for each in means}
+        for means in ((findings.sensitivity, findings.aggressiveness) if findings else ((), ()))
+    )
     return tuple(
         MeansRow(
             each.name,
             f"{each.type} ({each.type.name.lower()})",
             f"{each.kind}, a stand-in for {each.stand_in_for}" if each.stand_in_for else str(each.kind),
-            lost(found.sensitivity, each.name),
-            lost(found.aggressiveness, each.name),
+            sensitivity.get(each.name),
+            aggressiveness.get(each.name),
         )
         for each in found.spec.contenders
     )
+
+
+def _compared(found: Interference) -> Iterator[ComparedPair]:
+    point = [each for each in found.measurements if not each.point and not each.guaranteed]
+    bits = 8 * found.spec.frame.mean_bytes
+    values: tuple[Callable[[ColocationMeasurement], float | None], ...] = (
+        lambda each: each.throughput_pps,
+        lambda each: bits * each.throughput_pps,
+        lambda each: each.response_s,
+        lambda each: each.loss_ratio,
+    )
+    throughput_pps, throughput_bps, response_s, loss_ratio = (comparisons(point, value) for value in values)
+    for row in pairs(found.matrix):
+        group = (row.target, row.against)
+        yield ComparedPair(
+            row.target,
+            row.against[0],
+            throughput_pps[group],
+            throughput_bps[group],
+            response_s.get(group),
+            loss_ratio.get(group),
+        )
+
+
+def _placements(found: Interference) -> Iterator[PlacementRow]:
+    for advice in found.advice:
+        ties = {each.servers for each in advice.ties}
+        for each in (advice.best, *advice.others):
+            words = [] if each.predicted is None else [f"{each.predicted} predicted" if each.predicted else "measured"]
+            words += ["not told apart from the best"] if each.servers in ties else []
+            yield PlacementRow(each, where(each), ", ".join(words))
 
 
 def _normalized(record: InterferenceRecord, figure: PublishedFigure) -> float | None:
@@ -233,7 +324,8 @@ def measured(item: Characterized, found: Interference) -> Iterator[MeasuredRow]:
 
     The competitors are part of the service's name: they decide what is compared with what.
     """
-    for end, rows in (("", found.matrix), (", network I/O guaranteed", found.guaranteed)):
+    for guarantee, rows in matrices(found):
+        end = f", {WAYS[guarantee]}" if guarantee else ""
         for row in rows:
             low, high = (row.mean if each is None else each for each in (row.low, row.high))
             yield measured_row(
@@ -255,23 +347,14 @@ def _title(found: Interference) -> str:
 
 
 def headline(found: Interference) -> str:
-    """Most sensitive and most aggressive network function, and how much was measured where that is not all."""
+    """Most sensitive and most aggressive network functions, and how much was measured where that is not all."""
     measured, asked = found.coverage
-    return _most(found) if measured == asked else f"{measured} of {asked} measurements were made; {_most(found)}"
-
-
-def _most(found: Interference) -> str:
-    sensitive, aggressive = lowest(found.sensitivity), lowest(found.aggressiveness)
-    if sensitive is None or aggressive is None:
-        return "no two network functions were measured beside each other"
-    if found.sensitivity[sensitive] >= 1:
-        return "no network function loses anything beside another, on average"
-    loses = 100 * degradation(found.sensitivity[sensitive])
-    suffers = f"most sensitive is {sensitive}, which loses {loses:.1f} % beside another"
-    if found.aggressiveness[aggressive] >= 1:
-        return suffers
-    lose = 100 * degradation(found.aggressiveness[aggressive])
-    return f"{suffers}; most aggressive is {aggressive}, beside which others lose {lose:.1f} %"
+    findings = findings_in(found)
+    sentences = (
+        findings_in_words(findings) if findings else ("no two network functions were measured beside each other",)
+    )
+    most = "; ".join(sentences[1:] or sentences)
+    return most if measured == asked else f"{measured} of {asked} measurements were made; {most}"
 
 
 def _lines(found: Interference) -> Iterator[str]:
@@ -282,11 +365,28 @@ _QUERIED = QueriedTables(
     {
         "interference_measurements": tables.MEASUREMENTS,
         "interference_matrix": tables.MATRIX,
+        "interference_comparison": tables.COMPARISON,
         "interference_means": tables.MEANS,
         "interference_sweep": tables.SWEEP,
     },
-    texts=("frame", "target", "against", "network_function", "type", "kind", "stand_in_for"),
-    counts=("samples", "turn", "repetition", "memory_bytes", "cache_misses"),
+    texts=(
+        "frame",
+        "target",
+        "against",
+        "guaranteed_resource",
+        "network_function",
+        "type",
+        "kind",
+        "stand_in_for",
+    ),
+    counts=(
+        "samples",
+        "turn",
+        "repetition",
+        "memory_bytes",
+        "cache_misses",
+        *(f"{what}_{end}_rank" for what in ("sensitivity", "aggressiveness") for end in ("first", "last")),
+    ),
     flags=("guaranteed",),
 )
 STUDY = Study(

@@ -132,15 +132,32 @@ def test_all_are_placed_on_two_servers(capsys: pytest.CaptureFixture[str], tmp_p
     out, _ = printed(capsys, "place", pairs_record(tmp_path))
     lines = out.splitlines()
     assert lines[0].split("\t")[:3] == ["target", "beside", "normalized"]
-    assert lines[2].split("\t") == ["a", "b", "0.500 (0.500 to 0.500)", "50.0 %", "0.750", "5"]
-    assert "most sensitive is b: it loses 26.7 % beside another" in lines
-    assert "put a + c on server 1, b on server 2: total capacity 2.65 against 2.40" in lines[-1]
+    assert lines[2].split("\t") == ["a", "b", "0.500 (0.500 to 0.500)", "50.0 %", "25.0 % (25.0 to 25.0 %)", "5"]
+    assert "most sensitive is b: it loses 26.7 % (26.7 to 26.7 %) beside another" in lines
+    assert "put a + c on server 1, b on server 2: total capacity 2.65 (2.65 to 2.65) against 2.40" in lines[-1]
+
+
+def test_sensitivity_is_a_loss_as_explained_and_not_what_is_left(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (first,) = {
+        row["sensitivity"] for row in objects(capsys, "place", pairs_record(tmp_path)) if row.get("target") == "a"
+    }
+    assert first == pytest.approx(1 - (0.9 + 0.5 + 0.85) / 3)
+    assert "loses beside another" in printed(capsys, "explain", "sensitivity")[0]
+
+
+def test_a_guarantee_that_was_not_measured_has_no_matrix(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="pairs was not measured with guaranteed CPU time"):
+        printed(capsys, "place", pairs_record(tmp_path), "--guaranteed-cpu")
 
 
 def test_one_more_is_placed_on_servers_that_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = pairs_record(tmp_path)
     out, _ = printed(capsys, "place", path, "--server", "a", "--server", "c", "--add", "b")
-    assert out.endswith("put b on server 2: total capacity 2.40 against 2.10 on server 1\n")
+    assert out.endswith(
+        "put b on server 2: total capacity 2.40 (2.40 to 2.40) against 2.10 (2.10 to 2.10) on server 1\n"
+    )
     pairs = objects(capsys, "place", path, "--server", "a+c", "--server", "-")
     assert pairs[-1]["object"] == "advice"
     assert pairs[-1]["best"]["servers"] == [["a", "c"], ["b"]]
@@ -178,7 +195,7 @@ def test_of_several_studies_one_is_named_and_the_newest_of_a_name_counts(
 def test_a_sweep_has_a_line_for_each_frame_and_load(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = pairs_record(tmp_path)
     lines = printed(capsys, "place", path, "--sweep")[0].splitlines()
-    assert lines[1:] == ["512B\t100 kpps\t23.9 %\tb\t0.500"]
+    assert lines[1:] == ["512B\t100 kpps\t23.9 % (23.9 to 23.9 %)\tb\t0.500"]
     assert objects(capsys, "place", path, "--sweep")[0]["load_pps"] == 1e5
     with pytest.raises(ConfigError, match="--frame 64B: not measured; choose from 512B"):
         printed(capsys, "place", path, "--frame", "64B")

@@ -81,7 +81,7 @@ def test_every_study_refuses_a_missing_topology_once(
         ("chains", "STACKS:1h", "STACKS '1h': call stacks are sampled for 1 to 600 seconds"),
         ("interference", "INTERFERENCE_LOAD:5000,fast", "INTERFERENCE_LOAD 'fast': Input should be a valid number"),
         ("interference", "FRAME:64B,63B", "no frame size '63B'"),
-        ("interference", "GUARANTEE:maybe", "GUARANTEE 'maybe': Input should be a valid boolean"),
+        ("interference", "GUARANTEE:maybe", "GUARANTEE 'maybe': Input should be 'network' or 'cpu'"),
         ("interference", "MORE:true", "MORE 'true': expected no or yes"),
         ("outage", "SHARE:2", "SHARE '2': Input should be less than or equal to 1"),
         ("outage", "RATE:fast", "RATE 'fast': Input should be a valid number"),

@@ -10,7 +10,12 @@ from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sent
 from csit_utils.report.units import seconds
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec, load_interference
-from resources.libraries.python.studies.interference.planning import AROUND_S, cost, gatherings
+from resources.libraries.python.studies.interference.planning import (
+    AROUND_S,
+    cost,
+    gatherings,
+    most_verifications,
+)
 
 _NFS = ("name", "type", "kind", "stand-in")
 _LISTED = ("target", "beside")
@@ -49,11 +54,12 @@ def interference(
         print_table((), [TableLine((), {"object": "summary", "study": spec.name, **price.counts()})], form)
         return
     rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions != 1)}"
-    twice = ", with and without a guarantee" if spec.guarantee else ""
+    twice = "".join(f", once more with guaranteed {each.words}" for each in spec.guarantee)
+    most = f", at most {most_verifications(spec)} of them to verify placements" if spec.verify else ""
     print_sentence(
         f"{spec.name}: {price.runs} measurements of {spec.duration_s:g} s each: baselines and up to "
         f"{spec.together} co-located NFs ({price.counted['combinations']} sets), {rounds}{twice}"
-        f"{_points(spec)}."
+        f"{_points(spec)}{most}."
     )
     print_sentence(
         f"{price.counted['deployments']} deployments, including one per network function to find the load: about "

@@ -1,7 +1,6 @@
 """`place`: interference of co-located network functions, and advised placements."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -20,16 +19,29 @@ from csit_utils.commands.tables import (
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.units import rate
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.interference.analysis.matrix import lowest
-from resources.libraries.python.studies.interference.analysis.study import advised
-from resources.libraries.python.studies.interference.analysis.tables import (
-    PairsPoint,
+from resources.libraries.python.studies.interference.analysis.findings import lowest
+from resources.libraries.python.studies.interference.analysis.matrix import pairs
+from resources.libraries.python.studies.interference.analysis.sentences import (
     advice_in_words,
-    by_frame_and_load,
     cell_in_words,
+    most_sensitive,
+    percent,
     summary_in_words,
 )
-from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord, Normalized
+from resources.libraries.python.studies.interference.analysis.study import advised
+from resources.libraries.python.studies.interference.analysis.tables import (
+    MatrixSlice,
+    by_frame_and_load,
+    findings_in,
+    matrices,
+)
+from resources.libraries.python.studies.interference.model.record import (
+    Interference,
+    InterferenceRecord,
+    Normalized,
+    PairsFindings,
+    Resource,
+)
 
 _HEADS = ("target", "beside", "normalized", "degradation", "sensitivity of target", "runs")
 _LEFT = ("target", "beside")
@@ -52,6 +64,9 @@ def place(
     guaranteed: Annotated[
         bool, typer.Option("--guaranteed", help="Show the matrix measured with guaranteed network I/O.")
     ] = False,
+    guaranteed_cpu: Annotated[
+        bool, typer.Option("--guaranteed-cpu", help="Show the matrix measured with guaranteed CPU time.")
+    ] = False,
     as_csv: AS_CSV = False,
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
@@ -59,9 +74,9 @@ def place(
     """Advise on placement by measured interference.
 
     The table shows each network function beside each other one: throughput over its baseline, with the 95 % confidence
-    interval. Sensitivity is the mean normalized throughput of a row; lower is more sensitive. The capacity of a
+    interval. Sensitivity is the mean loss of a row; those that may be the most sensitive are red. The capacity of a
     placement is the sum of normalized throughputs. Three and more co-located NFs without a measurement are predicted
-    from pairs: each adds the same time per packet to the others as in a pair.
+    from pairs; the advice has the error of that, and `verify: 3` in a specification measures the best placements.
 
     \b
     All on two servers:
@@ -85,8 +100,13 @@ def place(
     item, measured = max(studies, key=lambda row: row[0].record.started_at)
     if server or add:
         measured = advised(measured, _servers(server or ["-", "-"]), tuple(add or ()))
-    matrix = measured.guaranteed if guaranteed else measured.matrix
-    print_table(_HEADS, [_line(row, measured) for row in matrix], form, _LEFT)
+    if guaranteed and guaranteed_cpu:
+        raise ConfigError("--guaranteed and --guaranteed-cpu: choose one of them")
+    chosen = Resource.NETWORK if guaranteed else Resource.CPU if guaranteed_cpu else None
+    matrix, findings = dict(matrices(measured))[chosen], findings_in(measured)
+    if chosen and not matrix:
+        raise ConfigError(f"{measured.spec.name} was not measured with guaranteed {chosen.words}")
+    print_table(_HEADS, [_line(row, findings) for row in matrix], form, _LEFT)
     lines = [*summary_in_words(measured), *advice_in_words(measured)]
     if form is TableForm.JSON:
         print_table((), list(_advice(measured)), form)
@@ -125,30 +145,53 @@ def _servers(texts: Sequence[str]) -> list[tuple[str, ...]]:
     return [() if text == "-" else tuple(name.strip() for name in text.split("+") if name.strip()) for text in texts]
 
 
-def _line(row: Normalized, measured: Interference) -> TableLine:
-    mean = measured.sensitivity.get(row.target)
+def _line(row: Normalized, findings: PairsFindings | None) -> TableLine:
+    """With the mean loss of its target, without a guarantee."""
+    means = findings.sensitivity if findings else ()
+    mean = next((each for each in means if each.name == row.target), None)
     texts = (
         row.target,
         " + ".join(row.against),
         cell_in_words(row),
         f"{100 * (1 - row.mean):.1f} %",
-        "" if mean is None else f"{mean:.3f}",
+        "" if mean is None else percent(mean.lost),
         str(row.samples),
     )
-    raw = {"object": "pair", **row.model_dump(mode="json"), "sensitivity": mean}
-    style = "red" if row.target == lowest(measured.sensitivity) else ""
+    raw = {
+        "object": "pair",
+        **row.model_dump(mode="json"),
+        "sensitivity": mean.lost.value if mean else None,
+        "sensitivity_low": mean.lost.low if mean else None,
+        "sensitivity_high": mean.lost.high if mean else None,
+        "sensitivity_ranks": mean.ranks if mean else None,
+    }
+    ends = lowest(means)
+    style = "red" if len(ends) < len(means) and row.target in {each.name for each in ends} else ""
     return TableLine(texts, raw, style)
 
 
-def _point(point: PairsPoint) -> TableLine:
+def _point(point: MatrixSlice) -> TableLine:
+    findings, least = point.findings, min(row.mean for row in pairs(point.matrix))
+    names = most_sensitive(findings) if findings else ()
+    lost = findings.degradation if findings else None
     texts = (
-        point.frame,
+        point.frame.name,
         rate(point.load_pps),
-        f"{100 * point.degradation:.1f} %",
-        point.most_sensitive,
-        f"{point.lowest:.3f}",
+        "" if lost is None else percent(lost),
+        ", ".join(names) or "-",
+        f"{least:.3f}",
     )
-    return TableLine(texts, {"object": "point", **asdict(point)})
+    raw = {
+        "object": "point",
+        "frame": point.frame.name,
+        "load_pps": point.load_pps,
+        "degradation": lost.value if lost else None,
+        "degradation_low": lost.low if lost else None,
+        "degradation_high": lost.high if lost else None,
+        "most_sensitive": list(names),
+        "lowest": least,
+    }
+    return TableLine(texts, raw)
 
 
 def _advice(measured: Interference) -> Iterator[TableLine]:

@@ -7,10 +7,9 @@ from typing import cast
 
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.studies.interference.analysis.tables import (
-    Row,
-    interference_tables,
-)
+from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, exact
+from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
+from resources.libraries.python.studies.interference.analysis.tables import Row, interference_tables
 from resources.libraries.python.studies.interference.model.record import (
     ColocationMeasurement,
     Contender,
@@ -19,6 +18,7 @@ from resources.libraries.python.studies.interference.model.record import (
     InterferenceSpec,
     NfType,
     Normalized,
+    Resource,
 )
 
 FRAME = Frame(name="512B", parts=(FramePart(frame_bytes=512),))
@@ -62,11 +62,13 @@ def measured(
     ]
 
 
-def matrix_of(pairs: Mapping[tuple[str, str], float]) -> tuple[Normalized, ...]:
-    return tuple(
-        Normalized(target=target, against=(other,), mean=mean, stdev=None, low=None, high=None, samples=1)
-        for (target, other), mean in pairs.items()
-    )
+def exactly(pairs: Mapping[tuple[str, str], float]) -> dict[Company, SampledEstimate]:
+    """Normalized throughputs of pairs that are known without an error."""
+    return {(target, (other,)): exact(mean) for (target, other), mean in pairs.items()}
+
+
+def normalized(rows: Iterable[ColocationMeasurement], guarantee: Resource | None = None) -> tuple[Normalized, ...]:
+    return Throughputs(rows).rows(guarantee)
 
 
 def every_pair(names: Iterable[str], seed: int) -> dict[tuple[str, str], float]:

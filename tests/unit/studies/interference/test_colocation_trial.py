@@ -26,7 +26,7 @@ from tests.unit.planning.polled_ports import together
 from tests.unit.studies.interference.measurements import FRAME, spec_of
 
 PLAN = together([NfKind("linux_router"), NfKind("ngrep")])
-TURN = PlannedMeasurement(number=7, target="A", against=("B",), repetition=2, point=0, guaranteed=False)
+TURN = PlannedMeasurement(number=7, target="A", against=("B",), repetition=2, point=0)
 FORWARD, REVERSE = Direction
 ROW = (1000, 600), (1000, 400), (1000, 999), (1000, 999)
 """Sent and received by flow: two of the target, two of its neighbour."""

@@ -9,8 +9,8 @@ from resources.libraries.python.studies.interference.planning import cost, gathe
 from tests.unit.studies.interference.measurements import FRAME, spec_of
 
 
-@given(st.integers(1, 5), st.integers(2, 5), st.integers(1, 3), st.booleans())
-def test_the_cost_counts_what_the_schedule_has(names: int, together: int, repetitions: int, guarantee: bool) -> None:
+@given(st.integers(1, 5), st.integers(2, 5), st.integers(1, 3), st.sampled_from(["no", "yes", "cpu", "network,cpu"]))
+def test_the_cost_counts_what_the_schedule_has(names: int, together: int, repetitions: int, guarantee: str) -> None:
     spec = spec_of(*"ABCDE"[:names], together=together, repetitions=repetitions, guarantee=guarantee)
     found = cost(spec)
     assert found.counted["combinations"] == len(gatherings(spec))

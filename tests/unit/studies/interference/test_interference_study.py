@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.interference.analysis.study import advised, analyse
-from resources.libraries.python.studies.interference.analysis.tables import (
+from resources.libraries.python.studies.interference.analysis.sentences import (
     advice_in_words,
     matrix_in_words,
     sweep_in_words,
 )
+from resources.libraries.python.studies.interference.analysis.study import advised, analyse
 from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, Interference
 from tests.unit.studies.interference.measurements import Company, every_pair, measured, measurement, spec_of
 
@@ -54,20 +54,21 @@ def test_sensitivity_aggressiveness_and_the_share_of_network_io_are_reported() -
     lines = matrix_in_words(found)
     assert lines[0].startswith("gateway: 0.850 (0.850 to 0.850) beside gateway, 0.900")
     assert lines[3:] == (
-        "most sensitive is monitor: it loses 50.0 % beside another",
-        "most aggressive is proxy: others lose 39.3 % beside it",
-        "50 % of the degradation comes from network I/O",
+        "pairs lose 33.1 % (33.1 to 33.1 %) of their throughput on average",
+        "most sensitive is monitor: it loses 50.0 % (50.0 to 50.0 %) beside another",
+        "most aggressive is proxy: others lose 39.3 % (39.3 to 39.3 %) beside it",
+        "50.0 % (50.0 to 50.0 %) of the degradation of pairs comes from network I/O",
     )
 
 
 @pytest.mark.parametrize(
-    ("lost", "said"),
-    [(0.0004, "nothing is lost in pairs, on average"), (0.0006, "0.1 % lost in pairs on average, most sensitive is A")],
+    ("lost", "said"), [(0.0, "no interference was found: pairs lose 0.0 %"), (0.01, "pairs lose 1.0 % (1.0 to 1.0 %)")]
 )
-def test_a_loss_of_a_tenth_of_a_percent_is_reported_at_its_load(lost: float, said: str) -> None:
+def test_each_point_of_a_sweep_says_whether_anything_is_lost(lost: float, said: str) -> None:
     spec = spec_of("A", load_pps=1e5, loads_pps=(1e5, 2e5))
     found = analyse(spec, measured({"A": 1e5}, {("A", ("A",)): 1 - lost}))
-    assert sweep_in_words(found) == (f"512B, 100 kpps each: {said}",)
+    (line,) = sweep_in_words(found)
+    assert line.startswith(f"512B, 100 kpps each: {said}")
 
 
 def test_the_share_of_the_network_is_over_the_baseline_without_a_limit_for_each_number_together() -> None:
@@ -79,7 +80,9 @@ def test_the_share_of_the_network_is_over_the_baseline_without_a_limit_for_each_
     found = analyse(spec_of("A", "B", together=3), rows)
     assert [row.mean for row in found.guaranteed] == pytest.approx([0.6, 0.84])
     assert found.network_shares == pytest.approx({2: 0.2, 3: 0.8})
-    assert "20 % of the degradation comes from network I/O (80 % with 3 NFs)" in matrix_in_words(found)
+    lines = matrix_in_words(found)
+    assert "20.0 % of the degradation of pairs comes from network I/O" in lines
+    assert "80.0 % of the degradation of 3 co-located NFs comes from network I/O" in lines
 
 
 def test_a_function_guaranteed_less_than_it_carries_alone_is_left_out_of_the_share_with_the_numbers() -> None:
@@ -95,9 +98,24 @@ def test_a_function_guaranteed_less_than_it_carries_alone_is_left_out_of_the_sha
     )
 
 
+def test_a_function_that_uses_more_cpu_alone_than_it_is_guaranteed_is_left_out_of_the_share_of_cpu() -> None:
+    rows = [measurement(name, (), 100.0, cpu=cpus) for name, cpus in (("A", 1.0), ("B", 0.4))]
+    for guaranteed, a, b in ((False, 60.0, 50.0), (True, 50.0, 75.0)):
+        more: dict[str, Any] = {"guaranteed": guaranteed, "limit_cpus": 0.5 if guaranteed else None}
+        more |= {"guaranteed_resource": "cpu"} if guaranteed else {}
+        rows += [measurement("A", ("B",), a, **more), measurement("B", ("A",), b, **more)]
+    found = analyse(spec_of("A", "B"), rows)
+    assert [row.mean for row in found.guaranteed_cpu] == [0.5, 0.75]
+    assert "50.0 % of the degradation of pairs comes from competition for CPU time" in matrix_in_words(found)
+    assert found.notes[0] == (
+        "A is excluded from the share of CPU of 2 co-located NFs: it uses 1.00 CPUs alone, and each is guaranteed 0.50"
+    )
+
+
 def test_all_are_placed_on_two_servers_without_being_asked() -> None:
     (line,) = advice_in_words(study(noise=0.0))
-    assert line.startswith("put gateway + proxy on server 1, monitor on server 2: total capacity 2.52 against 2.50")
+    assert line.startswith("put gateway + proxy on server 1, monitor on server 2: total capacity 2.52 (2.52 to 2.52) ")
+    assert "against 2.50" in line
 
 
 def test_one_more_is_placed_beside_those_that_are_there() -> None:
@@ -139,18 +157,12 @@ def test_rows_are_in_the_order_of_the_specification_however_they_were_measured()
     assert [(row.target, row.against[0]) for row in found.matrix] == list(TRUTH)
 
 
-def test_without_a_loss_no_function_is_sensitive() -> None:
-    beside: dict[Company, float] = {(one, (other,)): 1.01 for one, other in TRUTH}
-    found = analyse(spec_of(*ALONE), measured(ALONE, beside))
-    assert matrix_in_words(found)[3:] == ("none loses anything beside another, on average",)
-
-
 def test_three_together_are_compared_with_the_prediction_from_pairs() -> None:
-    pairs = every_pair("AB", 4)
+    pairs = every_pair("ABC", 4)
     beside: dict[Company, float] = {(one, (other,)): mean for (one, other), mean in pairs.items()}
-    beside["A", ("A", "B")] = 1 / (1 / pairs["A", "A"] + 1 / pairs["A", "B"] - 1) + 0.05
-    found = analyse(spec_of("A", "B", together=3), measured({"A": 1e4, "B": 2e4}, beside))
-    assert found.notes == ("mean error of the prediction from pairs for three and more co-located NFs: 0.050",)
+    beside["A", ("B", "C")] = 1 / (1 / pairs["A", "B"] + 1 / pairs["A", "C"] - 1) + 0.05
+    found = analyse(spec_of(*"ABC", together=3), measured(dict.fromkeys("ABC", 1e4), beside))
+    assert found.advice[0].prediction_error == pytest.approx(0.05)
 
 
 def test_a_stand_in_is_named() -> None:

@@ -6,12 +6,8 @@ import pytest
 
 from csit_utils.studies.interference.study import sweep_figure
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.interference.analysis.tables import (
-    MATRIX,
-    by_frame_and_load,
-    matrix_in_words,
-    spots,
-)
+from resources.libraries.python.studies.interference.analysis.sentences import matrix_in_words, most_sensitive
+from resources.libraries.python.studies.interference.analysis.tables import MATRIX, by_frame_and_load, spots
 from resources.libraries.python.studies.interference.InterferenceLibrary import asked_study
 from resources.libraries.python.studies.interference.model.record import (
     Interference,
@@ -104,7 +100,11 @@ def test_each_point_has_its_matrix_and_the_rest_is_of_the_reference(swept: Inter
 
 
 def test_interference_grows_with_the_rate(swept: Interference) -> None:
-    lost = {(point.frame, point.load_pps > 3e4): point.degradation for point in by_frame_and_load([swept])}
+    lost = {}
+    for point in by_frame_and_load([swept]):
+        assert point.findings is not None
+        lost[point.frame.name, point.load_pps > 3e4] = point.findings.degradation.value
+        assert most_sensitive(point.findings) == (() if point.load_pps < 3e4 else ("monitor",))
     for size in ("64B", "512B", "1518B"):
         assert lost[size, False] == pytest.approx(0, abs=0.01) and lost[size, True] > 0.1
 
@@ -113,13 +113,13 @@ def test_table_and_words_have_a_line_for_each_point(swept: Interference) -> None
     head, *rows = tables(swept)["interference_sweep"]
     assert head == ("frame", "load_pps", *MATRIX)
     assert len(rows) == 6 * 4
-    lines = [line for line in matrix_in_words(swept) if "lost in pairs" in line]
+    lines = [line for line in matrix_in_words(swept) if " each: " in line]
     assert [line.partition(",")[0] for line in lines] == ["512B", "512B", "64B", "64B", "1518B", "1518B"]
-    assert lines[1] == "512B, 20.0 kpps each: nothing is lost in pairs, on average"
-    assert lines[0].endswith("% lost in pairs on average, most sensitive is monitor")
+    assert lines[1].startswith("512B, 20.0 kpps each: no interference was found")
+    assert "; most sensitive is monitor: it loses " in lines[0]
     single = swept.model_copy(update={"spec": swept.spec.model_copy(update={"frames": (), "loads_pps": ()})})
     assert "interference_sweep" not in tables(single)
-    assert not [line for line in matrix_in_words(single) if "lost in pairs" in line]
+    assert not [line for line in matrix_in_words(single) if " each: " in line]
 
 
 def test_the_figure_has_throughput_over_packet_size_and_over_rate(swept: Interference) -> None:

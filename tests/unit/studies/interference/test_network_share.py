@@ -1,11 +1,13 @@
 """The share of network I/O from specification to record, on simulated systems whose share is known."""
 
+from statistics import fmean
 from typing import Any
 
 import pytest
 
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.studies.interference.model.record import Interference
+from resources.libraries.python.studies.interference.model.record import Interference, Resource
+from resources.libraries.python.studies.interference.planning import cpu_share
 from tests.unit.studies.interference.simulated_studies import SIM, spec, study_of
 
 WITHIN = 0.03
@@ -88,3 +90,32 @@ def test_a_line_that_leaves_less_than_one_carries_alone_takes_it_out_of_the_shar
 def test_where_each_is_slower_alone_than_guaranteed_there_is_no_share() -> None:
     found = measured(simulated(100_000_000, line_rate_pps=10e6), "gateway", repetitions=1, load_pps=2e5)
     assert found.network_share is None
+
+
+@pytest.mark.slow
+def test_the_share_of_cpu_time_is_the_truth_also_where_a_type_loses_more_with_the_guarantee() -> None:
+    parts = {"linux_gateway": 0.2, "pktstat": 0.2, "ngrep": -0.3, "nginx_proxy": 0.2}
+    found = measured(simulated(network_part=0.4, cpu_part=parts), guarantee="network,cpu", repetitions=6)
+    assert found.findings is not None
+    assert found.network_share == pytest.approx(0.4, abs=WITHIN)
+    kinds = {each.name: each.kind for each in found.spec.contenders}
+    by_pair = [each for each in found.findings.shares if each.target and each.resource is Resource.CPU]
+    seen = {name: [each.share.value for each in by_pair if each.target == name and each.share] for name in kinds}
+    for name, kind in kinds.items():
+        assert len(seen[name]) >= 3
+        assert fmean(seen[name]) == pytest.approx(parts[kind], abs=0.15)
+    assert max(seen["inspection"]) < 0 < min(seen["proxy"])
+
+
+def test_own_cores_are_all_guaranteed_and_shared_ones_in_equal_parts() -> None:
+    found = measured(simulated(), "gateway", "monitor", guarantee="cpu", repetitions=1)
+    assert {each.limit_cpus for each in found.measurements if each.guaranteed} == {2.0}, "1c: two data threads"
+    assert {each.limit_cpus for each in found.measurements if not each.guaranteed} == {None}
+    plan = study_of(spec("gateway", "monitor"))._server.plan(("gateway", "monitor"))
+    threads = tuple(
+        each.model_copy(update={"cpu": 7}) if each.owner in {"nf-1-1", "nf-2-1"} else each
+        for each in plan.cores.threads
+    )
+    assert cpu_share(plan) == 2.0
+    shared = plan.model_copy(update={"cores": plan.cores.model_copy(update={"threads": threads})})
+    assert cpu_share(shared) == 0.5 * len(set(shared.cores.cpus("nf-1-1")))

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis import placement
-from resources.libraries.python.studies.interference.analysis.placement import ColocatedThroughputs, advise, capacity
-from resources.libraries.python.studies.interference.model.record import Normalized
+from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, SampleMean, exact
+from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
+from resources.libraries.python.studies.interference.analysis.placement import advise, capacity
+from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
 from tests.unit.examples import share
-from tests.unit.studies.interference.measurements import every_pair, matrix_of
+from tests.unit.studies.interference.measurements import Company, every_pair, exactly, measured
 
 NAMES = "ABCD"
 
@@ -41,7 +43,7 @@ SERVERS = st.lists(st.lists(st.sampled_from(NAMES), max_size=2).map(tuple), min_
 @given(st.integers(0, 10**6), SERVERS, st.text(NAMES, min_size=1, max_size=5))
 def test_the_best_placement_is_that_of_trying_all(seed: int, begun: list[tuple[str, ...]], more: str) -> None:
     pairs = every_pair(NAMES, seed)
-    throughputs = ColocatedThroughputs(matrix_of(pairs))
+    throughputs = ColocatedThroughputs(exactly(pairs))
     found = advise(throughputs, begun, more)
     assert found.best.capacity == pytest.approx(by_brute_force(pairs, begun, more))
     assert found.best.capacity == pytest.approx(capacity(throughputs, found.best.servers))
@@ -60,7 +62,7 @@ def test_where_not_all_can_be_tried_a_good_one_is_found_and_kept_ones_stay(
     pairs = every_pair(NAMES, seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placement, "MOST_TRIED", 0)
-        found = advise(ColocatedThroughputs(matrix_of(pairs)), begun, more)
+        found = advise(ColocatedThroughputs(exactly(pairs)), begun, more)
     assert all(now[: len(before)] == before for now, before in zip(found.best.servers, begun, strict=True))
     assert found.best.capacity <= by_brute_force(pairs, begun, more) + 1e-9
     # No single network function would be better off elsewhere.
@@ -73,7 +75,7 @@ def test_where_not_all_can_be_tried_a_good_one_is_found_and_kept_ones_stay(
 
 
 def test_thirty_network_functions_are_placed_without_trying_all() -> None:
-    throughputs = ColocatedThroughputs(matrix_of(every_pair(NAMES, 3)))
+    throughputs = ColocatedThroughputs(exactly(every_pair(NAMES, 3)))
     found = advise(throughputs, [()] * 8, NAMES * 7 + "AB")
     assert sum(map(len, found.best.servers)) == 30
     assert found.best.capacity > 8 / 2
@@ -82,78 +84,158 @@ def test_thirty_network_functions_are_placed_without_trying_all() -> None:
 def test_the_advice_of_the_papers_figure_1_is_a_sentence_with_both_capacities() -> None:
     """A third VNF does VNF 2 more harm than VNF 1, and suffers more beside it."""
     pairs = {("vnf1", "vnf3"): 0.62, ("vnf3", "vnf1"): 0.79, ("vnf2", "vnf3"): 0.50, ("vnf3", "vnf2"): 0.70}
-    found = advise(ColocatedThroughputs(matrix_of(pairs)), [("vnf1",), ("vnf2",)], ["vnf3"])
-    assert found.sentence == "put vnf3 on server 1: total capacity 2.41 against 2.20 on server 2"
+    found = advise(ColocatedThroughputs(exactly(pairs)), [("vnf1",), ("vnf2",)], ["vnf3"])
+    assert found.sentence == (
+        "put vnf3 on server 1: total capacity 2.41 (2.41 to 2.41) against 2.20 (2.20 to 2.20) on server 2"
+    )
     assert found.best.servers == (("vnf1", "vnf3"), ("vnf2",))
 
 
-def test_a_difference_within_the_intervals_is_reported_as_such() -> None:
-    rows = [
-        Normalized(target=one, against=(other,), mean=mean, stdev=0.1, low=mean - 0.2, high=mean + 0.2, samples=3)
-        for (one, other), mean in every_pair("AB", 5).items()
-    ]
-    assert advise(ColocatedThroughputs(rows), [("A",), ("B",)], "A").sentence.endswith(
-        "; the difference is within the confidence intervals"
-    )
+def noisy(pairs: dict[tuple[str, str], float], noise: float, seed: int = 3) -> ColocatedThroughputs:
+    beside: dict[Company, float] = {(one, (other,)): mean for (one, other), mean in pairs.items()}
+    names = {one for one, _ in pairs}
+    return ColocatedThroughputs(Throughputs(measured(dict.fromkeys(names, 1e5), beside, 10, noise, seed)).normalized())
+
+
+def test_placements_within_each_others_errors_are_ties() -> None:
+    pairs = {("A", "B"): 0.80, ("B", "A"): 0.70, ("A", "C"): 0.81, ("C", "A"): 0.70}
+    found = advise(noisy(pairs, 0.05), [("B",), ("C",)], "A")
+    assert found.sentence.endswith("; the two cannot be told apart")
+    assert [each.servers for each in found.ties] == [found.others[0].servers]
+
+
+def test_placements_beyond_each_others_errors_are_none() -> None:
+    pairs = {("A", "B"): 0.80, ("B", "A"): 0.70, ("A", "C"): 0.60, ("C", "A"): 0.70}
+    found = advise(noisy(pairs, 0.02), [("B",), ("C",)], "A")
+    assert not found.ties and "apart" not in found.sentence
+    assert found.best.low is not None and found.best.high is not None
+    assert found.best.low < found.best.capacity < found.best.high
+
+
+def test_a_prediction_whose_error_is_unknown_is_reported_as_such_and_how_to_measure_it() -> None:
+    """Without a set of three nothing says how far a prediction from pairs is off."""
+    found = advise(noisy(every_pair("ABCDE", 4), 0.001), [(), ()], "ABCDE")
+    assert found.prediction_error is None
+    assert "predicted" in found.sentence and "with an unknown error" in found.sentence
+    assert "`verify: 3`" in found.sentence
+    assert "within the confidence intervals" not in found.sentence
+
+
+def test_a_difference_below_the_error_of_the_prediction_is_a_tie_however_small_the_intervals_are() -> None:
+    pairs = dict.fromkeys(every_pair("ABCD", 1), 0.6) | {("A", "B"): 0.7, ("B", "A"): 0.7}
+    larger = {("C", ("A", "B")): 0.75, ("C", ("A", "D")): 0.15, ("D", ("A", "B")): 0.75, ("D", ("B", "C")): 0.15}
+    rows = exactly(pairs) | {group: exact(value) for group, value in larger.items()}
+    found = advise(ColocatedThroughputs(rows), [("A", "B"), ("C", "D")], "A")
+    assert found.prediction_error is not None and found.prediction_error > 0.1
+    assert found.best.capacity - found.others[0].capacity > 0.01
+    assert len(found.ties) == 1
+    assert f"is off by {found.prediction_error:.3f}" in found.sentence
+
+
+def test_where_placements_are_to_be_verified_the_best_measured_one_is_advised_and_not_a_better_prediction() -> None:
+    """D does no harm and takes none from A and B, but three are only predicted."""
+    pairs = {(one, other): 0.99 if "D" in (one, other) else 0.8 for one in "ABCD" for other in "ABCD"}
+    pairs |= {("C", "D"): 0.5, ("D", "C"): 0.5, ("A", "B"): 0.95, ("B", "A"): 0.95}
+    throughputs = ColocatedThroughputs(exactly(pairs))
+    predicted = advise(throughputs, [(), ()], "ABCD")
+    assert predicted.best.predicted == 3
+    found = advise(throughputs, [(), ()], "ABCD", verified=1)
+    assert (found.best.predicted, found.best.servers) == (0, (("A", "C"), ("B", "D")))
+    assert found.others[0] == predicted.best
+
+
+def test_placements_with_more_on_a_server_than_fit_are_left_out() -> None:
+    pairs = dict.fromkeys(every_pair("ABCD", 1), 1.0) | {("A", "B"): 0.9, ("C", "D"): 0.9, ("A", "C"): 0.8}
+    pairs |= {("A", "D"): 0.7}
+    assert max(map(len, advise(ColocatedThroughputs(exactly(pairs)), [(), ()], "ABCD").best.servers)) == 3
+    found = advise(ColocatedThroughputs(exactly(pairs)), [(), ()], "ABCD", most=2)
+    assert {len(server) for each in (found.best, *found.others) for server in each.servers} == {2}
 
 
 def test_placing_all_names_each_server_and_the_worst_one() -> None:
     pairs = dict.fromkeys(every_pair("ABC", 1), 0.5) | {("A", "B"): 0.9, ("B", "A"): 0.9}
-    assert advise(ColocatedThroughputs(matrix_of(pairs)), [(), ()], "ABC").sentence == (
-        "put A + B on server 1, C on server 2: total capacity 2.80 against 2.00 in the next best one, "
-        "1.28 in the worst of 4 placements"
+    assert advise(ColocatedThroughputs(exactly(pairs)), [(), ()], "ABC").sentence == (
+        "put A + B on server 1, C on server 2: total capacity 2.80 (2.80 to 2.80) against 2.00 (2.00 to 2.00) in the "
+        "next best one, 1.28 in the worst of 4 placements"
     )
 
 
 def test_equal_servers_are_one_choice() -> None:
-    assert advise(ColocatedThroughputs(()), [(), ()], ["A"]).sentence == (
-        "put A on server 1: total capacity 1.00; all servers are equal"
+    assert advise(ColocatedThroughputs({}), [(), ()], ["A"]).sentence == (
+        "put A on server 1: total capacity 1.00 (1.00 to 1.00); all servers are equal"
     )
 
 
 def test_a_combination_that_was_measured_counts_before_the_prediction_from_its_pairs() -> None:
-    pairs = matrix_of({("A", "B"): 0.8, ("A", "C"): 0.5})
+    pairs = exactly({("A", "B"): 0.8, ("A", "C"): 0.5})
     assert ColocatedThroughputs(pairs).normalized("A", "CB") == pytest.approx(1 / (1 + 0.25 + 1))
-    assert ColocatedThroughputs(pairs).prediction_error() is None
-    three = Normalized(target="A", against=("B", "C"), mean=0.3, stdev=None, low=None, high=None, samples=1)
-    assert ColocatedThroughputs([*pairs, three]).normalized("A", "CB") == 0.3
-    assert ColocatedThroughputs([*pairs, three]).prediction_error() == pytest.approx(1 / 2.25 - 0.3)
+    assert ColocatedThroughputs(pairs).prediction_error is None
+    both = ColocatedThroughputs(pairs | {("A", ("B", "C")): exact(0.3)})
+    assert both.normalized("A", "CB") == both.estimate("A", "CB").value == 0.3
+    assert both.prediction_error == pytest.approx(1 / 2.25 - 0.3)
     assert ColocatedThroughputs(pairs).normalized("A", "") == 1
-    faster = matrix_of({("A", "B"): 2.0, ("A", "C"): 2.0})
-    assert ColocatedThroughputs(faster).normalized("A", "BC") == 2, "noise, and no division by zero"
+    faster = exactly({("A", "B"): 2.0, ("A", "C"): 2.0})
+    assert ColocatedThroughputs(faster).normalized("A", "BC") == 1, "faster beside another is noise"
+
+
+def test_contention_that_saturates_in_measured_sets_saturates_in_predicted_ones() -> None:
+    """The truth here is another law than that of the prediction: a loss that grows with the root of the pressure."""
+
+    def truth(*others: str) -> float:
+        return 1 - 0.4 * sum({"B": 1.0, "C": 0.7, "D": 0.5, "E": 0.2}[other] for other in others) ** 0.5
+
+    pairs = exactly({("A", other): truth(other) for other in "BCDE"})
+    before = ColocatedThroughputs(pairs).normalized("A", "CDE")
+    after = ColocatedThroughputs(pairs | {("A", tuple("BCDE")): exact(truth(*"BCDE"))}).normalized("A", "CDE")
+    assert abs(after - truth(*"CDE")) < 0.7 * abs(before - truth(*"CDE"))
+
+
+def test_the_error_of_a_prediction_has_that_of_each_of_its_pairs() -> None:
+    """Checked against finite differences of the prediction itself."""
+    pairs = {("A", "B"): 0.8, ("A", "C"): 0.5, ("A", "D"): 0.9}
+    measured_set = {("A", ("B", "C", "D")): exact(0.42)}
+    samples = {key: SampleMean(0.01**2, 1000) for key in pairs}
+    rows = {
+        (one, (other,)): SampledEstimate(value, {samples[one, other]: 1.0}) for (one, other), value in pairs.items()
+    }
+    estimate = ColocatedThroughputs(rows | measured_set).estimate("A", "BC")
+    for key in (("A", "B"), ("A", "C")):
+        moved = exactly({**pairs, key: pairs[key] + 1e-5}) | measured_set
+        slope = (ColocatedThroughputs(moved).normalized("A", "BC") - estimate.value) / 1e-5
+        assert estimate.slopes[samples[key]] == pytest.approx(slope, rel=1e-3)
+    assert samples["A", "D"] not in estimate.slopes
 
 
 def test_a_pair_that_was_not_measured_is_named() -> None:
     with pytest.raises(ConfigError, match=r"^A was not measured beside B, so their interference is unknown"):
-        advise(ColocatedThroughputs(()), [("A",)], "B")
+        advise(ColocatedThroughputs({}), [("A",)], "B")
 
 
 @pytest.mark.parametrize(
     ("beside_b", "sentence"),
     [
-        (0.796, "put A on server 2: total capacity 1.80 against 1.80 on server 1; the next best is as good"),
-        (0.794, "put A on server 2: total capacity 1.80 against 1.79 on server 1"),
+        (0.796, "1.80 (1.80 to 1.80) on server 1; the next best is as good"),
+        (0.794, "1.79 (1.79 to 1.79) on server 1"),
     ],
 )
 def test_placements_that_are_the_same_in_two_digits_are_said_to_be_as_good(beside_b: float, sentence: str) -> None:
     """Two capacities that differ by half of the last digit shown are as good as each other."""
     pairs = {("A", "B"): beside_b, ("B", "A"): 0.0, ("A", "C"): 0.8, ("C", "A"): 0.0}
-    assert advise(ColocatedThroughputs(matrix_of(pairs)), [("B",), ("C",)], "A").sentence == sentence
+    found = advise(ColocatedThroughputs(exactly(pairs)), [("B",), ("C",)], "A").sentence
+    assert found == f"put A on server 2: total capacity 1.80 (1.80 to 1.80) against {sentence}"
 
 
 def test_advice_names_the_four_next_best_servers_of_five() -> None:
     pairs = {(one, other): 1 - number / 10 for number, other in enumerate("BCDEFG") for one in ("A",)}
     pairs |= {(other, "A"): 1.0 for _, other in pairs}
-    found = advise(ColocatedThroughputs(matrix_of(pairs)), [(other,) for other in "GFEDCB"], "A")
-    assert found.sentence == (
-        "put A on server 6: total capacity 7.00 against 6.90 on server 5 and 6.80 on server 4 and 6.70 on server 3 "
-        "and 6.60 on server 2"
-    )
+    found = advise(ColocatedThroughputs(exactly(pairs)), [(other,) for other in "GFEDCB"], "A")
+    assert found.sentence.startswith("put A on server 6: total capacity 7.00 (7.00 to 7.00) against 6.90 ")
+    assert [f"on server {number}" in found.sentence for number in range(1, 7)] == [False, True, True, True, True, True]
     assert [each.capacity for each in found.others] == pytest.approx([6.9, 6.8, 6.7, 6.6])
 
 
 def test_the_first_of_equal_servers_is_advised() -> None:
     pairs = {("A", "B"): 0.5, ("B", "A"): 0.5, ("A", "C"): 0.5, ("C", "A"): 0.5}
-    throughputs = ColocatedThroughputs(matrix_of(pairs))
+    throughputs = ColocatedThroughputs(exactly(pairs))
     assert advise(throughputs, [("B",), ("C",)], "A").best.servers == (("B", "A"), ("C",))
     assert advise(throughputs, [("C",), ("B",)], "A").best.servers == (("C", "A"), ("B",))

@@ -1,12 +1,13 @@
 """The order of measurements: everything once in each repetition, mixed, and the same for the same seed."""
 
 from collections import Counter
-from itertools import product
+from itertools import pairwise, product
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.studies.interference.planning import schedule
+from resources.libraries.python.studies.interference.model.record import Resource
+from resources.libraries.python.studies.interference.planning import more_turns, schedule
 from tests.unit.studies.interference.measurements import spec_of
 
 
@@ -34,12 +35,31 @@ def test_orders_differ_between_repetitions_and_are_the_same_for_a_seed() -> None
     assert orders(1) != orders(2)
 
 
-def test_a_guarantee_doubles_all_combinations_mixes_both_ways_and_leaves_the_baseline_alone() -> None:
-    found = schedule(spec_of("A", "B", repetitions=1, guarantee=True))
-    assert Counter((turn.guaranteed, bool(turn.against)) for turn in found) == {
-        (False, False): 2, (False, True): 4, (True, True): 4,
+def test_each_guarantee_adds_all_combinations_mixes_all_ways_and_leaves_the_baseline_alone() -> None:
+    found = schedule(spec_of("A", "B", repetitions=1, guarantee="network,cpu"))
+    assert Counter((turn.guarantee, bool(turn.against)) for turn in found) == {
+        (None, False): 2, (None, True): 4, (Resource.NETWORK, True): 4, (Resource.CPU, True): 4,
     }  # fmt: skip
-    assert [turn.guaranteed for turn in found] not in ([False] * 6 + [True] * 4, [True] * 4 + [False] * 6)
+    ways = [turn.guarantee for turn in found]
+    assert sum(one is not other for one, other in pairwise(ways)) > 3, "not one way after the other"
+
+
+@given(
+    st.lists(st.sampled_from("ABCD"), min_size=3, max_size=4, unique=True), st.integers(1, 3), st.integers(0, 50),
+    st.integers(0, 9),
+)  # fmt: skip
+def test_further_repetitions_have_each_set_and_the_baselines_of_its_targets_once_under_new_numbers(
+    names: list[str], repetitions: int, first: int, repetition: int
+) -> None:
+    """Neighbours are in the order of the specification, as in all other measurements of the same set."""
+    spec = spec_of(*names, repetitions=repetitions)
+    one, two, three = names[:3]
+    found = more_turns(spec, [(one, (three, two)), (two, (one,)), (one, (three, two))], first, repetition)
+    assert [turn.number for turn in found] == list(range(first, first + len(found)))
+    for number in range(repetition, repetition + repetitions):
+        row = [(turn.target, turn.against) for turn in found if turn.repetition == number]
+        assert Counter(row) == Counter([(one, (two, three)), (two, (one,)), (one, ()), (two, ())])
+    assert {(turn.point, turn.guarantee) for turn in found} == {(0, None)}
 
 
 def test_three_together_are_all_combinations_with_two_others() -> None:

@@ -106,6 +106,11 @@ class Simulation(Frozen):
     """Pressure of an NF of a kind on its neighbours; see `truth`, too."""
     network_part: Share = 0.4
     """The part of what NFs lose that goes away when each has its share of the network guaranteed."""
+    cpu_part: dict[NfKind, Annotated[float, Field(gt=-1, lt=1)]] = Field(
+        default_factory=dict, exclude_if=lambda kinds: not kinds
+    )
+    """The part of what NFs of a kind lose that goes away when each has its share of CPU time guaranteed; below 0 they
+    lose more. `truth` has values for kinds that are not named."""
     noise: Share = 0.02
     """noisy: standard deviation of the capacity from trial to trial, relative."""
     stall_hz: Annotated[float, Field(ge=0)] = 0.05

@@ -18,6 +18,8 @@ are not claimed. The other kinds are assumed, in the order of their types.
 
 With guaranteed network I/O a part of each loss is given back, `network_part` of the simulation, for any co-located NFs:
 where all are limited, and their limits together are no more than the line carries. Beyond that nothing is guaranteed.
+With guaranteed CPU time, `cpu_part` of each loss is given back where all are limited. It is assumed to be most for type
+III, whose loss beside types IV and V the paper puts down to CPU time.
 
 The capacity of a cell is calibrated on published figures:
 
@@ -84,6 +86,9 @@ CONTENTION: Mapping[str, Contention] = {
     "vpp_ipsec": Contention(0.90, 0.50, 0.95),
 }
 _OTHER = Contention(0.50, 0.30, 0.30)
+_CPU_PART: Mapping[str, float] = {"suricata": 0.45, "ngrep": 0.45}
+"""Assumed, as is that of all other kinds."""
+_OTHER_CPU_PART = 0.15
 _WAYS = 2
 _ROUNDING = 1e-9
 
@@ -100,8 +105,12 @@ def left_by(neighbours: Sequence[NfPlan], function: NfPlan, simulation: Simulati
     own = _of(function.kind, simulation)
     pressure = sum(_of(each.kind, simulation).pressure for each in neighbours)
     lost = own.sensitivity * pressure / (pressure + own.half_pressure)
-    guaranteed = is_guaranteed((function, *neighbours), line_pps)
-    return 1 - lost * (1 - simulation.network_part if guaranteed else 1)
+    colocated = (function, *neighbours)
+    given_back = simulation.network_part if is_guaranteed(colocated, line_pps) else 0.0
+    if all(each.limits.cpu is not None for each in colocated):
+        known = _CPU_PART.get(function.kind, _OTHER_CPU_PART)
+        given_back += simulation.cpu_part.get(function.kind, known)
+    return 1 - lost * (1 - min(1.0, given_back))
 
 
 def is_guaranteed(colocated: Sequence[NfPlan], line_pps: float) -> bool:

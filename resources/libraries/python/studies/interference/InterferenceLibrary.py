@@ -14,11 +14,8 @@ from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.quantities import rate
-from resources.libraries.python.studies.interference.analysis.tables import (
-    advice_in_words,
-    interference_tables,
-    matrix_in_words,
-)
+from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
+from resources.libraries.python.studies.interference.analysis.tables import interference_tables
 from resources.libraries.python.studies.interference.journal import InterferenceJournal
 from resources.libraries.python.studies.interference.model.record import (
     InterferenceRecord,
@@ -39,6 +36,7 @@ _FIELDS = {
     "GUARANTEE": "guarantee",
     "REPETITIONS": "repetitions",
     "TRIAL_DURATION": "duration_s",
+    "VERIFY": "verify",
 }
 """Fields of the specification that variables replace."""
 _LISTS = ("FRAME", "INTERFERENCE_LOAD")
@@ -65,8 +63,9 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
         The path is relative to the present folder, or to ``tests/characterization/specs``. ``frame``, ``load`` (packets
         per second offered to each, one way; ``auto`` for more than the fastest carries) and ``guarantee`` (``yes``
         measures all co-located sets once more with an equal share of the network guaranteed to each) replace values of
-        the file. So do the variables ``FRAME``, ``INTERFERENCE_LOAD``, ``GUARANTEE``, ``REPETITIONS`` and
-        ``TRIAL_DURATION``. Several frame sizes or loads, joined by commas, are a sweep.
+        the file; ``network,cpu`` does so with each of these resources. So do the variables ``FRAME``,
+        ``INTERFERENCE_LOAD``, ``GUARANTEE``, ``REPETITIONS``, ``TRIAL_DURATION`` and ``VERIFY``. Several frame sizes or
+        loads, joined by commas, are a sweep.
 
         | Describe Interference | interference/pairs.yaml |
         | Describe Interference | interference/pairs.yaml | frame=512B | load=50000 |
@@ -112,13 +111,17 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
         """Advise where to place network functions, by the measurements.
 
         Each of ``servers`` names those that a server has already, joined by plus signs; nothing for an empty one. The
-        network function that no server has is placed. Without servers all are placed on two.
+        network function that no server has is placed. Without servers all are placed on two. Where the specification
+        says ``verify: 3``, the best three placements by prediction are measured as they are before: those on two
+        servers at the end of `Measure Interference`, those on other servers here.
 
         | Advise Placement |
         | Advise Placement | gateway+monitor | firewall |
         """
         study = self._running
-        study.advise([[name for name in server.split("+") if name] for server in servers])
+        here = [[name for name in server.split("+") if name] for server in servers]
+        with self._keeper.ending():
+            skipping(lambda: study.advise(here))
         for line in advice_in_words(study.result()):
             logger.info(line)
 
@@ -149,10 +152,11 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
 def preview_in_words(spec: InterferenceSpec, cost: StudyCost, *, simulated: bool) -> str:
     """Measurements and time of a study."""
     names = ", ".join(contender.name for contender in spec.contenders)
-    twice = ", with and without a guarantee" if spec.guarantee else ""
+    twice = "".join(f", once more with guaranteed {each.words}" for each in spec.guarantee)
     rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions > 1)}{twice}"
     about = "" if simulated else f", about {human_time(cost.seconds)}"
-    count = f"{cost.runs} {'simulated ' if simulated else ''}measurements"
+    most = "at most " if spec.verify else ""
+    count = f"{most}{cost.runs} {'simulated ' if simulated else ''}measurements"
     return f"{count} of {names}, alone and up to {spec.together} together, {rounds}{about}"
 
 

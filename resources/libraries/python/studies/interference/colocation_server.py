@@ -1,9 +1,9 @@
 """One server on which groups of network functions are deployed, and the measurement of one of them there."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 
 from resources.libraries.python.errors import CsitError, PlanError, SystemBroken
 from resources.libraries.python.model.measurements.counters import Cost, ProcessedPackets
@@ -18,8 +18,12 @@ from resources.libraries.python.planning.linerate import line_rate_pps, max_rate
 from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.profiles import QUICK
-from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, InterferenceSpec
-from resources.libraries.python.studies.interference.planning import PlannedMeasurement, first_instances
+from resources.libraries.python.studies.interference.model.record import (
+    ColocationMeasurement,
+    InterferenceSpec,
+    Resource,
+)
+from resources.libraries.python.studies.interference.planning import PlannedMeasurement, cpu_share, first_instances
 from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
 from resources.libraries.python.studies.sweep.load_steps import capacity
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
@@ -94,8 +98,10 @@ def measurement_of(
         load_pps=load_pps,
         frame=frame.name,
         point=turn.point,
-        guaranteed=turn.guaranteed,
-        limit_pps=_limit_pps(plan),
+        guaranteed=turn.guarantee is not None,
+        guaranteed_resource=turn.guarantee or Resource.NETWORK,
+        limit_pps=_limits_of(plan).network_pps,
+        limit_cpus=_limits_of(plan).cpu,
         throughput_pps=done / result.offered_duration_s / _WAYS,
         loss_ratio=max(0.0, 1.0 - done / sent),
         response_s=_response_s(result),
@@ -120,8 +126,8 @@ def _target(plan: Plan) -> str:
     return next(function.name for function in plan.functions if function.instance == TARGET)
 
 
-def _limit_pps(plan: Plan) -> float | None:
-    return next((each.limits.network_pps for each in plan.functions if each.instance == TARGET), None)
+def _limits_of(plan: Plan) -> Limits:
+    return next(each.limits for each in plan.functions if each.instance == TARGET)
 
 
 def _done(result: TrialResult, before: ProcessedPackets | None, after: ProcessedPackets | None) -> int:
@@ -176,6 +182,20 @@ class SharedServer:
         self._deployed: CellUnderTest | None = None
         self.plan = cache(self._planned)
         """Of a group with the limits of each; raises PlanError where they do not fit."""
+
+    @cached_property
+    def places(self) -> int:
+        """Network functions for which every plan has a place: of the largest set, or of the largest server that fits.
+
+        Placements are measured as they are only where that was asked for.
+        """
+        names, together = tuple(self._contenders), self._spec.together
+        if self._spec.verify:
+            for count in range(len(names), together, -1):
+                with suppress(PlanError):
+                    self._plan_for(names[:count], _FREE, count)
+                    return count
+        return together
 
     def plan_digest(self, group: tuple[str, ...], limits: Limits = _FREE) -> str:
         """Return the digest of the plan of a group; raises PlanError where they do not fit."""
@@ -232,9 +252,15 @@ class SharedServer:
         rates = [port.rate_bps for port in self._topology.tg.interfaces.values() if port.rate_bps is not None]
         return line_rate_pps(min(rates), frame) / len(group) if rates else None
 
+    def cpu_share(self, group: tuple[str, ...]) -> float:
+        """An equal part of their CPUs for each of a group: all of its own where it shares none."""
+        return cpu_share(self.plan(group))
+
     def _planned(self, group: tuple[str, ...], limits: Limits = _FREE) -> Plan:
+        return self._plan_for(group, limits, self.places)
+
+    def _plan_for(self, group: tuple[str, ...], limits: Limits, most: int) -> Plan:
         """Plan with places for the largest group: a single NF runs where it runs with neighbours."""
-        most = self._spec.together
         row = [self._contenders[name] for name in (*group, *group[:1] * (most - len(group)))]
         kinds = tuple(contender.kind for contender in row)
         programs = tuple(contender.program for contender in row)

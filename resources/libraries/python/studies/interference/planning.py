@@ -1,6 +1,7 @@
 """Planning of a study of interference: order of the measurements, plans for fewer instances, and the study's cost."""
 
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import comb
@@ -9,7 +10,7 @@ from random import Random
 from resources.libraries.python.model.plan import Plan, Segment
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.names import GENERATOR, is_vswitch
-from resources.libraries.python.studies.interference.model.record import InterferenceSpec
+from resources.libraries.python.studies.interference.model.record import MOST_ROUNDS, Group, InterferenceSpec, Resource
 
 AROUND_S = 1.6
 """Assumed around the traffic of a measurement: deploying, a look at the processes, removing. Measured on local.yaml."""
@@ -35,8 +36,8 @@ def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> StudyCost:
     # Multisets of up to together - 1 of n: neighbours have no order, and two may be of a kind.
     sets = names * comb(names + spec.together - 1, names)
     # A network function alone shares nothing: it is measured without a guarantee only.
-    rounds = sets + (sets - names if spec.guarantee else 0)
-    measurements = rounds * spec.repetitions * len(spec.points())
+    rounds = sets + (sets - names) * len(spec.guarantee)
+    measurements = rounds * spec.repetitions * len(spec.points()) + most_verifications(spec)
     searches = names * len(spec.frames or (spec.frame,))
     seconds = searches * ALONE_S + measurements * each_s(spec, around_s)
     return StudyCost(
@@ -47,6 +48,16 @@ def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> StudyCost:
         seconds=seconds,
         counted={"combinations": sets, "measurements": measurements, "deployments": searches + measurements},
     )
+
+
+def most_verifications(spec: InterferenceSpec) -> int:
+    """Measurements that placements need at most to be measured as they are.
+
+    All together and each placement is a set for each network function and its baseline, and further repetitions have
+    the sets of two placements with the baselines.
+    """
+    names = len(spec.contenders)
+    return (2 * (1 + spec.verify) + 3 * MOST_ROUNDS) * names * spec.repetitions if spec.verify else 0
 
 
 def each_s(spec: InterferenceSpec, around_s: float = AROUND_S) -> float:
@@ -66,8 +77,8 @@ class PlannedMeasurement:
     repetition: int
     point: int
     """Index of frame size and load in `InterferenceSpec.points`."""
-    guaranteed: bool
-    """With an equal share of the network I/O guaranteed to each; never of a target alone, the baseline of both."""
+    guarantee: Resource | None = None
+    """Of which an equal share is guaranteed to each; never of a target alone, the baseline of all."""
 
 
 def schedule(spec: InterferenceSpec) -> tuple[PlannedMeasurement, ...]:
@@ -80,7 +91,7 @@ def schedule(spec: InterferenceSpec) -> tuple[PlannedMeasurement, ...]:
     return tuple(_turns(spec))
 
 
-def gatherings(spec: InterferenceSpec) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def gatherings(spec: InterferenceSpec) -> tuple[Group, ...]:
     """Each target with each group: alone, beside every other and its like, and up to `together` at once."""
     names = [contender.name for contender in spec.contenders]
     groups = [group for size in range(spec.together) for group in combinations_with_replacement(names, size)]
@@ -91,20 +102,53 @@ def _turns(spec: InterferenceSpec) -> Iterator[PlannedMeasurement]:
     number = 0
     for repetition in range(spec.repetitions):
         row = [
-            (one, point, guaranteed)
+            (one, point, guarantee)
             for point in range(len(spec.points()))
-            for guaranteed in _rounds(spec)
+            for guarantee in (None, *spec.guarantee)
             for one in gatherings(spec)
-            if one[1] or not guaranteed
+            if one[1] or guarantee is None
         ]
-        Random(f"{spec.seed}/{repetition}").shuffle(row)  # noqa: S311 (reproducible, not secret)
-        for (target, against), point, guaranteed in row:
-            yield PlannedMeasurement(number, target, against, repetition, point, guaranteed)
+        _random(spec, repetition).shuffle(row)
+        for (target, against), point, guarantee in row:
+            yield PlannedMeasurement(number, target, against, repetition, point, guarantee)
             number += 1
 
 
-def _rounds(spec: InterferenceSpec) -> tuple[bool, ...]:
-    return (False, True) if spec.guarantee else (False,)
+def more_turns(
+    spec: InterferenceSpec, groups: Sequence[Group], first: int, repetition: int
+) -> tuple[PlannedMeasurement, ...]:
+    """As many repetitions of some groups as of all others, at the reference point, without a guarantee.
+
+    The baselines of their targets are among them: a machine may have drifted since the first ones.
+
+    Args:
+        spec: Of the study.
+        groups: Of more than one network function.
+        first: Place of the first measurement in the order of all.
+        repetition: Number of the first repetition.
+    """
+    place = {each.name: index for index, each in enumerate(spec.contenders)}
+    ordered = [(target, tuple(sorted(against, key=place.__getitem__))) for target, against in groups]
+    row: list[Group] = [*dict.fromkeys(ordered), *((name, ()) for name in dict.fromkeys(name for name, _ in groups))]
+    turns: list[PlannedMeasurement] = []
+    for number in range(repetition, repetition + spec.repetitions):
+        shuffled = list(row)
+        _random(spec, number).shuffle(shuffled)
+        turns += [
+            PlannedMeasurement(first + len(turns) + index, target, against, number, 0)
+            for index, (target, against) in enumerate(shuffled)
+        ]
+    return tuple(turns)
+
+
+def _random(spec: InterferenceSpec, repetition: int) -> Random:
+    return Random(f"{spec.seed}/{repetition}")  # noqa: S311 (reproducible, not secret)
+
+
+def cpu_share(plan: Plan) -> float:
+    """CPUs that each network function has if those which share a CPU have equal parts of it; the least of all."""
+    users = Counter(cpu for each in plan.functions for cpu in plan.cores.cpus(each.name))
+    return min(sum(1 / users[cpu] for cpu in plan.cores.cpus(each.name)) for each in plan.functions)
 
 
 def first_instances(plan: Plan, count: int) -> Plan:

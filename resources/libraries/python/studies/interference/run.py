@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from resources.libraries.python.errors import (
+    ConfigError,
     CsitError,
     NoTraffic,
     RunStopped,
@@ -17,7 +18,14 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.draft import utc_now
-from resources.libraries.python.studies.interference.analysis.study import advised, analyse
+from resources.libraries.python.studies.interference.analysis.study import (
+    SERVERS,
+    advised,
+    analyse,
+    colocated,
+    to_place,
+)
+from resources.libraries.python.studies.interference.analysis.verification import PlacementVerification
 from resources.libraries.python.studies.interference.colocation_server import (
     LEAST_PPS,
     SharedServer,
@@ -35,10 +43,12 @@ from resources.libraries.python.studies.interference.model.record import (
     Interference,
     InterferenceRecord,
     InterferenceSpec,
+    Resource,
 )
 from resources.libraries.python.studies.interference.planning import (
     PlannedMeasurement,
     cost,
+    more_turns,
     schedule,
 )
 from resources.libraries.python.studies.shared.progress import StepEnded
@@ -85,6 +95,12 @@ class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
         self._absent: frozenset[str] = frozenset()
         self._network_pps: dict[str, float] = {}
         """One-way capacity of the network by frame size, if the rate of its ports is unknown."""
+        self._asked = 0
+        """Measurements that were planned so far, those of absent network functions included."""
+        self._repetitions = spec.repetitions
+        """Repetitions so far; each further one has another number."""
+        self._load_pps: float | None = None
+        """Of the reference point."""
 
     def resume(self, journal: InterferenceJournal) -> None:
         """See `SteppedTest`; the digest is taken before `plan`, which puts in stand-ins."""
@@ -160,7 +176,10 @@ class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
             raise NoTraffic(
                 f"no load of {frame.name} from {rate(LEAST_PPS)} was received from any of {', '.join(carried)}"
             )
-        if self.spec.guarantee and self._server.line_share_pps((next(iter(carried)),), frame) is None:
+        if (
+            Resource.NETWORK in self.spec.guarantee
+            and self._server.line_share_pps((next(iter(carried)),), frame) is None
+        ):
             self._network_pps[frame.name] = self._network(carried, frame) / _WAYS
         return fastest_pps
 
@@ -180,23 +199,53 @@ class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
         turns = [turn for turn in every if not self._absent & {turn.target, *turn.against}]
         absent = f"{', '.join(sorted(self._absent))} did not start alone"
         self._failures = [absent] * (len(every) - len(turns))
+        self._asked, self._load_pps = len(every), loads_pps[0]
         try:
-            for number, turn in enumerate(turns, 1):
-                kept = self._measured_before(turn)
-                if kept is None:
-                    measurement, why = self._turn(turn, loads_pps[turn.point])
-                else:
-                    self._take(kept)
-                    measurement, why = kept.measurement, None
-                text = rate(measurement.throughput_pps) if measurement else f"failed: {why}"
-                name, work = f"{turn.target}{_beside(turn)}", float(kept is None)
-                step = StepEnded(number, len(turns), name, text, work=work, failed=measurement is None)
-                self._ended(step, why)
+            self._measure_turns(turns, lambda turn: loads_pps[turn.point])
         finally:
-            if self._measurements:
-                lacks = [f"{what} were not counted: {why}" for what, why in self._missing.items()]
-                found = analyse(self.spec, self._measurements, [*self._notes, *lacks])
-                self.draft.interference = found.model_copy(update={"asked": self.cost.runs})
+            self._analyse()
+        self._verify(((),) * SERVERS)
+
+    def _measure_turns(
+        self, turns: Sequence[PlannedMeasurement], load_pps: Callable[[PlannedMeasurement], float]
+    ) -> None:
+        for number, turn in enumerate(turns, 1):
+            kept = self._measured_before(turn)
+            if kept is None:
+                measurement, why = self._turn(turn, load_pps(turn))
+            else:
+                self._take(kept)
+                measurement, why = kept.measurement, None
+            text = rate(measurement.throughput_pps) if measurement else f"failed: {why}"
+            name, work = f"{turn.target}{_beside(turn)}", float(kept is None)
+            self._ended(StepEnded(number, len(turns), name, text, work=work, failed=measurement is None), why)
+
+    def _analyse(self) -> None:
+        if not self._measurements:
+            return
+        lacks = [f"{what} were not counted: {why}" for what, why in self._missing.items()]
+        places = self._server.places if self.spec.verify else None
+        found = analyse(self.spec, self._measurements, [*self._notes, *lacks], places)
+        self.draft.interference = found.model_copy(update={"asked": self._asked})
+
+    def _verify(self, servers: Sequence[Sequence[str]]) -> None:
+        """Measure the best placements as they are, where the specification asks for it."""
+        if not self.spec.verify or self._load_pps is None or len(self._names) - len(self._absent) <= SERVERS:
+            return
+        load_pps, found = self._load_pps, self.result()
+        steps = PlacementVerification(servers, to_place(found, servers), self.spec.verify, self._server.places)
+        try:
+            while groups := steps.next_groups(colocated(self.result())):
+                turns = more_turns(self.spec, groups, self._asked, self._repetitions)
+                self._asked += len(turns)
+                self._repetitions += self.spec.repetitions
+                try:
+                    self._measure_turns(turns, lambda _: load_pps)
+                finally:
+                    self._analyse()
+        except ConfigError as error:
+            self._notes.append(f"no placement is verified: {error}")
+            self._analyse()
 
     def result(self) -> Interference:
         found: Interference | None = self.draft.interference
@@ -205,7 +254,7 @@ class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
         return found
 
     def advise(self, servers: Sequence[Sequence[str]]) -> None:
-        """Add advice on placement.
+        """Add advice on placement; where the specification asks for it, the best placements are measured before.
 
         Args:
             servers: What is on each server already; empty for all of them on two empty servers.
@@ -213,8 +262,11 @@ class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
         Raises:
             CsitError: Nothing was measured.
             ConfigError: A name is none of the study.
+            SystemBroken: Several measurements in a row failed.
+            RunStopped: Something cannot be removed, or the journal cannot be written.
         """
         if servers:
+            self._verify(servers)
             self.draft.interference = advised(self.result(), servers)
 
     def remove(self) -> str | None:
@@ -223,7 +275,7 @@ class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
     def _measured_before(self, turn: PlannedMeasurement) -> CompletedMeasurement | None:
         """Result of a measurement in the journal; None where there is none, or of another plan."""
         kept: CompletedMeasurement | None = self._known.get(turn.number)
-        if kept is None:
+        if kept is None or (kept.measurement.target, kept.measurement.against) != (turn.target, turn.against):
             return None
         try:
             same = self._plan_digest(turn) == kept.plan
@@ -240,7 +292,10 @@ class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
 
     def _limits(self, turn: PlannedMeasurement) -> Limits:
         frame, _ = self.spec.points()[turn.point]
-        return self._fair_share((turn.target, *turn.against), frame) if turn.guaranteed else _FREE
+        group = (turn.target, *turn.against)
+        if turn.guarantee is Resource.CPU:
+            return Limits(cpu=self._server.cpu_share(group))
+        return self._fair_share(group, frame) if turn.guarantee is Resource.NETWORK else _FREE
 
     def _turn(self, turn: PlannedMeasurement, load_pps: float) -> tuple[ColocationMeasurement | None, str | None]:
         def measure() -> CompletedMeasurement:

@@ -1,41 +1,80 @@
-"""Throughput beside others over throughput alone, and what follows: sensitivity, aggressiveness, degradation.
+"""Throughput beside others over throughput alone.
 
 The normalized throughput is that of "Demystifying the Performance Interference of Co-located Virtual Network Functions"
 (Zeng et al.), section IV-A: T(i|j) / T(i). The paper gives means only; the intervals here are ours.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from math import sqrt
-from statistics import fmean, stdev
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import stdev
 
-from resources.libraries.python import special_functions
+from resources.libraries.python.studies.interference.analysis.estimates import (
+    SampledEstimate,
+    mean_of,
+    ratio,
+    ratio_interval,
+)
 from resources.libraries.python.studies.interference.model.record import (
     ColocationMeasurement,
+    Group,
     InterferenceSpec,
     Normalized,
+    Resource,
 )
 
-CONFIDENCE = 0.95
 
-
-def normalized(measurements: Iterable[ColocationMeasurement]) -> tuple[Normalized, ...]:
-    """A row for each target and group that were measured, where the target was measured alone, too.
+class Throughputs:
+    """Mean throughputs at one frame size and load, each with its error.
 
     Args:
-        measurements: Of one load and frame, all with a guarantee or all without one.
-
-    Returns:
-        In the order of their first measurements. A target that let nothing through alone has none.
+        measurements: All of that point, with and without guarantees.
     """
-    values: dict[tuple[str, tuple[str, ...]], list[float]] = defaultdict(list)
-    for measurement in measurements:
-        values[measurement.target, measurement.against].append(measurement.throughput_pps)
-    return tuple(
-        _row(target, against, beside, alone)
-        for (target, against), beside in values.items()
-        if against and (alone := values.get((target, ()))) and fmean(alone) > 0
-    )
+
+    def __init__(self, measurements: Iterable[ColocationMeasurement]) -> None:
+        self._values: dict[tuple[Resource | None, Group], list[float]] = defaultdict(list)
+        for each in measurements:
+            # Alone there is nothing to share: that without a limit is the baseline of all, also in earlier records.
+            if each.against or not each.guaranteed:
+                self._values[each.guarantee, (each.target, each.against)].append(each.throughput_pps)
+        self._means = {key: mean_of(values) for key, values in self._values.items()}
+
+    def baseline(self, target: str) -> SampledEstimate | None:
+        """Packets per second alone; None where that was not measured, or nothing was let through."""
+        found = self._means.get((None, (target, ())))
+        return found if found and found.value > 0 else None
+
+    def beside(self, group: Group, guarantee: Resource | None = None) -> SampledEstimate:
+        """Packets per second beside others; KeyError where that was not measured."""
+        return self._means[guarantee, group]
+
+    def normalized(self, guarantee: Resource | None = None) -> dict[Group, SampledEstimate]:
+        """Normalized throughput of each target and group that were measured, where there is a baseline.
+
+        They share the errors of their baselines. The order is that of their first measurements.
+        """
+        return {group: ratio(self.beside(group, guarantee), alone) for group, alone in self._groups(guarantee)}
+
+    def rows(self, guarantee: Resource | None = None) -> tuple[Normalized, ...]:
+        """The same with confidence intervals, by Fieller's theorem."""
+        return tuple(self._row(group, alone, guarantee) for group, alone in self._groups(guarantee))
+
+    def _groups(self, guarantee: Resource | None) -> Iterator[tuple[Group, SampledEstimate]]:
+        for under, group in self._means:
+            if under is guarantee and group[1] and (alone := self.baseline(group[0])):
+                yield group, alone
+
+    def _row(self, group: Group, alone: SampledEstimate, guarantee: Resource | None) -> Normalized:
+        values, beside = self._values[guarantee, group], self.beside(group, guarantee)
+        low, high = ratio_interval(beside, alone) or (None, None)
+        return Normalized(
+            target=group[0],
+            against=group[1],
+            mean=beside.value / alone.value,
+            stdev=stdev(values) / alone.value if len(values) > 1 else None,
+            low=low,
+            high=high,
+            samples=len(values),
+        )
 
 
 def in_order(spec: InterferenceSpec, matrix: Iterable[Normalized]) -> tuple[Normalized, ...]:
@@ -46,95 +85,11 @@ def in_order(spec: InterferenceSpec, matrix: Iterable[Normalized]) -> tuple[Norm
     )
 
 
-def _row(target: str, against: tuple[str, ...], beside: Sequence[float], alone: Sequence[float]) -> Normalized:
-    interval = ratio_interval(beside, alone)
-    return Normalized(
-        target=target,
-        against=against,
-        mean=fmean(beside) / fmean(alone),
-        stdev=stdev(beside) / fmean(alone) if len(beside) > 1 else None,
-        low=None if interval is None else interval[0],
-        high=None if interval is None else interval[1],
-        samples=len(beside),
-    )
-
-
-def ratio_interval(
-    above: Sequence[float], below: Sequence[float], confidence: float = CONFIDENCE
-) -> tuple[float, float] | None:
-    """Confidence interval of the ratio of two means of independent samples, by Fieller's theorem.
-
-    Student's t has the degrees of freedom of Welch and Satterthwaite for `above - ratio * below`.
-
-    Returns:
-        Its ends; None with one value on a side, or where the mean below may be 0.
-    """
-    if min(len(above), len(below)) < 2:
-        return None
-    top, bottom = fmean(above), fmean(below)
-    ratio = top / bottom
-    spread, unit = stdev(above) ** 2 / len(above), stdev(below) ** 2 / len(below)
-    total = spread + ratio**2 * unit
-    if total == 0:
-        return ratio, ratio
-    freedom = total**2 / (spread**2 / (len(above) - 1) + (ratio**2 * unit) ** 2 / (len(below) - 1))
-    times = float(special_functions.stdtrit(freedom, (1 + confidence) / 2))
-    doubt = times**2 * unit / bottom**2
-    if doubt >= 1:
-        return None
-    half = times / bottom * sqrt(max(0.0, total - doubt * spread))
-    return (ratio - half) / (1 - doubt), (ratio + half) / (1 - doubt)
-
-
 def pairs(matrix: Sequence[Normalized]) -> tuple[Normalized, ...]:
     """Those of two network functions."""
     return tuple(row for row in matrix if len(row.against) == 1)
 
 
-def sensitivity(matrix: Sequence[Normalized]) -> dict[str, float]:
-    """Mean normalized throughput of each target in pairs, a row of the matrix: low is sensitive (Table III)."""
-    return _means([(row.target, row.mean) for row in pairs(matrix)])
-
-
-def aggressiveness(matrix: Sequence[Normalized]) -> dict[str, float]:
-    """Mean normalized throughput beside each competitor in pairs, a column of the matrix: low is aggressive."""
-    return _means([(row.against[0], row.mean) for row in pairs(matrix)])
-
-
 def degradation(normalized: float) -> float:
     """Share of the throughput alone that is lost beside others."""
     return 1 - normalized
-
-
-def network_share(without: Sequence[Normalized], guaranteed: Sequence[Normalized], together: int = 2) -> float | None:
-    """Share of the degradation that goes away when each has network I/O guaranteed.
-
-    (N_guaranteed - N_without) / (1 - N_without), of the means over all groups that were measured both ways: one
-    that hardly degrades could have any share.
-
-    Args:
-        without: Normalized by throughput alone, without a limit.
-        guaranteed: Normalized by the same throughput: a limit on the baseline would count as network I/O.
-        together: How many share the server.
-
-    Returns:
-        Usually in [0, 1]; None where nothing was measured both ways or nothing degraded.
-    """
-    known = {(row.target, row.against): row.mean for row in guaranteed if len(row.against) == together - 1}
-    both = [(row.mean, known[row.target, row.against]) for row in without if (row.target, row.against) in known]
-    if not both:
-        return None
-    plain, better = fmean(one for one, _ in both), fmean(other for _, other in both)
-    return (better - plain) / (1 - plain) if plain < 1 else None
-
-
-def lowest(means: Mapping[str, float]) -> str | None:
-    """The most sensitive one of rows, the most aggressive one of columns; None of nothing."""
-    return min(means, key=lambda name: means[name]) if means else None
-
-
-def _means(values: Sequence[tuple[str, float]]) -> dict[str, float]:
-    found: dict[str, list[float]] = defaultdict(list)
-    for name, value in values:
-        found[name].append(value)
-    return {name: fmean(each) for name, each in found.items()}

@@ -4,85 +4,26 @@ The capacity of a placement is the sum of the normalized throughputs of all netw
 it has on its server: at most their number. That is the example of Figure 1 of Zeng et al. with normalized units.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import combinations
-from math import sqrt
-from statistics import fmean
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.interference.model.record import Advice, Normalized, Placement
+from resources.libraries.python.studies.interference.analysis.estimates import ALPHA, SampledEstimate, difference, total
+from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
+from resources.libraries.python.studies.interference.model.record import Advice, Group, Placement
 
 MOST_TRIED = 50_000
 """Largest number of placements that are all compared; beyond it, a heuristic search finds a good one."""
 OTHERS = 4
 """Worse placements that an advice names."""
+_MOST_TIES = 32
+"""Placements that are compared with the best one, error for error."""
 _SAME = 1e-9
 _SHOWN = 0.005
 """Less does not show in two digits."""
 
 Servers = tuple[tuple[str, ...], ...]
-
-
-_LEAST_TIME = 0.5
-"""Of the time of a packet alone: what noise says to be faster beside others is no more than twice as fast."""
-
-
-class ColocatedThroughputs:
-    """Normalized throughputs by target and group.
-
-    A group that was not measured is predicted: each neighbour adds as much time to a packet as in a pair, so that
-    1 / N(i | j, k) - 1 = (1 / N(i | j) - 1) + (1 / N(i | k) - 1). That is a model; `prediction_error` says how far it
-    is from what was measured. On simulated testbeds whose contention is another function, it lost 1.8 % of the best
-    capacity on average of 14 placements, and the product of pairs 4.7 %.
-
-    Args:
-        matrix: What was measured.
-    """
-
-    def __init__(self, matrix: Sequence[Normalized]) -> None:
-        self._rows = {(row.target, tuple(sorted(row.against))): row for row in matrix}
-
-    def normalized(self, target: str, against: Iterable[str]) -> float:
-        """Throughput of a target in a group over its throughput alone.
-
-        Raises:
-            ConfigError: Neither the group nor one of its pairs was measured.
-        """
-        return _together([row.mean for row in self._rows_of(target, tuple(sorted(against)))])
-
-    def half_width(self, target: str, against: Iterable[str]) -> float:
-        """Half of the confidence interval of `normalized`, to first order; 0 where there is none."""
-        rows = self._rows_of(target, tuple(sorted(against)))
-        whole = _together([row.mean for row in rows])
-        known = [(row.mean, row.low, row.high) for row in rows if row.mean]
-        widths = [(high - low) / 2 * (whole / mean) ** 2 for mean, low, high in known if low is not None and high]
-        return sqrt(sum(width**2 for width in widths))
-
-    def prediction_error(self) -> float | None:
-        """Mean of |predicted - measured| over the groups of three and more that were measured; None of none."""
-        errors = [
-            abs(_together([self._pair(target, each).mean for each in against]) - row.mean)
-            for (target, against), row in self._rows.items()
-            if len(against) > 1 and all((target, (each,)) in self._rows for each in against)
-        ]
-        return fmean(errors) if errors else None
-
-    def _rows_of(self, target: str, against: tuple[str, ...]) -> tuple[Normalized, ...]:
-        whole = self._rows.get((target, against))
-        return (whole,) if whole else tuple(self._pair(target, each) for each in against)
-
-    def _pair(self, target: str, other: str) -> Normalized:
-        row = self._rows.get((target, (other,)))
-        if row is None:
-            raise ConfigError(f"{target} was not measured beside {other}, so their interference is unknown")
-        return row
-
-
-def _together(normalized: Sequence[float]) -> float:
-    """Normalized throughput beside several, from that beside each of them; 1 beside none."""
-    if min(normalized, default=1.0) <= 0:
-        return 0.0
-    return 1 / max(_LEAST_TIME, 1 + sum(1 / each - 1 for each in normalized))
 
 
 def capacity(throughputs: ColocatedThroughputs, servers: Sequence[Sequence[str]]) -> float:
@@ -91,17 +32,70 @@ def capacity(throughputs: ColocatedThroughputs, servers: Sequence[Sequence[str]]
     Raises:
         ConfigError: Two of them on one server were not measured beside each other.
     """
-    return sum(_on_one(throughputs, server) for server in servers)
+    return sum(throughputs.normalized(*group) for group in groups_of(servers))
 
 
-def advise(throughputs: ColocatedThroughputs, servers: Sequence[Sequence[str]], more: Sequence[str]) -> Advice:
+def groups_of(servers: Sequence[Sequence[str]]) -> list[Group]:
+    """Each network function with those on its server."""
+    return [(name, _others(server, place)) for server in servers for place, name in enumerate(server)]
+
+
+def predicted_groups(throughputs: ColocatedThroughputs, servers: Sequence[Sequence[str]]) -> list[Group]:
+    """Those of a placement that were not measured as they are."""
+    return [group for group in groups_of(servers) if not throughputs.is_measured(*group)]
+
+
+def advise(
+    throughputs: ColocatedThroughputs,
+    servers: Sequence[Sequence[str]],
+    more: Sequence[str],
+    verified: int = 0,
+    most: int | None = None,
+) -> Advice:
     """Return the ranked placements of network functions on servers that may have some already.
 
-    All placements are compared where there are few enough. Otherwise the network functions are put one after the other
-    where they do the least harm, and then moved, or two of them exchanged, for as long as that helps.
+    Args:
+        throughputs: Of all pairs at least.
+        servers: What is there.
+        more: What to put there.
+        verified: Placements to be measured as they are; where so many were, the best one of these is advised.
+        most: Network functions that fit on one server; None where that is unknown.
 
     Raises:
         ConfigError: Two of them were not measured beside each other.
+        ValueError: There is no server, or nothing to put there.
+    """
+    begun: Servers = tuple(tuple(server) for server in servers)
+    found = ranked(throughputs, begun, more, most)
+    known = [each for each in found if not predicted_groups(throughputs, each)]
+    if verified and len(known) >= min(verified, len(found)):
+        found = [known[0], *(each for each in found if each is not known[0])]
+    ties = _ties(throughputs, found)
+    best, *others = (_placement(throughputs, each) for each in found[: 1 + OTHERS])
+    advice = Advice(
+        sentence="",
+        best=best,
+        others=tuple(others),
+        ties=tuple(_placement(throughputs, each) for each in ties),
+        prediction_error=throughputs.prediction_error,
+    )
+    if len(more) == 1:
+        sentence = _one(advice, len(found), begun, more[0])
+    else:
+        sentence = _several(advice, len(found), capacity(throughputs, found[-1]))
+    return advice.model_copy(update={"sentence": sentence})
+
+
+def ranked(
+    throughputs: ColocatedThroughputs, servers: Sequence[Sequence[str]], more: Sequence[str], most: int | None = None
+) -> list[Servers]:
+    """Placements, best first; those with more on a server than fit are left out.
+
+    All are compared where there are few enough. Otherwise the network functions are put one after the other where they
+    do the least harm, and then moved, or two of them exchanged, for as long as that helps.
+
+    Raises:
+        ConfigError: Two of them were not measured beside each other, or no placement fits.
         ValueError: There is no server, or nothing to put there.
     """
     if not servers or not more:
@@ -111,14 +105,51 @@ def advise(throughputs: ColocatedThroughputs, servers: Sequence[Sequence[str]], 
         found = list(_all(begun, tuple(more)))
     else:
         found = [_moved(throughputs, begun, _greedy(throughputs, begun, more))]
+    found = [each for each in found if most is None or max(map(len, each)) <= most]
+    if not found:
+        count = len(more) + sum(map(len, servers))
+        raise ConfigError(f"{count} network functions do not fit on {len(servers)} servers, {most} on each at most")
     # The first of equals is kept, so that the advice for a matrix is always the same one.
-    ranked = sorted(
-        (Placement(servers=each, capacity=capacity(throughputs, each)) for each in found),
-        key=lambda each: -each.capacity,
+    return sorted(found, key=lambda each: -capacity(throughputs, each))
+
+
+def not_told_apart(throughputs: ColocatedThroughputs, best: Servers, other: Servers, compared: int) -> bool:
+    """Whether another placement may be as good as the best one.
+
+    A test at `ALPHA` over the number of placements compared, so that the truly best one is among those that
+    pass. What is predicted on either side may be wrong by the error of predictions, all in the same direction.
+    """
+    one, two = (Counter(predicted_groups(throughputs, each)) for each in (best, other))
+    allowed = ((one - two) + (two - one)).total() * (throughputs.prediction_error or 0.0)
+    apart = capacity_difference(throughputs, best, other)
+    p_value = apart.p_value(allowed)
+    return p_value is None or apart.value <= allowed or p_value > ALPHA / max(1, compared - 1)
+
+
+def capacity_difference(throughputs: ColocatedThroughputs, best: Servers, other: Servers) -> SampledEstimate:
+    """How much more capacity the best placement has, with the errors of measurements."""
+    return difference(_capacity(throughputs, best), _capacity(throughputs, other))
+
+
+def _ties(throughputs: ColocatedThroughputs, found: Sequence[Servers]) -> list[Servers]:
+    if _capacity(throughputs, found[0]).interval() is None:
+        return []  # one repetition: nothing can be tested
+    return [each for each in found[1:_MOST_TIES] if not_told_apart(throughputs, found[0], each, len(found))]
+
+
+def _capacity(throughputs: ColocatedThroughputs, servers: Servers) -> SampledEstimate:
+    return total([throughputs.estimate(*group) for group in groups_of(servers)])
+
+
+def _placement(throughputs: ColocatedThroughputs, servers: Servers) -> Placement:
+    low, high = _capacity(throughputs, servers).interval() or (None, None)
+    return Placement(
+        servers=servers,
+        capacity=capacity(throughputs, servers),
+        low=low,
+        high=high,
+        predicted=len(predicted_groups(throughputs, servers)),
     )
-    best, others = ranked[0], tuple(ranked[1 : 1 + OTHERS])
-    sentence = _one(throughputs, ranked, begun, more[0]) if len(more) == 1 else _several(throughputs, ranked)
-    return Advice(sentence=sentence, best=best, others=others)
 
 
 def _all(servers: Servers, more: tuple[str, ...]) -> Iterator[Servers]:
@@ -177,21 +208,16 @@ def _without(servers: Servers, index: int, place: int) -> Servers:
     return (*servers[:index], left, *servers[index + 1 :])
 
 
-def _on_one(throughputs: ColocatedThroughputs, server: Sequence[str]) -> float:
-    return sum(throughputs.normalized(name, _others(server, place)) for place, name in enumerate(server))
-
-
 def _others(server: Sequence[str], place: int) -> tuple[str, ...]:
     return (*server[:place], *server[place + 1 :])
 
 
-def _one(throughputs: ColocatedThroughputs, ranked: Sequence[Placement], begun: Servers, name: str) -> str:
-    best = ranked[0]
-    advice = f"put {name} on server {_server_of(best, begun)}: total capacity {best.capacity:.2f}"
-    if len(ranked) == 1:
-        return f"{advice}; all servers are equal" if len(begun) > 1 else advice
-    rest = " and ".join(f"{each.capacity:.2f} on server {_server_of(each, begun)}" for each in ranked[1 : 1 + OTHERS])
-    return f"{advice} against {rest}{_doubt(throughputs, ranked)}"
+def _one(advice: Advice, count: int, begun: Servers, name: str) -> str:
+    sentence = f"put {name} on server {_server_of(advice.best, begun)}: total capacity {_text(advice.best)}"
+    if count == 1:
+        return f"{sentence}; all servers are equal" if len(begun) > 1 else f"{sentence}{_model(advice)}"
+    rest = " and ".join(f"{_text(each)} on server {_server_of(each, begun)}" for each in advice.others)
+    return f"{sentence} against {rest}{_doubt(advice)}{_model(advice)}"
 
 
 def _server_of(placement: Placement, begun: Servers) -> int:
@@ -202,29 +228,47 @@ def _server_of(placement: Placement, begun: Servers) -> int:
     )
 
 
-def _several(throughputs: ColocatedThroughputs, ranked: Sequence[Placement]) -> str:
-    best = ranked[0]
-    where = ", ".join(
-        f"{' + '.join(server) or 'nothing'} on server {number}" for number, server in enumerate(best.servers, 1)
-    )
-    advice = f"put {where}: total capacity {best.capacity:.2f}"
-    if len(ranked) == 1:
-        return advice
-    last = f", {ranked[-1].capacity:.2f} in the worst of {len(ranked)} placements" if len(ranked) > 2 else ""
-    return f"{advice} against {ranked[1].capacity:.2f} in the next best one{last}{_doubt(throughputs, ranked)}"
+def _several(advice: Advice, count: int, worst: float) -> str:
+    sentence = f"put {where(advice.best)}: total capacity {_text(advice.best)}"
+    if count == 1:
+        return f"{sentence}{_model(advice)}"
+    last = f", {worst:.2f} in the worst of {count} placements" if count > 2 else ""
+    return f"{sentence} against {_text(advice.others[0])} in the next best one{last}{_doubt(advice)}{_model(advice)}"
 
 
-def _doubt(throughputs: ColocatedThroughputs, ranked: Sequence[Placement]) -> str:
-    """Remark if the best and the next best are equivalent."""
-    wide = sqrt(
-        sum(
-            throughputs.half_width(name, _others(server, place)) ** 2
-            for each in ranked[:2]
-            for server in each.servers
-            for place, name in enumerate(server)
-        )
+def where(placement: Placement) -> str:
+    """`A + B on server 1, C on server 2`."""
+    return ", ".join(
+        f"{' + '.join(server) or 'nothing'} on server {number}" for number, server in enumerate(placement.servers, 1)
     )
-    gain = ranked[0].capacity - ranked[1].capacity
-    if gain < _SHOWN:
+
+
+def _text(placement: Placement) -> str:
+    ends = "" if placement.low is None or placement.high is None else f" ({placement.low:.2f} to {placement.high:.2f})"
+    return f"{placement.capacity:.2f}{ends}{' predicted' if placement.predicted else ''}"
+
+
+def _doubt(advice: Advice) -> str:
+    """Remark if other placements are equivalent."""
+    if abs(advice.best.capacity - advice.others[0].capacity) < _SHOWN:
         return "; the next best is as good"
-    return "; the difference is within the confidence intervals" if gain < wide else ""
+    count = len(advice.ties)
+    if not count:
+        return ""
+    if count == 1 and advice.ties[0].servers == advice.others[0].servers:
+        return "; the two cannot be told apart"
+    return f"; {count} other{'s' * (count > 1)} cannot be told apart from it"
+
+
+def _model(advice: Advice) -> str:
+    """The error of the prediction, where a placement that the sentence names is predicted."""
+    if not any(each.predicted for each in (advice.best, *advice.others[:1])):
+        return ""
+    if advice.prediction_error is None:
+        return (
+            "; predicted from pairs with an unknown error, as no three were measured together: `verify: 3` in the "
+            "specification measures the best placements"
+        )
+    return (
+        f"; each normalized throughput predicted from pairs is off by {advice.prediction_error:.3f} (root mean square)"
+    )

@@ -6,29 +6,30 @@ from statistics import fmean
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.quantities import rates
-from resources.libraries.python.studies.interference.analysis.matrix import (
-    aggressiveness,
-    in_order,
-    network_share,
-    normalized,
-    sensitivity,
-)
-from resources.libraries.python.studies.interference.analysis.placement import ColocatedThroughputs, advise
+from resources.libraries.python.studies.interference.analysis.findings import findings_of
+from resources.libraries.python.studies.interference.analysis.matrix import Throughputs, in_order
+from resources.libraries.python.studies.interference.analysis.placement import advise
+from resources.libraries.python.studies.interference.analysis.resources import relations_of
+from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
 from resources.libraries.python.studies.interference.model.record import (
     ColocationMeasurement,
+    Group,
     Interference,
     InterferenceSpec,
+    Resource,
 )
 
 SERVERS = 2
 """On which all network functions are placed, by default."""
-
-Group = tuple[str, tuple[str, ...]]
-"""A target and what is beside it."""
+_HELD = 1.02
+"""Use of CPUs relative to the limit beyond which the limit holds an NF back; clocks of CPU time are that coarse."""
 
 
 def analyse(
-    spec: InterferenceSpec, measurements: Sequence[ColocationMeasurement], notes: Sequence[str] = ()
+    spec: InterferenceSpec,
+    measurements: Sequence[ColocationMeasurement],
+    notes: Sequence[str] = (),
+    places: int | None = None,
 ) -> Interference:
     """Compare what network functions did beside others with what they did alone.
 
@@ -36,29 +37,36 @@ def analyse(
         spec: What was asked.
         measurements: What was measured, in any order; matrix and what follows are of the reference point of a sweep.
         notes: What could not be measured, and why.
+        places: Network functions that fit on one server, where that was found out.
 
     Returns:
         With the placement of all of them on two servers as advice, where all pairs were measured.
     """
     reference = [each for each in measurements if not each.point]
-    matrix, guaranteed = (
-        # Alone there is nothing to share: that is the baseline with a guarantee, too.
-        in_order(spec, normalized(each for each in reference if each.guaranteed is (wanted and bool(each.against))))
-        for wanted in (False, True)
-    )
-    capped = _capped(reference)
-    uncapped = [row for row in guaranteed if (row.target, row.against) not in capped]
-    shares = {size: network_share(matrix, uncapped, size) for size in range(2, spec.together + 1)}
+    throughputs = Throughputs(reference)
+    network, cpu = _held_by_network(reference), _held_by_cpu(reference)
+    names = [contender.name for contender in spec.contenders]
+    findings = findings_of(throughputs, names, {Resource.NETWORK: network, Resource.CPU: cpu})
+    shares = [
+        each
+        for each in (findings.shares if findings else ())
+        if each.resource is Resource.NETWORK and each.target is None and each.share is not None
+    ]
+    by_size = {each.together: each.share.value for each in shares if each.share is not None}
     found = Interference(
         spec=spec,
         measurements=tuple(measurements),
-        matrix=matrix,
-        guaranteed=guaranteed,
-        sensitivity=sensitivity(matrix),
-        aggressiveness=aggressiveness(matrix),
-        network_share=shares[2],
-        network_shares={size: share for size, share in shares.items() if share is not None and spec.together > 2},
-        notes=(*notes, *_stand_ins(spec), *_of_capped(capped), *_of_prediction(ColocatedThroughputs(matrix))),
+        matrix=in_order(spec, throughputs.rows()),
+        guaranteed=in_order(spec, throughputs.rows(Resource.NETWORK)),
+        guaranteed_cpu=in_order(spec, throughputs.rows(Resource.CPU)),
+        findings=findings,
+        relations=relations_of(reference),
+        places=places,
+        sensitivity={each.name: each.normalized.value for each in findings.sensitivity} if findings else {},
+        aggressiveness={each.name: each.normalized.value for each in findings.aggressiveness} if findings else {},
+        network_share=by_size.get(2),
+        network_shares=by_size if spec.together > 2 else {},
+        notes=(*notes, *_stand_ins(spec), *_of_network(network), *_of_cpu(cpu)),
     )
     if len(_measured(found)) <= SERVERS:
         return found
@@ -79,6 +87,17 @@ def advised(found: Interference, servers: Sequence[Sequence[str]], more: Sequenc
     Raises:
         ConfigError: A name is none of the study, all are on servers already, or a pair was not measured.
     """
+    left = to_place(found, servers, more)
+    advice = advise(colocated(found), servers, left, found.spec.verify, found.places)
+    return found.model_copy(update={"advice": (advice,)})
+
+
+def to_place(found: Interference, servers: Sequence[Sequence[str]], more: Sequence[str] = ()) -> tuple[str, ...]:
+    """What to put on servers; see `advised`.
+
+    Raises:
+        ConfigError: A name is none of the study, all are on servers already, or there is no server.
+    """
     names = [contender.name for contender in found.spec.contenders]
     there = [name for server in servers for name in server]
     if unknown := sorted({*there, *more} - set(names)):
@@ -88,7 +107,12 @@ def advised(found: Interference, servers: Sequence[Sequence[str]], more: Sequenc
         raise ConfigError("all network functions of the study are on servers; choose one to add")
     if not servers:
         raise ConfigError(f"no server for {', '.join(left)}")
-    return found.model_copy(update={"advice": (advise(ColocatedThroughputs(found.matrix), servers, left),)})
+    return left
+
+
+def colocated(found: Interference) -> ColocatedThroughputs:
+    """Normalized throughputs of the reference point, measured or predicted."""
+    return ColocatedThroughputs(Throughputs(each for each in found.measurements if not each.point).normalized())
 
 
 def _measured(found: Interference) -> list[str]:
@@ -105,27 +129,45 @@ def _stand_ins(spec: InterferenceSpec) -> list[str]:
     ]
 
 
-def _capped(measurements: Iterable[ColocationMeasurement]) -> dict[Group, tuple[float, float]]:
-    """Groups in which the target was guaranteed less than it carries alone: that share, and its throughput alone.
+Held = Mapping[Group, tuple[float, float]]
+"""Groups in which the target was guaranteed less than it uses alone: that share, and its use alone.
 
-    What it lacks there its limit took, whatever the others do, so it says nothing of where degradation comes from.
-    """
+What it lacks there its limit took, whatever the others do, so it says nothing of where degradation comes from.
+"""
+
+
+def _held_by_network(measurements: Iterable[ColocationMeasurement]) -> Held:
     alone: dict[str, list[float]] = defaultdict(list)
     limits: dict[Group, float] = {}
     for each in measurements:
-        if not each.against:
+        if not each.against and not each.guaranteed:
             alone[each.target].append(each.throughput_pps)
         elif each.limit_pps is not None:
             limits[each.target, each.against] = each.limit_pps
+    return _held(limits, alone, 1.0)
+
+
+def _held_by_cpu(measurements: Iterable[ColocationMeasurement]) -> Held:
+    alone: dict[str, list[float]] = defaultdict(list)
+    limits: dict[Group, float] = {}
+    for each in measurements:
+        if not each.against and each.cpu is not None:
+            alone[each.target].append(each.cpu)
+        elif each.limit_cpus is not None:
+            limits[each.target, each.against] = each.limit_cpus
+    return _held(limits, alone, _HELD)
+
+
+def _held(limits: Mapping[Group, float], alone: Mapping[str, Sequence[float]], factor: float) -> Held:
     return {
-        group: (limit_pps, carried_pps)
-        for group, limit_pps in limits.items()
-        if (row := alone.get(group[0])) and limit_pps < (carried_pps := fmean(row))
+        group: (limit, used)
+        for group, limit in limits.items()
+        if (row := alone.get(group[0])) and factor * limit < (used := fmean(row))
     }
 
 
-def _of_capped(capped: Mapping[Group, tuple[float, float]]) -> list[str]:
-    by_size = {(target, 1 + len(against)): rates(*row) for (target, against), row in sorted(capped.items())}
+def _of_network(held: Held) -> list[str]:
+    by_size = {(target, 1 + len(against)): rates(*row) for (target, against), row in sorted(held.items())}
     return [
         f"{target} is excluded from the share of network I/O of {size} co-located NFs: it has {carried} alone, and "
         f"each is guaranteed {limit}"
@@ -133,8 +175,10 @@ def _of_capped(capped: Mapping[Group, tuple[float, float]]) -> list[str]:
     ]
 
 
-def _of_prediction(throughputs: ColocatedThroughputs) -> list[str]:
-    error = throughputs.prediction_error()
-    if error is None:
-        return []
-    return [f"mean error of the prediction from pairs for three and more co-located NFs: {error:.3f}"]
+def _of_cpu(held: Held) -> list[str]:
+    by_size = {(target, 1 + len(against)): row for (target, against), row in sorted(held.items())}
+    return [
+        f"{target} is excluded from the share of CPU of {size} co-located NFs: it uses {used:.2f} CPUs alone, and each "
+        f"is guaranteed {limit:.2f}"
+        for (target, size), (limit, used) in by_size.items()
+    ]

@@ -1,25 +1,22 @@
-"""Tables of a study of interference (measurements, matrix, means, lines by frame size and load), and its sentences."""
+"""Tables of a study of interference: measurements, matrix, comparison with the baselines, means, points of a sweep."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 from resources.libraries.python.model.request.cell import Frame
-from resources.libraries.python.quantities import rate
-from resources.libraries.python.studies.interference.analysis.matrix import (
-    degradation,
-    in_order,
-    lowest,
-    normalized,
-    pairs,
-    sensitivity,
-)
+from resources.libraries.python.studies.interference.analysis.findings import findings_of
+from resources.libraries.python.studies.interference.analysis.matrix import Throughputs, in_order
+from resources.libraries.python.studies.interference.analysis.resources import QUANTITIES, comparisons
 from resources.libraries.python.studies.interference.model.record import (
     ColocationMeasurement,
     Interference,
     InterferenceRecord,
+    InterferenceSpec,
     Normalized,
+    PairsFindings,
+    RankedMean,
+    Resource,
 )
 
 Row = tuple[object, ...]
@@ -27,15 +24,39 @@ Row = tuple[object, ...]
 
 MEASUREMENTS = (
     "turn", "repetition", "target", "against", "guaranteed", "frame", "load_pps", "throughput_pps", "loss_ratio",
-    "response_us", "cpus", "memory_bytes", "cache_misses",
+    "response_us", "cpus", "memory_bytes", "cache_misses", "guaranteed_resource",
 )  # fmt: skip
 """One line a measurement; rates are of one way, `against` is empty where the target was alone."""
-MATRIX = ("target", "against", "guaranteed", "normalized", "stdev", "low", "high", "samples", "degradation")
+MATRIX = (
+    "target", "against", "guaranteed", "normalized", "stdev", "low", "high", "samples", "degradation",
+    "guaranteed_resource",
+)  # fmt: skip
 """One line for each target and group; `low` and `high` are the ends of the 95 % confidence interval."""
 SWEEP = ("frame", "load_pps", *MATRIX)
 """One line for each target and group at each frame size and load of a sweep."""
-MEANS = ("network_function", "type", "kind", "stand_in_for", "sensitivity", "aggressiveness")
-"""Row mean and column mean of the matrix."""
+MEANS = (
+    "network_function", "type", "kind", "stand_in_for",
+    *(f"{what}{end}" for what in ("sensitivity", "aggressiveness")
+      for end in ("", "_low", "_high", "_first_rank", "_last_rank")),
+)  # fmt: skip
+"""Mean degradation of a row and of a column of the matrix, with 95 % confidence interval and rank; rank 1 is worst."""
+
+
+def _response_us(each: ColocationMeasurement) -> float | None:
+    return None if each.response_s is None else each.response_s * 1e6
+
+
+_COMPARED: dict[str, Callable[[ColocationMeasurement], float | None]] = {
+    "throughput_pps": lambda each: each.throughput_pps,
+    "response_us": _response_us,
+    "loss_ratio": lambda each: each.loss_ratio,
+    **{name.lower().replace(" ", "_"): value for name, value in QUANTITIES.items()},
+}
+COMPARISON = (
+    "target", "against", "guaranteed_resource",
+    *(f"{name}_{where}" for name in _COMPARED for where in ("alone", "beside")),
+)  # fmt: skip
+"""One line for each target and group: means alone and beside others, as Table I of Zeng et al. has for throughput."""
 
 
 def interference_tables(record: InterferenceRecord) -> tuple[tuple[str, list[Row]], ...]:
@@ -46,6 +67,7 @@ def interference_tables(record: InterferenceRecord) -> tuple[tuple[str, list[Row
     tables = (
         ("interference_measurements", _measurements(found.measurements)),
         ("interference_matrix", _matrix(found)),
+        ("interference_comparison", _comparison(found)),
         ("interference_means", _means(found)),
         ("interference_sweep", _sweep(found)),
     )
@@ -65,10 +87,11 @@ def _measurements(measurements: Sequence[ColocationMeasurement]) -> list[Row]:
             each.load_pps,
             each.throughput_pps,
             each.loss_ratio,
-            None if each.response_s is None else each.response_s * 1e6,
+            _response_us(each),
             each.cpu,
             each.memory_bytes,
             each.cache_misses,
+            each.guarantee,
         )
         for each in sorted(measurements, key=lambda each: each.turn)
     ]
@@ -77,33 +100,41 @@ def _measurements(measurements: Sequence[ColocationMeasurement]) -> list[Row]:
 
 def _matrix(found: Interference) -> list[Row]:
     rows: list[Row] = [MATRIX]
-    rows += [_line(row, guaranteed=False) for row in found.matrix]
-    rows += [_line(row, guaranteed=True) for row in found.guaranteed]
+    for guarantee, matrix in matrices(found):
+        rows += [_line(row, guarantee) for row in matrix]
     return rows
 
 
-def _line(row: Normalized, *, guaranteed: bool) -> Row:
+def matrices(found: Interference) -> tuple[tuple[Resource | None, tuple[Normalized, ...]], ...]:
+    """The matrix without a guarantee, and with each one; some are empty."""
+    return ((None, found.matrix), (Resource.NETWORK, found.guaranteed), (Resource.CPU, found.guaranteed_cpu))
+
+
+def _line(row: Normalized, guarantee: Resource | None) -> Row:
     against = "+".join(row.against)
-    return (row.target, against, guaranteed, row.mean, row.stdev, row.low, row.high, row.samples, 1 - row.mean)
+    ends = (row.mean, row.stdev, row.low, row.high, row.samples, 1 - row.mean)
+    return (row.target, against, guarantee is not None, *ends, guarantee)
 
 
-@dataclass(frozen=True, slots=True)
-class PairsPoint:
-    """All pairs at one frame size and load, without a guarantee."""
-
-    frame: str
-    load_pps: float
-    """Offered to each network function, one way."""
-    degradation: float
-    """Mean over all pairs."""
-    most_sensitive: str
-    lowest: float
-    """Normalized throughput of the pair that suffers most."""
+def _comparison(found: Interference) -> list[Row]:
+    rows: list[Row] = [COMPARISON]
+    for guarantee, matrix in matrices(found):
+        here = [
+            each
+            for each in found.measurements
+            if not each.point and each.guarantee is (guarantee if each.against else None)
+        ]
+        compared = [comparisons(here, value) for value in _COMPARED.values()]
+        for row in matrix:
+            both = [each.get((row.target, row.against)) for each in compared]
+            cells = [cell for each in both for cell in ((each.alone, each.beside) if each else (None, None))]
+            rows.append((row.target, "+".join(row.against), guarantee, *cells))
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixSlice:
-    """The matrix at one frame size and load of a sweep."""
+    """The matrix at one frame size and load."""
 
     frame: Frame
     asked_pps: float | None
@@ -111,61 +142,76 @@ class MatrixSlice:
     load_pps: float
     """Offered to each network function, one way."""
     matrix: tuple[Normalized, ...]
+    findings: PairsFindings | None
+    """Of its pairs, without a guarantee; None where there is none."""
 
 
-def spots(found: Interference, *, guaranteed: bool = False) -> tuple[MatrixSlice, ...]:
+def spots(found: Interference, guarantee: Resource | None = None) -> tuple[MatrixSlice, ...]:
     """The matrix at each point of a study that was measured, in the order of its lists."""
     by_point: dict[int, list[ColocationMeasurement]] = defaultdict(list)
     for measurement in found.measurements:
-        if measurement.guaranteed is (guaranteed and bool(measurement.against)):
-            by_point[measurement.point].append(measurement)
+        by_point[measurement.point].append(measurement)
     return tuple(
-        MatrixSlice(frame, asked_pps, by_point[point][0].load_pps, matrix)
+        each
         for point, (frame, asked_pps) in enumerate(found.spec.points())
-        if (matrix := in_order(found.spec, normalized(by_point.get(point, ()))))
+        if point in by_point
+        if (each := _slice(found.spec, frame, asked_pps, by_point[point], guarantee)).matrix
     )
 
 
-def by_frame_and_load(studies: Sequence[Interference]) -> tuple[PairsPoint, ...]:
-    """A point for each frame size and load of studies of the same network functions, lowest load first.
+def by_frame_and_load(studies: Sequence[Interference]) -> tuple[MatrixSlice, ...]:
+    """All pairs at each frame size and load of studies of the same network functions, lowest load first.
 
     Frame sizes are in the order of the studies.
     """
-    found: dict[str, dict[float, list[ColocationMeasurement]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[Frame, dict[float, list[ColocationMeasurement]]] = defaultdict(lambda: defaultdict(list))
     for study in studies:
+        frames = {frame.name: frame for frame, _ in study.spec.points()}
         for measurement in study.measurements:
-            if not measurement.guaranteed:
-                found[measurement.frame][measurement.load_pps].append(measurement)
+            found[frames.get(measurement.frame, study.spec.frame)][measurement.load_pps].append(measurement)
     return tuple(
-        point
+        each
         for frame, loads in found.items()
         for load_pps in sorted(loads)
-        if (point := _point(frame, load_pps, loads[load_pps])) is not None
+        if (each := _slice(studies[0].spec, frame, load_pps, loads[load_pps])).findings is not None
     )
 
 
-def _point(frame: str, load_pps: float, measurements: Sequence[ColocationMeasurement]) -> PairsPoint | None:
-    matrix = pairs(normalized(measurements))
-    most = lowest(sensitivity(matrix))
-    if most is None:
-        return None
-    means = [row.mean for row in matrix]
-    return PairsPoint(frame, load_pps, degradation(fmean(means)), most, min(means))
+def _slice(
+    spec: InterferenceSpec,
+    frame: Frame,
+    asked_pps: float | None,
+    measurements: Sequence[ColocationMeasurement],
+    guarantee: Resource | None = None,
+) -> MatrixSlice:
+    throughputs = Throughputs(measurements)
+    return MatrixSlice(
+        frame=frame,
+        asked_pps=asked_pps,
+        load_pps=measurements[0].load_pps,
+        matrix=in_order(spec, throughputs.rows(guarantee)),
+        findings=findings_of(throughputs, [each.name for each in spec.contenders]),
+    )
 
 
 def _sweep(found: Interference) -> list[Row]:
     rows: list[Row] = [SWEEP]
     if len(found.spec.points()) > 1:
         rows += [
-            (spot.frame.name, spot.load_pps, *_line(row, guaranteed=guaranteed))
-            for guaranteed in (False, True)
-            for spot in spots(found, guaranteed=guaranteed)
+            (spot.frame.name, spot.load_pps, *_line(row, guarantee))
+            for guarantee in (None, *Resource)
+            for spot in spots(found, guarantee)
             for row in spot.matrix
         ]
     return rows
 
 
 def _means(found: Interference) -> list[Row]:
+    known = findings_in(found)
+    sensitivity, aggressiveness = (
+        {each.name: each for each in means}
+        for means in ((known.sensitivity, known.aggressiveness) if known else ((), ()))
+    )
     rows: list[Row] = [MEANS]
     rows += [
         (
@@ -173,73 +219,24 @@ def _means(found: Interference) -> list[Row]:
             each.type,
             each.kind,
             each.stand_in_for,
-            found.sensitivity.get(each.name),
-            found.aggressiveness.get(each.name),
+            *_lost(sensitivity.get(each.name)),
+            *_lost(aggressiveness.get(each.name)),
         )
         for each in found.spec.contenders
     ]
     return rows
 
 
-_NOTHING = 0.0005
-"""Less does not show in a tenth of a percent."""
+def _lost(mean: RankedMean | None) -> Row:
+    if mean is None:
+        return (None,) * 5
+    lost = mean.lost
+    return (lost.value, lost.low, lost.high, *(mean.ranks or (None, None)))
 
 
-def matrix_in_words(found: Interference) -> tuple[str, ...]:
-    """A line for each network function, then the most sensitive, the most aggressive, and the network's share."""
-    return (*_rows(found.matrix), *summary_in_words(found), *sweep_in_words(found))
-
-
-def sweep_in_words(found: Interference) -> tuple[str, ...]:
-    """A line for each frame size and load of a sweep; none where there is only one."""
-    if len(found.spec.points()) == 1:
-        return ()
-    return tuple(f"{spot.frame.name}, {rate(spot.load_pps)} each: {_lost(spot)}" for spot in spots(found))
-
-
-def _lost(spot: MatrixSlice) -> str:
-    rows = pairs(spot.matrix)
-    lost = degradation(fmean(row.mean for row in rows)) if rows else 0.0
-    if lost < _NOTHING:
-        return "nothing is lost in pairs, on average"
-    return f"{100 * lost:.1f} % lost in pairs on average, most sensitive is {lowest(sensitivity(rows))}"
-
-
-def summary_in_words(found: Interference) -> tuple[str, ...]:
-    """Most sensitive and most aggressive, means over all pairs; share of the network; what could not be measured."""
-    lines = []
-    if (name := lowest(found.sensitivity)) is not None:
-        lines.append(
-            f"most sensitive is {name}: it loses {_percent(found.sensitivity, name)} beside another"
-            if found.sensitivity[name] < 1
-            else "none loses anything beside another, on average"
-        )
-    if (name := lowest(found.aggressiveness)) is not None and found.aggressiveness[name] < 1:
-        lines.append(f"most aggressive is {name}: others lose {_percent(found.aggressiveness, name)} beside it")
-    if found.network_share is not None:
-        more = [f"{100 * share:.0f} % with {size} NFs" for size, share in found.network_shares.items() if size > 2]
-        beyond = f" ({', '.join(more)})" if more else ""
-        lines.append(f"{100 * found.network_share:.0f} % of the degradation comes from network I/O{beyond}")
-    return (*lines, *found.notes)
-
-
-def advice_in_words(found: Interference) -> tuple[str, ...]:
-    """Return the placement advice."""
-    return tuple(advice.sentence for advice in found.advice)
-
-
-def cell_in_words(row: Normalized) -> str:
-    """`0.615 (0.598 to 0.633)`."""
-    if row.low is None or row.high is None:
-        return f"{row.mean:.3f}"
-    return f"{row.mean:.3f} ({row.low:.3f} to {row.high:.3f})"
-
-
-def _rows(matrix: Sequence[Normalized]) -> Iterator[str]:
-    for target in dict.fromkeys(row.target for row in matrix):
-        beside = [f"{cell_in_words(row)} beside {' and '.join(row.against)}" for row in matrix if row.target == target]
-        yield f"{target}: {', '.join(beside)}"
-
-
-def _percent(means: Mapping[str, float], name: str) -> str:
-    return f"{100 * degradation(means[name]):.1f} %"
+def findings_in(study: Interference) -> PairsFindings | None:
+    """Findings of a record; those of earlier versions are made from its measurements."""
+    if study.findings is not None or not study.matrix:
+        return study.findings
+    reference = (each for each in study.measurements if not each.point)
+    return findings_of(Throughputs(reference), [each.name for each in study.spec.contenders])

@@ -45,6 +45,18 @@ class NfType(StrEnum):
     """All R/W: VPN, compression, encryption."""
 
 
+class Resource(StrEnum):
+    """Resources of which an equal share can be guaranteed to each co-located network function."""
+
+    NETWORK = "network"
+    CPU = "cpu"
+
+    @property
+    def words(self) -> str:
+        """In sentences."""
+        return "network I/O" if self is Resource.NETWORK else "CPU time"
+
+
 class Contender(Frozen):
     """A network function of the study."""
 
@@ -76,6 +88,28 @@ Load = Annotated[
     BeforeValidator(lambda load: None if load == "auto" else load),
 ]
 """Packets per second; `auto`, None, is more than the fastest carries alone."""
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+def _resources(asked: object) -> object:
+    """`true` is the network, `false` nothing; several are a list, or joined by commas."""
+    if isinstance(asked, str):
+        words = [word for each in asked.split(",") if (word := each.strip())]
+        asked = {"yes": True, "true": True, "no": False, "false": False}.get(asked.strip().lower(), words)
+    if isinstance(asked, bool):
+        return (Resource.NETWORK,) if asked else ()
+    return asked
+
+
+MOST_VERIFIED = 16
+"""Placements that one study measures."""
+MOST_ROUNDS = 3
+"""Of further repetitions for the two best placements, while they cannot be told apart."""
+Group = tuple[str, tuple[str, ...]]
+"""A target and what is beside it; nothing where it is alone."""
 _LISTS = {"frame": "frames", "load_pps": "loads_pps"}
 
 
@@ -103,8 +137,10 @@ class InterferenceSpec(Frozen):
     """So many at once at most: 2 for pairs."""
     least_measured: LeastMeasured = 1.0
     """Required share of all measurements; with less the test fails, and its record has what there is."""
-    guarantee: bool = False
-    """Measure all that share the server once more with an equal share of the network I/O guaranteed to each."""
+    guarantee: Annotated[tuple[Resource, ...], BeforeValidator(_resources)] = ()
+    """Measure all that share the server once more with an equal share of each of these guaranteed to each."""
+    verify: Annotated[int, Field(ge=0, exclude_if=lambda count: not count), at_most(MOST_VERIFIED)] = 0
+    """Placements on two servers, the best ones by prediction, that are measured as they are before advice is given."""
     seed: int = 1
     """Seed of the order of measurements, which are interleaved against drift."""
 
@@ -138,6 +174,12 @@ class InterferenceSpec(Frozen):
             raise ValueError("frame and load_pps are the first of frames and loads_pps")
         return self
 
+    @model_validator(mode="after")
+    def _guaranteed_once(self) -> Self:
+        if len(set(self.guarantee)) < len(self.guarantee):
+            raise ValueError(f"guarantee {', '.join(self.guarantee)}: each resource once")
+        return self
+
     def points(self) -> tuple[tuple[Frame, float | None], ...]:
         """Each frame size with each load, None for more than the fastest carries alone.
 
@@ -160,6 +202,10 @@ class ColocationMeasurement(Frozen):
     point: int = Field(default=0, exclude_if=lambda point: not point)
     """Index of the point of a sweep; 0 is the reference."""
     guaranteed: bool
+    guaranteed_resource: Resource = Field(default=Resource.NETWORK, exclude_if=lambda one: one is Resource.NETWORK)
+    """What an equal share of was guaranteed to each, where `guaranteed`."""
+    limit_cpus: float | None = Field(default=None, exclude_if=_is_none)
+    """CPUs that each may use at most; None where that was not limited."""
     limit_pps: float | None = Field(default=None, exclude_if=lambda pps: pps is None)
     """Rate limit of each of their ports; None where that was not limited."""
     throughput_pps: float
@@ -172,6 +218,11 @@ class ColocationMeasurement(Frozen):
     memory_bytes: int | None
     cache_misses: int | None
     """None where the machine has no counters for it."""
+
+    @property
+    def guarantee(self) -> Resource | None:
+        """The guaranteed resource; None without a guarantee."""
+        return self.guaranteed_resource if self.guaranteed else None
 
 
 class Normalized(Frozen):
@@ -187,12 +238,79 @@ class Normalized(Frozen):
     samples: int
 
 
+class EstimatedValue(Frozen):
+    """A value with its 95 % confidence interval."""
+
+    value: float
+    low: float | None
+    high: float | None
+    """None with one repetition."""
+
+
+class RankedMean(Frozen):
+    """Mean normalized throughput of a row or column of the matrix, and its place among all."""
+
+    name: str
+    normalized: EstimatedValue
+    ranks: tuple[int, int] | None
+    """First and last place that it may have, 1 for the lowest mean; equal for a place that is certain. The probability
+    of any wrong place in the study is at most 5 % (Holm). None with one repetition."""
+
+    @property
+    def lost(self) -> EstimatedValue:
+        """Mean degradation: sensitivity of a row, aggressiveness of a column."""
+        low, high = (None if end is None else 1 - end for end in (self.normalized.high, self.normalized.low))
+        return EstimatedValue(value=1 - self.normalized.value, low=low, high=high)
+
+
+class ResourceShare(Frozen):
+    """Share of the degradation that goes away with a guaranteed resource: of all pairs, of one, or of larger sets."""
+
+    resource: Resource
+    together: int
+    target: str | None = None
+    against: tuple[str, ...] = ()
+    """None and empty for the mean over all sets of `together` network functions."""
+    degradation: EstimatedValue
+    """Without a guarantee, of the same sets."""
+    share: EstimatedValue | None
+    """None where the interval of the degradation has 0 in it, and where no interference was found in the study."""
+
+
+class PairsFindings(Frozen):
+    """What the pairs of a study say, with its errors."""
+
+    degradation: EstimatedValue
+    """Mean over all pairs."""
+    none_p: float | None
+    """Probability of differences as large without any interference; None with one repetition."""
+    sensitivity: tuple[RankedMean, ...]
+    aggressiveness: tuple[RankedMean, ...]
+    shares: tuple[ResourceShare, ...] = ()
+
+
+class ResourceRelation(Frozen):
+    """Whether pairs that degrade more are those that use more of a resource for each packet than alone."""
+
+    quantity: str
+    pairs: int
+    correlation: float
+    """Spearman's rank correlation of the degradation and the change, in [-1, 1]."""
+    p: float
+    """By permutations of the network functions, adjusted for all quantities (Holm)."""
+
+
 class Placement(Frozen):
     """Assignment of network functions to servers."""
 
     servers: tuple[tuple[str, ...], ...]
     capacity: float
     """Sum of normalized throughputs."""
+    low: float | None = Field(default=None, exclude_if=_is_none)
+    high: float | None = Field(default=None, exclude_if=_is_none)
+    """Confidence interval, 95 %, of the measurements; the error of a prediction is not in it."""
+    predicted: int | None = Field(default=None, exclude_if=_is_none)
+    """Network functions whose throughput is predicted from pairs; None in earlier records."""
 
 
 class Advice(Frozen):
@@ -202,6 +320,10 @@ class Advice(Frozen):
     best: Placement
     others: tuple[Placement, ...]
     """Worse ones, best first."""
+    ties: tuple[Placement, ...] = Field(default=(), exclude_if=lambda rows: not rows)
+    """Those of all that are not told apart from the best one; the truly best is among them or it with 95 %."""
+    prediction_error: float | None = Field(default=None, exclude_if=_is_none)
+    """Root mean square error of a normalized throughput that is predicted from pairs; None where it is unknown."""
 
 
 class Interference(Frozen):
@@ -213,6 +335,12 @@ class Interference(Frozen):
     matrix: tuple[Normalized, ...]
     guaranteed: tuple[Normalized, ...] = ()
     """The same with guaranteed network I/O, over the same throughput alone."""
+    guaranteed_cpu: tuple[Normalized, ...] = Field(default=(), exclude_if=lambda rows: not rows)
+    """The same with guaranteed CPU time."""
+    findings: PairsFindings | None = Field(default=None, exclude_if=_is_none)
+    """None where no pair was measured, and in earlier records."""
+    relations: tuple[ResourceRelation, ...] = Field(default=(), exclude_if=lambda rows: not rows)
+    """Of resources that the machine counts, the closest first."""
     sensitivity: dict[str, float] = Field(default_factory=dict)
     """Row mean by target: low is sensitive."""
     aggressiveness: dict[str, float] = Field(default_factory=dict)
@@ -222,6 +350,8 @@ class Interference(Frozen):
     network_shares: dict[int, float] = Field(default_factory=dict, exclude_if=lambda shares: not shares)
     """The same by how many share the server; with pairs only `network_share` says it all."""
     advice: tuple[Advice, ...] = ()
+    places: int | None = Field(default=None, exclude_if=_is_none)
+    """Network functions that fit on one server; None where placements were not verified."""
     asked: int | None = None
     """Measurements that the specification asks for; None in records of older versions."""
     notes: tuple[str, ...] = ()
