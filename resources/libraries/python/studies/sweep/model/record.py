@@ -110,6 +110,8 @@ class SweepSample(Frozen):
     busy: dict[str, tuple[float, ...]] = Field(default_factory=dict, exclude_if=_is_empty)
     """As `cpu`, with the time in which a data thread had work and another owner's thread had the CPU. At 1.0 it cannot
     do more, however little it runs. Empty if unknown."""
+    memory_mib: dict[str, float] = Field(default_factory=dict, exclude_if=_is_empty)
+    """Memory in use, by VNF; empty if unknown."""
 
 
 class SweepPoint(Frozen):
@@ -130,6 +132,8 @@ class SweepPoint(Frozen):
     cpu: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     """See CpuUse."""
     busy: dict[str, tuple[float, ...]] = Field(default_factory=dict, exclude_if=_is_empty)
+    """As of SweepSample."""
+    memory_mib: dict[str, float] = Field(default_factory=dict, exclude_if=_is_empty)
     """As of SweepSample."""
     flagged: str | None = None
     """Reason why this point differs from the requested load; None where it is."""
