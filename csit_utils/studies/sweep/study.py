@@ -54,7 +54,7 @@ EXPLANATIONS = (
         "Gbit/s, one way, L2.",
         "Where a broken line through the mean CPU of each load bends: all vCPUs of a VNF are used, or its use no "
         "longer grows with the load, or it always has work on shared CPUs. The first VNF to saturate counts. Further "
-        "loads are measured around it while its 95 % interval is wide. The paper of Troia et al. takes the first measured load "
+        "loads are measured around it while its 95 % interval is wide. Troia et al. take the first load "
         "at or above it, which records have as `measured_rate`.",
         "The interval is of the scatter of the loads only: a wrong form of the line, or a machine that changes "
         "meanwhile, is not in it. On shared CPUs it is just the two loads around it. No break-point means that no "
@@ -98,7 +98,7 @@ def _identity(record: SweepRecord) -> object:
     if record.sweep is None:
         return None
     spec = record.sweep.spec
-    return record.sweep.cell.model_dump_json(), spec.frame, spec.protocol, spec.flows
+    return record.sweep.cell.model_dump_json(), spec.frame, spec.protocol, spec.flows, spec.departures
 
 
 def _lines(record: SweepRecord) -> Iterator[str]:

@@ -48,7 +48,10 @@ _FINER_PLACES = {1: 41, 2: 21}
 """The same in later rounds."""
 _CLOSER = 9
 """The same in later rounds that look for the likeliest place only."""
+_CLOSER_ROUNDS = 9
+"""Where there is hardly any noise, a line is judged by where exactly its knots are."""
 _ROUNDS = 3
+_MOST_EXPONENT = 300.0
 _STEPS = 25
 """Of the iteration for values that were cut off."""
 
@@ -217,7 +220,7 @@ def _fit(points: _Points, degrees: tuple[int, ...], noise: _Noise) -> _Fit | Non
     count = len(degrees) - 1
     axes = [_first_places(points, count)] * count
     best: tuple[float, Array, Array] | None = None
-    for _ in range(_ROUNDS if count else 1):
+    for _ in range(_CLOSER_ROUNDS if count else 1):
         places = _combined(axes, points.u)
         if not len(places):
             break
@@ -255,7 +258,7 @@ def _located(points: _Points, fit: _Fit) -> tuple[_Fit, Array, Array]:
     """Locate the knots in ever finer rows over the places within their intervals: line, lower and upper ends."""
     count = len(fit.degrees) - 1
     certain = int((~points.cut).sum())
-    free = max(1, certain - _parameters(points, fit.degrees))
+    free = max(1, certain - _parameters(points, fit.degrees) - 1)  # one for the noise, whose form is found as well
     bound = _f_bound(fit.noise.free or free)
     axes = [_first_places(points, count)] * count
     low = high = fit.places
@@ -378,7 +381,7 @@ def _censored(
         off = (least - line[:, cut]) / size
         chance = log_ndtr(-off)
         seen[:, cut] = line[:, cut] + size * np.exp(-0.5 * off**2 - 0.5 * np.log(2 * np.pi) - chance)
-    return squares * np.exp(-2 * chance.sum(axis=1) / count), coefficients
+    return squares * np.exp(np.minimum(-2 * chance.sum(axis=1) / count, _MOST_EXPONENT)), coefficients
 
 
 def _f_bound(free: float) -> float:

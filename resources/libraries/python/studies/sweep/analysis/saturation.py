@@ -184,12 +184,9 @@ def _saturation(x: Array, y: Array, there: int) -> CurveBreakPoint | None:
                 at = _at(line) if line.levels[-1] >= NEARLY * there else None
     elif full is None:
         at = curve_break_point(x, y)
-    if full is None or full <= x[0]:
-        return at
-    below = float(x[x < full].max())
-    if at is None or FULL * at.low > full or at.high < below:
+    if at is None and full is not None and full > x[0]:
         # Loads that use all CPUs are sign enough where there are too few others for a line.
-        return CurveBreakPoint(*_between(x, y, (below, full), FULL * there), float(there))
+        return CurveBreakPoint(*_between(x, y, (float(x[x < full].max()), full), FULL * there), float(there))
     return at
 
 
