@@ -67,10 +67,13 @@ def test_one_break_point_is_not_taken_for_two() -> None:
 
 
 def test_functions_that_miss_the_points_are_named_with_their_error() -> None:
-    """A third bend: two break-points do not describe it."""
+    """It bends at four loads."""
     through = lambda r: np.interp(r, [0, 0.6, 1.2, 1.8, 2.4, 3.2], [0, 0.6, 0.7, 1.2, 1.3, 1.3])  # noqa: E731
     profile = profile_of("service", points_of(through, {"v": (growing_to(1.0, 2.4),)}, loads=60), {"v": 1})
-    assert any("do not describe this: throughput" in note and "% off on average" in note for note in profile.notes)
+    assert any(
+        "one break-point does not describe this: throughput" in note and "% off on average" in note
+        for note in profile.notes
+    )
 
 
 def test_loss_that_is_exactly_what_throughput_leaves_over_does_not_contradict_it() -> None:

@@ -68,7 +68,13 @@ _REGIONS: tuple[tuple[tuple[str, str], ...], ...] = (
     ),
 )
 """Names of regions, and how they are called, by number of break-points."""
+_WHOLE = 10
 _COUNTED = ("no break-point does", "one break-point does", "two break-points do")
+
+
+def _percent(share: float | None) -> str:
+    percent = 100 * (share or 0.0)
+    return f"{percent:.0f} %" if percent >= _WHOLE else f"{percent:.2g} %"
 
 
 def _metric(
@@ -95,7 +101,7 @@ def _metric(
         elif misses(fit, *zip(*kept, strict=True)):
             notes.append(
                 f"{_COUNTED[len(break_points)]} not describe this: {metric} {region} is "
-                f"{100 * (fit.relative_error or 0.0):.2g} % off on average, and the errors follow the rate"
+                f"{_percent(fit.relative_error)} off on average, and the errors follow the rate"
             )
         return fit
 
