@@ -260,10 +260,13 @@ def _gradients(curve: Curve, coefficients: Coefficients, r: Array) -> Array:
 
 
 def student(fit: Fit) -> float:
-    """Standard errors from a value to the end of its 95 % interval, for the points of a function."""
+    """Standard errors from a value to the end of its 95 % interval, for the points of a function.
+
+    One degree of freedom less than points minus coefficients, because the same points chose the function.
+    """
     from scipy.special import stdtrit  # noqa: PLC0415 - imports take longer than an analysis
 
-    return float(stdtrit(max(1, fit.points - len(fit.coefficients)), (1 + CONFIDENCE) / 2))
+    return float(stdtrit(max(1, fit.points - len(fit.coefficients) - 1), (1 + CONFIDENCE) / 2))
 
 
 def coefficient_intervals(fit: Fit) -> dict[str, tuple[float, float]]:
