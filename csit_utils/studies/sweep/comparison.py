@@ -12,7 +12,7 @@ from csit_utils.studies.sweep.figures import FIRST_SCALE, LINEAR, NAMES, PlotPos
 from csit_utils.studies.sweep.words import chain_words
 from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, steps
 from resources.libraries.python.studies.sweep.analysis.profile import measured_rates, value_at
-from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, scaling_in_words
+from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, rate_in_words, scaling_in_words
 from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep
 
@@ -185,7 +185,7 @@ def _of_profile(name: str, profile: Profile, sweep: Sweep, metric: ProfileMetric
     if rates is None or row is None or (row.nonsat is None and row.sat is None):
         return
     at = profile.break_point
-    on_line = sorted({*np.linspace(*rates, _ON_A_LINE).tolist(), *([at.rate] if at else [])})
+    on_line = sorted({*np.linspace(*rates, _ON_A_LINE).tolist(), *(each.rate for each in profile.break_points)})
     common: Json = {"facets": {_FRAME: sweep.spec.frame.name}, "legendgroup": escape(name)}
     scale = FIRST_SCALE[metric]
     yield scatter(
@@ -212,7 +212,7 @@ def _of_profile(name: str, profile: Profile, sweep: Sweep, metric: ProfileMetric
             name,
             [(at.rate, shown(value_at(profile, metric, at.rate), scale))],
             colour,
-            hover=f"{escape(name)} saturates at %{{x:.4~g}} Gbit/s<br>{escape(at.reason)}",
+            hover=f"{escape(name)} saturates at {rate_in_words(at)}<br>{escape(at.reason)}",
             marker={"size": 14, "symbol": "line-ns-open", "line": {"width": 3}},
             **common,
         )

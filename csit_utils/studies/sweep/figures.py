@@ -13,13 +13,14 @@ from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.result import l2_bps
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.analysis.profile import value_at
-from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, function_in_words
+from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, function_in_words, rate_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
 from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample, Vnf
 
 _ON_A_LINE = 60
 """Rates at which a function is drawn."""
+_NAMED = {"nonsat": " below", "between": " between", "sat": " above"}
 _MEANS, _BELOW, _ABOVE, _FLAGGED = 0, 2, 1, 3
 """Numbers of the palette."""
 _WAITS = 0.05
@@ -97,19 +98,29 @@ def sweep_figures(anchor: str, record: SweepRecord) -> list[Figure]:
 
 
 def saturation(profile: Profile | None) -> Json:
-    """The vertical line of a break-point, with its reason for hovering; nothing without one."""
-    found = profile.break_point if profile else None
-    if found is None:
+    """Vertical lines of break-points in their intervals, with reasons for hovering; nothing without any."""
+    points = profile.break_points if profile else ()
+    if profile is None or not points:
         return {}
     line = {"dash": "dot", "width": 1.5, "color": "ink"}
+    band: Json = {"line": {"width": 0}, "fillcolor": "ink", "opacity": 0.1}
     return {
         "shapes": [
-            {"type": "line", "xref": "x", "yref": "paper", "y0": 0, "y1": 1, "x0": found.rate, "x1": found.rate}
-            | {"line": line}
+            {"type": kind, "xref": "x", "yref": "paper", "y0": 0, "y1": 1, "x0": start, "x1": end} | style
+            for found in points
+            for kind, start, end, style in (
+                ("line", found.rate, found.rate, {"line": line}),
+                *([("rect", found.low, found.high, band)] if found.low is not None else []),
+            )
         ],
         "annotations": [
             {"xref": "x", "yref": "paper", "x": found.rate, "y": 1, "yanchor": "bottom", "showarrow": False}
-            | {"text": "saturation", "hovertext": escape(found.reason), "font": {"color": "ink", "size": 12}}
+            | {
+                "text": "saturation" if found is profile.break_point else "break-point",
+                "hovertext": escape(f"{rate_in_words(found)}: {found.reason}"),
+                "font": {"color": "ink", "size": 12},
+            }
+            for found in points
         ],
     }
 
@@ -172,7 +183,7 @@ def _functions(profile: Profile, metric: ProfileMetric, scale: str) -> Iterator[
         rates = np.linspace(fit.first_rate, fit.last_rate, _ON_A_LINE).tolist()
         below = region == "nonsat"
         yield scatter(
-            f"{fit.function}{'' if whole else ' below' if below else ' above'}",
+            f"{fit.function}{'' if whole else _NAMED[region]}",
             [(rate, shown(value_at(profile, metric, rate), scale)) for rate in rates],
             _BELOW if below else _ABOVE,
             hover=f"{escape(function_in_words(fit))}<br>%{{x:.4~g}} Gbit/s: %{{y:.4~g}}",

@@ -17,6 +17,7 @@ from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
     predict,
     predict_rates,
 )
+from resources.libraries.python.studies.sweep.analysis.fitting import coefficient_intervals
 from resources.libraries.python.studies.sweep.analysis.flavors import (
     FlavorCapacity,
     FlavorStep,
@@ -32,10 +33,11 @@ from resources.libraries.python.studies.sweep.analysis.sentences import (
     errors_in_words,
     function_in_words,
     highest_in_words,
+    rate_in_words,
     scaling_in_words,
 )
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of, read_statistics
-from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile, ProfileMetric
+from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Prediction, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 
 _TABLE = "S_statistics"
@@ -260,9 +262,12 @@ def function_lines(profile: Profile) -> Iterator[TableLine]:
     """A line per function; a service without any has none."""
     at = profile.break_point
     for metric, region, fit in functions_of(profile):
+        known = {
+            name: dict(zip(("low", "high"), ends, strict=True)) for name, ends in coefficient_intervals(fit).items()
+        }
         texts = (
             profile.name,
-            _with_unit(at.rate if at else None, "Gbit/s"),
+            rate_in_words(at) if at else DASH,
             metric.value,
             region if at else "all",
             function_in_words(fit),
@@ -272,13 +277,15 @@ def function_lines(profile: Profile) -> Iterator[TableLine]:
         )
         raw = {
             "service": profile.name,
-            "break_point_gbps": at.rate if at else None,
+            **_raw_break_point("break_point", at),
             "saturates_first": at.vnf if at else None,
+            **_raw_break_point("second_break_point", profile.second),
             "metric": metric.value,
             "region": region,
             "function": fit.function,
             "formula": fit.formula,
             **{name: fit.coefficients.get(name) for name in "abcdg"},
+            **{f"{name}_{end}": known.get(name, {}).get(end) for name in "abcdg" for end in ("low", "high")},
             "standard_error": fit.standard_error,
             "relative_error": fit.relative_error,
             "points": fit.points,
@@ -286,6 +293,15 @@ def function_lines(profile: Profile) -> Iterator[TableLine]:
             "last_rate_gbps": fit.last_rate,
         }
         yield TableLine(texts, raw)
+
+
+def _raw_break_point(name: str, point: BreakPoint | None) -> dict[str, object]:
+    return {
+        f"{name}_gbps": point.rate if point else None,
+        f"{name}_low_gbps": point.low if point else None,
+        f"{name}_high_gbps": point.high if point else None,
+        f"{name}_indicator": point.indicator.value if point else None,
+    }
 
 
 def answer_line(answer: FlavorCapacity, smaller: FlavorCapacity | None, steps: Sequence[FlavorStep]) -> TableLine:
@@ -299,8 +315,8 @@ def answer_line(answer: FlavorCapacity, smaller: FlavorCapacity | None, steps: S
     texts = (
         flavor.name,
         str(flavor.vcpus),
-        _with_unit(at.rate if at else None, "Gbit/s"),
-        DASH if at is None else f"{at.cpus_used:.2f} CPUs",
+        rate_in_words(at) if at else DASH,
+        DASH if at is None or at.cpus_used is None else f"{at.cpus_used:.2f} CPUs",
         highest_in_words(highest),
         percent(gain, signed=True),
         limit if highest.known else f"{limit} (unknown above)",
@@ -309,10 +325,12 @@ def answer_line(answer: FlavorCapacity, smaller: FlavorCapacity | None, steps: S
     raw = {
         "service": flavor.name,
         "vcpus": flavor.vcpus,
-        "break_point_gbps": at.rate if at else None,
+        **_raw_break_point("break_point", at),
         "cpus_used": at.cpus_used if at else None,
         "from_gbps": highest.from_rate,
         "highest_gbps": highest.rate,
+        "highest_low_gbps": highest.low,
+        "highest_high_gbps": highest.high,
         "limited_by": limit or None,
         "limit_known": highest.known,
         "carries": answer.carries,

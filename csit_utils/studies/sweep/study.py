@@ -49,14 +49,16 @@ EXPLANATIONS = (
     Explanation(
         "saturation",
         "Saturation break-point",
-        "The lowest measured input rate at which the CPUs of a VNF are at their maximum; profiles have one function "
-        "below it and another from there on.",
+        "The input rate from which on the CPUs of a VNF are at their maximum; profiles have one function below it, and "
+        "another from there on. Without such a CPU it is shown by memory, throughput or loss, and named so.",
         "Gbit/s, one way, L2.",
-        "From the mean CPU of each load: all vCPUs of a VNF are used, or its use no longer grows with the load, or it "
-        "always has work on shared CPUs. The first VNF to saturate counts (Troia et al.).",
-        "It is one of the measured loads, so its resolution is one step of the sweep. No break-point means that no "
-        "load "
-        "saturated the CPUs, not that the service has no limit.",
+        "Where a broken line through the mean CPU of each load bends: all vCPUs of a VNF are used, or its use no "
+        "longer grows with the load, or it always has work on shared CPUs. The first VNF to saturate counts. Further "
+        "loads are measured around it while its 95 % interval is wide. Troia et al. take the first load "
+        "at or above it, which records have as `measured_rate`.",
+        "The interval is of the scatter of the loads only: a wrong form of the line, or a machine that changes "
+        "meanwhile, is not in it. On shared CPUs it is just the two loads around it. No break-point means that no "
+        "load is known to have saturated the service, not that it has no limit.",
     ),
     Explanation(
         "profile-error",
@@ -82,11 +84,11 @@ EXPLANATIONS = (
     ),
 )
 BREAK_POINT = Measure("break-point")
-"""The load that saturates the CPUs."""
+"""The load that saturates the service."""
 WITHOUT_LOSS = Measure("without-loss")
 """The highest load up to which nothing is lost."""
 SATURATED = Measure("saturated")
-"""The rate that is forwarded at the break-point."""
+"""The rate that is forwarded at the first load from the break-point on."""
 LOSS_FREE = 1e-4
 """Loss ratio up to which a load counts as without loss: there is one trial for each load."""
 
@@ -96,7 +98,7 @@ def _identity(record: SweepRecord) -> object:
     if record.sweep is None:
         return None
     spec = record.sweep.spec
-    return record.sweep.cell.model_dump_json(), spec.frame, spec.protocol, spec.flows
+    return record.sweep.cell.model_dump_json(), spec.frame, spec.protocol, spec.flows, spec.departures
 
 
 def _lines(record: SweepRecord) -> Iterator[str]:
@@ -137,9 +139,14 @@ def _numbers(record: SweepRecord, sweep: Sweep) -> Iterator[MeasuredValue]:
     points = sorted(sweep.points, key=lambda point: point.input_pps)
     found = record.profile.break_point if record.profile else None
     if found is not None:
-        at = min(range(len(points)), key=lambda index: abs(points[index].input_bps / GIGA - found.rate))
-        rate = points[at].input_pps
-        yield MeasuredValue(BREAK_POINT, rate, points[at - 1].input_pps if at else 0.0, rate)
+        bits = 8 * sweep.spec.frame.mean_bytes / GIGA
+        rate = found.rate / bits
+        measured_rate = found.rate if found.measured_rate is None else found.measured_rate
+        at = min(range(len(points)), key=lambda index: abs(points[index].input_bps / GIGA - measured_rate))
+        if found.low is None or found.high is None:
+            yield MeasuredValue(BREAK_POINT, rate, points[at - 1].input_pps if at else 0.0, rate)
+        else:
+            yield MeasuredValue(BREAK_POINT, rate, found.low / bits, found.high / bits)
         yield _saturated(sweep, points[at])
     yield from _without_loss(points)
 

@@ -29,9 +29,13 @@ def _saturation(record: SweepRecord, sweep: Sweep) -> str:
     if found is None:
         most = max((point.input_pps for point in sweep.points), default=None)
         return f"does not saturate up to {rate(most)}" if most else "has no profile"
-    at = [point.input_pps for point in sweep.points if abs(point.input_bps - found.rate * GIGA) < 1e-6 * GIGA]
-    rates = f"{rate(at[0])} ({bandwidth(found.rate * GIGA)})" if at else bandwidth(found.rate * GIGA)
-    return f"saturates at {rates}: {found.reason}"
+    bits = 8 * sweep.spec.frame.mean_bytes / GIGA
+    rates = f"{rate(found.rate / bits)} ({bandwidth(found.rate * GIGA)})"
+    if found.low is not None and found.high is not None:
+        rates += f", 95 % interval {rate(found.low / bits)} to {rate(found.high / bits)}"
+    second = record.profile.second if record.profile else None
+    other = f"; another break-point is at {rate(second.rate / bits)}: {second.reason}" if second else ""
+    return f"saturates at {rates}, by {found.indicator}: {found.reason}{other}"
 
 
 def _prediction_errors(record: SweepRecord) -> list[str]:

@@ -16,15 +16,18 @@ from csit_utils.report.units import DASH, digits3, percent
 from csit_utils.studies.sweep.comparison import comparisons
 from csit_utils.studies.sweep.figures import FIRST_SCALE, NAMES, metric_axes, shown, sweep_figures
 from csit_utils.studies.sweep.words import kind_words
+from resources.libraries.python.studies.sweep.analysis.fitting import coefficient_intervals, student
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.analysis.profile import (
     HighestRate,
     QualityBounds,
+    edges,
     highest_rate,
     measured_rates,
+    regions_of,
     value_at,
 )
-from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, highest_in_words
+from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, highest_in_words, rate_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
 from resources.libraries.python.studies.sweep.model.profile import Fit, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
@@ -46,9 +49,12 @@ class Function:
 
     @property
     def coefficients(self) -> str:
-        """For people."""
+        """For people, with 95 % intervals."""
+        known = coefficient_intervals(self.fit)
         return ", ".join(
-            f"{name} = {value if abs(value) > _NOTHING else 0.0:.5g}" for name, value in self.fit.coefficients.items()
+            f"{name} = {_zero(value):.5g}"
+            + (f" ({_zero(known[name][0]):.4g} to {_zero(known[name][1]):.4g})" if name in known else "")
+            for name, value in self.fit.coefficients.items()
         )
 
     @property
@@ -75,7 +81,12 @@ class Profiled:
     functions: tuple[Function, ...]
 
 
-_REGIONS = {"nonsat": "below", "sat": "saturated"}
+_REGIONS = {"nonsat": "below", "between": "between", "sat": "saturated"}
+
+
+def _zero(value: float) -> float:
+    """A value without the rounding error of zero."""
+    return value if abs(value) > _NOTHING else 0.0
 
 
 def profile_anchor(view: View) -> str:
@@ -193,7 +204,7 @@ def _line(view: View, profile: Profile) -> Answered:
     return Answered(
         view,
         sum(vnf.vcpus for vnf in sweep.vnfs) if sweep else 0,
-        f"{point.rate:.4g} Gbit/s" if point else DASH,
+        f"{rate_in_words(point)} by {point.indicator}" if point else DASH,
         point.rate * GIGA if point else None,
         highest_in_words(best),
         best.rate * GIGA if best.rate is not None else None,
@@ -216,15 +227,16 @@ def payload(found: Sequence[View]) -> Mapping[str, object]:
 def plain(profile: Profile) -> Mapping[str, object]:
     """A profile as the script has it."""
     metrics = {
-        row.metric.value: {"nonsat": _fit(row.nonsat), "sat": _fit(row.sat)}
+        row.metric.value: [_fit(fit) for fit in regions_of(profile, row)]
         for row in profile.metrics
         if row.metric is not ProfileMetric.THROUGHPUT
     }
-    all_fits = [fit for row in profile.metrics for fit in (row.nonsat, row.sat) if fit is not None]
+    first, last = measured_rates(profile) or (None, None)
     return {
-        "break": profile.break_point.rate if profile.break_point else None,
-        "first": min((fit.first_rate for fit in all_fits), default=None),
-        "last": max((fit.last_rate for fit in all_fits), default=None),
+        # By side, as `value_at` has it: as they are, lower ends, upper ends.
+        "breaks": [edges(profile, side) for side in (0, 1, -1)],
+        "first": first,
+        "last": last,
         "metrics": metrics,
     }
 
@@ -237,4 +249,6 @@ def _fit(fit: Fit | None) -> Mapping[str, object] | None:
         "first": fit.first_rate,
         "last": fit.last_rate,
         "c": fit.coefficients,
+        "covariance": fit.covariance,
+        "times": student(fit),
     }

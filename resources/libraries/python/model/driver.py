@@ -12,7 +12,7 @@ from typing import Any
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.measurements.trial import Departures, Protocol
 from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.function import Limits
@@ -252,6 +252,8 @@ class GeneratorDriver(Driver):
     protocols: tuple[Protocol, ...]
     """Protocols of packets that it can send, the default first; none for a peer that only opens connections, which no
     topology chooses."""
+    departures: tuple[Departures, ...] = (Departures.CONSTANT,)
+    """Distributions of the times between packets that it can send with."""
     keeps_log: bool = False
     """Logs every second of a trial, so that a load is one long trial instead of many short ones."""
     ports: PortOption | None = None

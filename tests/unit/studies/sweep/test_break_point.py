@@ -98,8 +98,9 @@ def test_a_break_point_just_above_a_load_is_at_that_load_and_any_other_at_the_ne
     knee = rates[place] + beyond * (rates[1] - rates[0])
     point, _ = find_break_point(observed({"v": np.minimum(1, rates / knee)}, rates), {"v": 1})
     assert point is not None
-    assert point.rate == pytest.approx(rates[place + steps])
-    assert point.cpus_used == pytest.approx(min(1, point.rate / knee))
+    assert point.rate == pytest.approx(knee, rel=1e-3)
+    assert point.measured_rate == pytest.approx(rates[place + steps])
+    assert point.cpus_used == pytest.approx(min(1, point.measured_rate / knee))
 
 
 def test_cpus_that_are_full_at_the_last_two_loads_only_saturate_there() -> None:
@@ -107,7 +108,9 @@ def test_cpus_that_are_full_at_the_last_two_loads_only_saturate_there() -> None:
     rates = np.array([0.5, 1.0, 1.5, 2.0, 2.5, 3.0])
     point, _ = find_break_point(observed({"v": np.array([0.3, 0.5, 0.9, 1.3, 2.0, 2.0])}, rates), {"v": 2})
     assert point is not None
-    assert (point.rate, point.cpus_used) == (2.5, 2.0)
+    assert (point.measured_rate, point.cpus_used) == (2.5, 2.0)
+    assert (point.low, point.high) == (2.0, 2.5)
+    assert 2.0 < point.rate <= 2.5
 
 
 def test_the_vnf_that_saturates_first_is_named() -> None:

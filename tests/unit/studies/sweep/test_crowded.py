@@ -20,7 +20,9 @@ def observed(working: tuple[float, ...] = WORKING) -> list[LoadObservation]:
 def test_the_break_point_is_where_losses_begin_and_says_that_cpus_are_shared() -> None:
     point, notes = find_break_point(observed(), {"router": 1})
     assert point is not None
-    assert (point.rate, point.vnf, point.cpus_used, notes) == (0.115, "router", 0.274, ())
+    assert (point.measured_rate, point.vnf, point.cpus_used, notes) == (0.115, "router", 0.274, ())
+    assert (point.low, point.high) == (0.100, 0.115)
+    assert 0.100 < point.rate <= 0.115
     assert point.reason == "router has work all the time (0.98 of 1) and gets 0.27 of its CPUs, which it shares"
 
 
@@ -52,7 +54,7 @@ def test_a_vnf_with_two_cpus_has_work_all_the_time_where_both_have() -> None:
     ]
     point, _ = find_break_point(twice, {"router": 2})
     assert point is not None
-    assert (point.rate, point.cpus_used, point.cpus_there) == (0.115, 2 * 0.274, 2)
+    assert (point.measured_rate, point.cpus_used, point.cpus_there) == (0.115, 2 * 0.274, 2)
     assert point.reason.startswith("router has work all the time (1.96 of 2)")
 
 

@@ -7,7 +7,7 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.fitting import describe
-from resources.libraries.python.studies.sweep.analysis.profile import inconsistency, profile_of, profile_of_sweep
+from resources.libraries.python.studies.sweep.analysis.profile import profile_of, profile_of_sweep, value_at
 from resources.libraries.python.studies.sweep.model.profile import (
     BreakPoint,
     Fit,
@@ -93,9 +93,12 @@ def printed_profile(testbed: PublishedRouter) -> Profile:
 def test_the_printed_profile_of_adva_is_consistent_in_saturation() -> None:
     profile = printed_profile(ADVA)
     for rate in np.linspace(2.6, 3.5, 10):
-        off = inconsistency(profile, float(rate))
-        assert off is not None
-        assert off <= 0.7
+        through, lost = (
+            value_at(profile, metric, float(rate)) for metric in (ProfileMetric.THROUGHPUT, ProfileMetric.LOSS)
+        )
+        assert through is not None
+        assert lost is not None
+        assert abs(100 * (1 - through / rate) - lost) <= 0.7
 
 
 def test_the_printed_profile_of_bonsai_contradicts_itself_below_saturation_and_a_note_says_so() -> None:
@@ -134,7 +137,8 @@ def test_unmeasured_values_are_reported_as_missing() -> None:
     ]
     profile = profile_of("v", points, {"v": 1})
     delay = profile.of(ProfileMetric.DELAY)
-    assert profile.break_point is None
+    assert profile.break_point is not None
+    assert profile.break_point.indicator == "throughput"
     assert delay is not None
     assert (delay.nonsat, delay.sat) == (None, None)
     assert "the CPU of v is not known: it gives no break-point" in profile.notes
@@ -181,7 +185,7 @@ def fits_of(profile: Profile, metric: ProfileMetric) -> list[Fit]:
 def test_one_point_on_the_wrong_side_of_the_break_point_does_not_bend_the_function() -> None:
     """CPU is full one load before delay jumps."""
     functions = {**plain_router(1.55), ProfileMetric.DELAY: lambda r: np.where(r < 1.55, 0.2, 5 + r)}
-    points = sweep_of(np.linspace(0.1, 3.0, 30), functions, {"v": (growing_to(1, 1.5),)}, 0.002)
+    points = sweep_of(np.linspace(0.1, 3.0, 30), functions, {"v": (growing_to(1, 1.46),)}, 0.002)
     profile = profile_of("v", points, {"v": 1})
     delay = profile.of(ProfileMetric.DELAY)
     assert delay is not None

@@ -70,6 +70,19 @@ def test_a_generator_is_chosen_by_name_and_sends_what_it_can() -> None:
         ),
         ({}, {"protocol": "SCTP"}, "there is no protocol 'SCTP' for a sweep; there are auto, IP, UDP, TCP, ICMP"),
         ({"STOP_LOSS": "20 %"}, {}, "STOP_LOSS: '20 %' is not a loss ratio from 0 to 1, such as 0.2"),
+        ({"SWEEP_WIDTH": "narrow"}, {}, "SWEEP_WIDTH: 'narrow' is neither 'off' nor percent from 0.1 to 100"),
+        ({"SWEEP_WIDTH": "0"}, {}, "SWEEP_WIDTH: '0' is neither 'off' nor percent from 0.1 to 100"),
+        ({"SWEEP_WIDTH": "nan"}, {}, "SWEEP_WIDTH: 'nan' is neither 'off' nor percent from 0.1 to 100"),
+        (
+            {"DEPARTURES": "pareto"},
+            {},
+            "DEPARTURES: there is no 'pareto'; there are constant, uniform, exponential, normal",
+        ),
+        (
+            {"DEPARTURES": "exponential"},
+            {},
+            "DEPARTURES: the generator auto cannot send with exponential times between packets; ditg would",
+        ),
         ({"GENERATOR": "pktgen"}, {}, "GENERATOR 'pktgen': Input should be 'auto', 'xdp'"),
     ],
 )
@@ -77,6 +90,18 @@ def test_bad_input_is_one_clear_sentence(variables: dict[str, str], row: dict[st
     with pytest.raises(ConfigError) as told:
         asked(variables, **row)
     assert str(told.value).startswith(sentence)
+
+
+def test_a_generator_that_can_sends_with_the_times_between_packets_that_were_chosen() -> None:
+    found = asked({"GENERATOR": "ditg", "DEPARTURES": "exponential", "FRAME": "512B", "PROTOCOL": "ICMP"})
+    assert (found.departures, found.protocol) == ("exponential", Protocol.ICMP)
+    assert asked().departures == "constant"
+
+
+def test_further_loads_around_the_break_point_are_a_choice() -> None:
+    assert asked().width == 0.02
+    assert asked({"SWEEP_WIDTH": "0.5"}).width == 0.005
+    assert asked({"SWEEP_WIDTH": "off"}).width is None
 
 
 def test_a_folder_of_profiles_that_is_not_there_is_reported(tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def test_a_step_brings_nothing_below_a_tenth_more_and_five_percent_more_vcpus_in
 
 def test_a_profile_in_words_says_break_point_functions_and_notes() -> None:
     lines = profile_in_words(known_profile("v", 2.0).model_copy(update={"notes": ("mind the gap",)}))
-    assert lines[0] == "v saturates at 2 Gbit/s: known"
+    assert lines[0] == "v saturates at 2 Gbit/s, by CPU: known"
     assert lines[1].startswith("throughput below the break-point: linear a*r+b, a=1, b=0, standard error 0 Gbit/s")
     assert len(lines) == 1 + 6 + 1
     assert lines[-1] == "mind the gap"

@@ -16,7 +16,7 @@
     "hyperbola with a pole": (c, r) => c.a + c.b / (c.c - r),
   };
   const poles = { excess: "g", "hyperbola with a pole": "c" };
-  const STEPS = 200, EXACT = 1e-6;
+  const STEPS = 200, EXACT = 1e-6, STEP = 1e-5;
 
   // A function at a rate; null behind a pole, where it is another function.
   function ofFit(fit, rate) {
@@ -26,53 +26,90 @@
     return Number.isFinite(value) ? value : null;
   }
 
-  function plain(profile, metric, rate) {
-    const { nonsat: below, sat: above } = profile.metrics[metric] ?? {};
-    if (below && above && below.last < rate && rate < above.first) {
-      const start = ofFit(below, below.last), end = ofFit(above, above.first);
-      const share = (rate - below.last) / (above.first - below.last);
-      return start === null || end === null ? null : start + share * (end - start);
-    }
-    const fit = profile.break !== null && rate >= profile.break ? above : below;
-    return fit ? ofFit(fit, rate) : null;
+  // Half of the width of the 95 % interval of a function: derivatives by its coefficients with their covariance.
+  function halfWidth(fit, rate) {
+    const names = Object.keys(fit.c);
+    if (!fit.covariance.length) return 0;
+    const slopes = names.map((name) => {
+      const step = STEP * (Math.abs(fit.c[name]) || 1);
+      const at = (sign) => curves[fit.name]({ ...fit.c, [name]: fit.c[name] + sign * step }, rate);
+      return (at(1) - at(-1)) / (2 * step);
+    });
+    let squared = 0;
+    slopes.forEach((one, i) => slopes.forEach((other, j) => { squared += one * fit.covariance[i][j] * other; }));
+    return Number.isFinite(squared) && squared > 0 ? fit.times * Math.sqrt(squared) : 0;
   }
 
-  function valueAt(profile, metric, rate) {
-    const value = plain(profile, metric, rate);
+  // A straight line from the last load of one function to the first load of another.
+  function across(below, above, rate, side) {
+    if (!below || !above) return null;
+    const start = ofFit(below, below.last), end = ofFit(above, above.first);
+    if (start === null || end === null) return null;
+    const share = (rate - below.last) / (above.first - below.last);
+    return start + share * (end - start) + side * Math.max(halfWidth(below, below.last), halfWidth(above, above.first));
+  }
+
+  // `side` is 1 for upper ends of intervals of values, with lower ends of those of break-points; -1 for the others.
+  function plain(profile, metric, rate, side) {
+    const fits = profile.metrics[metric];
+    if (!fits) return null;
+    const region = profile.breaks.at(side).filter((edge) => rate >= edge).length;
+    const fit = fits[region];
+    if (!fit) return region > 0 && region < fits.length - 1 ? across(fits[0], fits.at(-1), rate, side) : null;
+    let value = ofFit(fit, rate);
+    const beside = rate > fit.last ? fits[region + 1] : rate < fit.first ? fits[region - 1] : null;
+    if (beside) {
+      const [below, above] = fit.last < beside.last ? [fit, beside] : [beside, fit];
+      if (value === null) return across(below, above, rate, side);
+      const ends = [ofFit(below, below.last), ofFit(above, above.first)];
+      if (!ends.includes(null)) value = Math.min(Math.max(...ends), Math.max(Math.min(...ends), value));
+    }
+    return value === null ? null : value + side * halfWidth(fit, rate);
+  }
+
+  function valueAt(profile, metric, rate, side) {
+    const value = plain(profile, metric, rate, side);
     if (value === null) return null;
     return metric === "loss" ? Math.min(100, Math.max(0, value)) : Math.max(0, value);
   }
 
   // The bound that a rate breaks, and whether its metric is known there; null where it breaks none.
-  function broken(profile, bounds, rate) {
+  function broken(profile, bounds, rate, side) {
     for (const [metric, bound] of bounds) {
-      const value = valueAt(profile, metric, rate);
+      const value = valueAt(profile, metric, rate, side);
       if (value === null || value > bound) return { metric, known: value !== null };
     }
     return null;
   }
 
-  // Rates in Gbit/s. `bounds` are pairs of a metric and the most it may be.
-  csit.highestRate = (profile, bounds) => {
+  function highest(profile, bounds, side) {
     if (profile.first === null) return { rate: null, limitedBy: bounds[0]?.[0] ?? "throughput", known: false, from: null };
     const width = profile.last - profile.first;
     const even = Array.from({ length: STEPS }, (_, at) => profile.first + (at * width) / (STEPS - 1));
     even[STEPS - 1] = profile.last;
-    const rates = [...even, ...(profile.break === null ? [] : [profile.break])].sort((a, b) => a - b);
+    const rates = [...even, ...profile.breaks.at(side)].sort((a, b) => a - b);
     let first = null, good = null, outside = null;
     for (const rate of rates) {
-      const found = broken(profile, bounds, rate);
+      const found = broken(profile, bounds, rate, side);
       if (!found) { first ??= rate; good = rate; continue; }
       if (good === null) { outside ??= found; continue; }
       let low = good, high = rate;
       while (high - low > EXACT * high) {
         const middle = (low + high) / 2;
-        if (broken(profile, bounds, middle)) high = middle; else low = middle;
+        if (broken(profile, bounds, middle, side)) high = middle; else low = middle;
       }
       return { rate: low, limitedBy: found.metric, known: found.known, from: first };
     }
     if (good !== null) return { rate: good, limitedBy: null, known: true, from: first };
     return { rate: null, limitedBy: outside.metric, known: outside.known, from: null };
+  }
+
+  // Rates in Gbit/s, with the ends of the 95 % interval. `bounds` are pairs of a metric and the most it may be.
+  csit.highestRate = (profile, bounds) => {
+    const found = highest(profile, bounds, 0);
+    if (found.rate === null) return { ...found, low: null, high: null };
+    const low = highest(profile, bounds, 1), high = highest(profile, bounds, -1);
+    return { ...found, low: low.rate, high: high.limitedBy === null ? null : high.rate };
   };
 
   // As `profiling.flavors` has it: null where it is not known.
@@ -91,7 +128,10 @@
 
     function spoken(found) {
       if (found.rate === null) return found.known ? "none" : "unknown";
-      return `${found.limitedBy === null || !found.known ? "at least " : ""}${short(found.rate)}`;
+      const text = `${found.limitedBy === null || !found.known ? "at least " : ""}${short(found.rate)}`;
+      if (found.limitedBy === null || found.low === null) return text;
+      const ends = [found.low, found.high].map((rate) => rate && Number(rate.toPrecision(4)));
+      return `${text} (95 % interval ${found.high === null ? `from ${ends[0]}` : ends.join(" to ")})`;
     }
 
     // A smaller one that carries the expected rate is the better one.

@@ -19,6 +19,17 @@ class Protocol(StrEnum):
     ICMP = "ICMP"
 
 
+class Departures(StrEnum):
+    """Distribution of the times between two packets that a sender sends; their mean follows from the load."""
+
+    CONSTANT = "constant"
+    UNIFORM = "uniform"
+    """From half of the mean to one and a half of it."""
+    EXPONENTIAL = "exponential"
+    NORMAL = "normal"
+    """With a standard deviation of a quarter of the mean."""
+
+
 class Direction(StrEnum):
     """Direction in which a flow crosses the service."""
 
@@ -44,6 +55,10 @@ class Trial(Frozen):
     """Purpose of the trial, a word of the search or study that runs it: `connectivity`, `search`, `mrr`, `outage`."""
     protocol: Protocol | None = Field(default=None, exclude_if=lambda protocol: protocol is None)
     """Protocol of the packets; None for the generator's default."""
+    departures: Departures = Field(
+        default=Departures.CONSTANT, exclude_if=lambda departures: departures is Departures.CONSTANT
+    )
+    """Times between two packets of a flow."""
     sessions: int | None = Field(default=None, exclude_if=lambda sessions: sessions is None)
     """TCP connections or UDP flows of a service instance, from a generator that makes such; None for one. Others take
     the plan's number of source addresses."""

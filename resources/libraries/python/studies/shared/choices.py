@@ -47,6 +47,8 @@ GIVEN = (
     "SWEEP_RATES",
     "SWEEP_DURATION",
     "STOP_LOSS",
+    "SWEEP_WIDTH",
+    "DEPARTURES",
     "FLOWS",
     "PROTOCOL",
     "GENERATOR",

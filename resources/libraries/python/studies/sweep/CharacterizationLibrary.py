@@ -35,7 +35,7 @@ from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import SweepRequest, parse_bursts, parse_rates
 from resources.libraries.python.studies.sweep.run import ServiceSweep
-from resources.libraries.python.testbed.deployment.generator_limits import protocol_of
+from resources.libraries.python.testbed.deployment.generator_limits import departures_of, protocol_of
 
 _EACH_SECOND_S = 0.14
 """Overhead of a second of load: preparing, settling and reading counters. Measured on local.yaml."""
@@ -43,13 +43,16 @@ DEFAULTS: Mapping[str, str] = {
     "SWEEP_RATES": "auto",
     "SWEEP_DURATION": "2",
     "STOP_LOSS": "",
+    "SWEEP_WIDTH": "2",
     "FRAME": "64B",
     "FLOWS": "auto",
     "PROTOCOL": "auto",
+    "DEPARTURES": "constant",
     "GENERATOR": "",
     "PROFILES": "",
 }
 """Used where a variable is not given."""
+_LEAST_WIDTH = 0.1
 NO_NF = "none"
 """In the place of NF kinds: the path without any."""
 
@@ -176,7 +179,9 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
     def run_sweep(self) -> None:
         """Run all loads, lowest first, and sample throughput, loss, delay and CPUs every second.
 
-        A load that the generator could not offer is flagged and the sweep continues.
+        A load that the generator could not offer is flagged and the sweep continues. Then up to four further loads are
+        measured around the break-point, while its 95 % interval is wider than the variable ``SWEEP_WIDTH`` says (in
+        percent of the break-point; ``off`` measures none).
 
         | Run Sweep |
         """
@@ -316,10 +321,12 @@ def asked_sweep(lookup: Lookup, topology: Topology, row: SweepRow) -> SweepReque
         frame=frame(row.frame or _value(lookup, "FRAME")),
         flows=len(cell.instances) if flows == "auto" else _whole(flows, "flows", 1000),
         protocol=protocol_of(topology.tg.generator.driver, row.protocol or _value(lookup, "PROTOCOL")),
+        departures=departures_of(topology.tg.generator.driver, _value(lookup, "DEPARTURES")),
         duration_s=_whole(row.duration or _value(lookup, "SWEEP_DURATION"), "seconds of a load", LONGEST_LOAD_S),
         rates=None if row.bursts else parse_rates(row.rates or _value(lookup, "SWEEP_RATES")),
         bursts=parse_bursts(row.bursts) if row.bursts else None,
         stop_loss_ratio=_share(_value(lookup, "STOP_LOSS")),
+        width=_width(_value(lookup, "SWEEP_WIDTH")),
     )
     asked.check()
     return asked
@@ -368,6 +375,19 @@ def _share(text: str) -> float | None:
     if not 0 <= share < 1:
         raise ConfigError(f"STOP_LOSS: '{quoted(text)}' is not a loss ratio from 0 to 1, such as 0.2")
     return share
+
+
+def _width(text: str) -> float | None:
+    """Relative width of an interval from a number of percent, or `off`."""
+    if text == "off":
+        return None
+    try:
+        percent = float(text)
+    except ValueError:
+        percent = 0.0
+    if not _LEAST_WIDTH <= percent <= 100:
+        raise ConfigError(f"SWEEP_WIDTH: '{quoted(text)}' is neither 'off' nor percent from {_LEAST_WIDTH} to 100")
+    return percent / 100
 
 
 def _value(lookup: Lookup, name: str) -> str:

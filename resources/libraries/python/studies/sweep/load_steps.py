@@ -11,6 +11,8 @@ from statistics import fmean
 
 from resources.libraries.python.model.result import l2_bps
 from resources.libraries.python.quantities import rates
+from resources.libraries.python.studies.sweep.analysis.points import GIGA
+from resources.libraries.python.studies.sweep.model.profile import BreakPoint
 from resources.libraries.python.studies.sweep.model.record import (
     Bursts,
     CpuUse,
@@ -22,6 +24,8 @@ from resources.libraries.python.studies.sweep.model.record import (
 
 BEYOND = 1.6
 """Highest automatic load, relative to the throughput of the service in a short test."""
+_APART = 1e-3
+"""Of the break-point: a load so close to another one says nothing new about its place."""
 STOP_AFTER = 3
 """So many loads in a row must lose too much before a sweep that may stop early does."""
 
@@ -66,6 +70,10 @@ class LoadEnded:
     """Seconds of load that are left."""
 
 
+MOST_REFINING = 4
+"""Further loads around a break-point at most."""
+
+
 def sweep(
     measure: Callable[[LoadStep], MeasuredLoad],
     spec: SweepSpec,
@@ -73,6 +81,7 @@ def sweep(
     before: Callable[[LoadStep], MeasuredLoad | None] = lambda _: None,
     stop_loss_ratio: float | None = None,
     whole_bursts: bool = False,
+    refine: Callable[[Sequence[SweepPoint]], float | None] = lambda _: None,
 ) -> Iterator[LoadEnded]:
     """Measure load after load.
 
@@ -83,10 +92,11 @@ def sweep(
         stop_loss_ratio: Leave the other loads out when `STOP_AFTER` in a row lost more than this share, in [0, 1).
             None measures all, as the paper does.
         whole_bursts: All bursts are one load: the generator makes them itself.
+        refine: A further load after all others, from the points so far; None for no more. At most `MOST_REFINING`.
     """
     row = loads(spec, whole_bursts=whole_bursts)
     known = [before(load) for load in row]
-    lossy = 0
+    lossy, points = 0, list[SweepPoint]()
     for number, (load, kept) in enumerate(zip(row, known, strict=True), 1):
         measured = measure(load) if kept is None else kept
         made = None if spec.bursts is not None else point(load, measured, spec)
@@ -94,9 +104,20 @@ def sweep(
         lossy = lossy + 1 if stop_loss_ratio is not None and made and (made.loss_ratio or 0.0) > stop_loss_ratio else 0
         stop = lossy == STOP_AFTER
         measured_s = load.duration_s if kept is None else 0
+        points += [made] if made else []
         yield LoadEnded(load, measured.samples, made, number, len(row), measured_s, 0 if stop else left_s)
         if stop:
+            break
+    for further in range(1, MOST_REFINING + 1):
+        rate_pps = refine(points) if points else None
+        if rate_pps is None:
             return
+        load = LoadStep(rate_pps, 0, spec.duration_s)
+        kept = before(load)
+        measured = measure(load) if kept is None else kept
+        points.append(made := point(load, measured, spec))
+        total = number + further
+        yield LoadEnded(load, measured.samples, made, total, total, load.duration_s if kept is None else 0, 0)
 
 
 def loads(spec: SweepSpec, *, whole_bursts: bool = False) -> tuple[LoadStep, ...]:
@@ -203,3 +224,29 @@ def rates_around(capacity_pps: float, steps: int = 12, beyond: float = BEYOND) -
     """
     step_pps = float(f"{beyond * capacity_pps / steps:.1e}")
     return Rates(start_pps=step_pps, stop_pps=steps * step_pps, step_pps=step_pps)
+
+
+def next_load(break_point: BreakPoint | None, points: Sequence[SweepPoint], width: float) -> float | None:
+    """Return a further load that narrows the interval of a break-point: the end of it that is farther from any load.
+
+    Lines on both sides need loads close to where they meet. An interval between two loads of a VNF that shares its CPUs
+    ends at both of them, so that its middle is the place.
+
+    Args:
+        break_point: As far as is known.
+        points: All loads so far.
+        width: Relative width of the interval that is narrow enough.
+
+    Returns:
+        Packets per second of each flow; None where no load is needed, or none is known that helps.
+    """
+    if break_point is None or break_point.width is None or break_point.width <= width:
+        return None
+    low, high = break_point.low or break_point.rate, break_point.high or break_point.rate
+    known = sorted((each.input_bps / GIGA, each.rate_pps) for each in points if each.input_bps > 0)
+    places = (low, break_point.rate, high)
+    distance, rate = max((min(abs(place - there) for there, _ in known), place) for place in places)
+    if distance <= _APART * break_point.rate:
+        return None
+    offered, asked = min(known, key=lambda row: abs(row[0] - rate))
+    return asked * rate / offered

@@ -9,12 +9,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import ASKED, LONGEST_QUOTE, MOST_SWEEP_LOADS, dotted, quoted
-from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.measurements.trial import Departures, Protocol
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, Frame
 from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates
 
+DEFAULT_WIDTH = 0.02
 _Kind = TypeVar("_Kind", Rates, Bursts)
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _RATES = re.compile(rf"{_NUMBER}(?:-{_NUMBER}/{_NUMBER})?")
@@ -98,7 +99,10 @@ class SweepRequest:
     """None without bursts: twelve steps up to 1.6 times what the service can forward."""
     bursts: Bursts | RelativeBursts | None = None
     stop_loss_ratio: float | None = None
-    """See `search.sweep`."""
+    """See `load_steps.sweep`."""
+    departures: Departures = Departures.CONSTANT
+    width: float | None = DEFAULT_WIDTH
+    """Relative width of the break-point's interval down to which further loads are measured; None measures none."""
 
     def check(self) -> None:
         """Check that branches can share flows equally.

@@ -17,7 +17,9 @@ from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
     predict,
     sharing,
 )
+from resources.libraries.python.studies.sweep.analysis.points import observe
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
+from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.analysis.seconds import vnfs
 from resources.libraries.python.studies.sweep.journal import SweepJournal, SweepMemory
 from resources.libraries.python.studies.sweep.load_steps import (
@@ -25,6 +27,7 @@ from resources.libraries.python.studies.sweep.load_steps import (
     LoadEnded,
     LoadStep,
     MeasuredLoad,
+    next_load,
     rates_around,
     sweep,
 )
@@ -66,7 +69,7 @@ class ServiceSweep:
         test = MeasurementRequest(test_type=TestType.MRR, cell=asked.cell, frame=asked.frame, profile=QUICK)
         self._cell = CellUnderTest(topology, world, test)
         by_log = keeps_a_log(topology.tg.generator.driver)
-        self._sampling = Sampling(self._cell, asked.frame, asked.protocol, by_log=by_log)
+        self._sampling = Sampling(self._cell, asked.frame, asked.protocol, asked.departures, by_log=by_log)
         self._samples: list[SweepSample] = []
         self._points: list[SweepPoint] = []
         self.draft = Draft(SweepRecord, topology, environment, pattern="sweep" if asked.bursts is None else "bursts")
@@ -151,6 +154,7 @@ class ServiceSweep:
             duration_s=asked.duration_s,
             flows=asked.flows,
             protocol=asked.protocol,
+            departures=asked.departures,
             frame=asked.frame,
         )
 
@@ -169,6 +173,7 @@ class ServiceSweep:
                 before=self._memory.before,
                 stop_loss_ratio=self.asked.stop_loss_ratio,
                 whole_bursts=self._sampling.by_log,
+                refine=self._further,
             ):
                 self._samples.extend(done.samples)
                 self._points.extend([done.point] if done.point else [])
@@ -223,6 +228,14 @@ class ServiceSweep:
         """
         return self._cell.remove()
 
+    def _further(self, points: Sequence[SweepPoint]) -> float | None:
+        """A further load around the break-point; None where its interval is narrow enough, or there is none."""
+        if self.asked.width is None or not self.asked.cell.nf_nodes:
+            return None
+        vcpus = {vnf.name: vnf.vcpus for vnf in vnfs(self._cell.deployment.plan)}
+        found, _ = find_break_point(observe(points)[0], vcpus)
+        return next_load(found, points, self.asked.width)
+
     def _measured(self, spec: SweepSpec, load: LoadStep) -> MeasuredLoad:
         found = self._sampling.measure(spec, load)
         self._memory.keep(load, found)
@@ -235,7 +248,7 @@ class ServiceSweep:
             spec=spec,
             vnfs=vnfs(plan),
             samples=tuple(self._samples),
-            points=tuple(self._points),
+            points=tuple(sorted(self._points, key=lambda each: each.rate_pps)),
         )
         return sweep
 

@@ -1,7 +1,7 @@
 """Loads on a deployed service, second by second: trials, and what data threads do meanwhile."""
 
 from resources.libraries.python.errors import CsitError, NoTraffic
-from resources.libraries.python.model.measurements.trial import Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Departures, Protocol, Trial
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.sweep.analysis.seconds import (
@@ -32,13 +32,23 @@ class Sampling:
         cell: The cell.
         frame: Of all packets.
         protocol: As well.
+        departures: Times between packets of a flow.
         by_log: The generator keeps a log of every second, so that a load is one trial.
     """
 
-    def __init__(self, cell: CellUnderTest, frame: Frame, protocol: Protocol, *, by_log: bool) -> None:
+    def __init__(
+        self,
+        cell: CellUnderTest,
+        frame: Frame,
+        protocol: Protocol,
+        departures: Departures = Departures.CONSTANT,
+        *,
+        by_log: bool,
+    ) -> None:
         self._cell = cell
         self._frame = frame
         self._protocol = protocol
+        self._departures = departures
         self.by_log = by_log
 
     def measure(self, spec: SweepSpec, load: LoadStep) -> MeasuredLoad:
@@ -113,4 +123,5 @@ class Sampling:
             probe_pps=probe_pps,
             purpose="sweep",
             protocol=None if self._protocol is Protocol.IP else self._protocol,
+            departures=self._departures,
         )

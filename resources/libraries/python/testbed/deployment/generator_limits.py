@@ -2,7 +2,8 @@
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.measurements.trial import Direction, Protocol
+from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.model.measurements.trial import Departures, Direction, Protocol
 
 
 def protocol_of(generator: str, asked: str) -> Protocol:
@@ -25,6 +26,25 @@ def protocol_of(generator: str, asked: str) -> Protocol:
             f"{' or '.join(others)} would, chosen by GENERATOR"
         )
     return protocol
+
+
+def departures_of(generator: str, asked: str) -> Departures:
+    """The distribution of the times between packets of a sweep.
+
+    Raises:
+        ConfigError: There is no such distribution, or the generator cannot send with it.
+    """
+    known = [each.value for each in Departures]
+    if asked not in known:
+        raise ConfigError(f"DEPARTURES: there is no '{quoted(asked)}'; there are {', '.join(known)}")
+    departures = Departures(asked)
+    if departures not in driver_registry.generators()[generator].departures:
+        able = [each.name for each in driver_registry.generators().values() if departures in each.departures]
+        raise ConfigError(
+            f"DEPARTURES: the generator {generator} cannot send with {departures} times between packets; "
+            f"{' or '.join(able)} would, chosen by GENERATOR"
+        )
+    return departures
 
 
 def directions_of(generator: str, protocol: Protocol) -> tuple[Direction, ...]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.generators.ditg.flows import payloads, script
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.measurements.trial import Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Departures, Protocol, Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from tests.unit.drivers.generators.trex.stand_in import plan
@@ -53,6 +53,20 @@ def test_only_a_flow_that_has_the_cpu_for_itself_does_without_sleeping() -> None
     )
     assert "-poll" in alone[0]
     assert not any("-poll" in line for line in many)
+
+
+@pytest.mark.parametrize(
+    ("departures", "option"),
+    [
+        (Departures.CONSTANT, "-C 250.000"),
+        (Departures.UNIFORM, "-U 166.667 500.000"),  # between 2 and 6 ms, which is 4 ms in the mean
+        (Departures.EXPONENTIAL, "-E 250.000"),
+        (Departures.NORMAL, "-N 4.000000 1.000000"),  # milliseconds
+    ],
+)
+def test_times_between_packets_have_the_mean_that_the_load_needs(departures: Departures, option: str) -> None:
+    trial = Trial(load_pps=500, duration_s=1, frame=B512, departures=departures)
+    assert f" {option} " in script(with_flows(1, 1), trial, "sizes").lines[0]
 
 
 def test_a_mix_of_sizes_comes_from_a_file() -> None:

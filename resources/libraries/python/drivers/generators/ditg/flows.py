@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Departures, Direction, Protocol, Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame
 
@@ -12,6 +12,8 @@ FIRST_PORT = 10001
 SIGNALLING = "127.0.0.1"
 """Sender and receiver agree on a run over the loopback of the generator's namespace, not over the system under test."""
 _LEAST_PAYLOAD_BYTES = 20
+_UNIFORM, _NORMAL = 0.5, 0.25
+"""Of the mean: how far times of the uniform distribution reach on either side, and the normal one's deviation."""
 _LEAST_RATE_PPS = 0.01
 _ETHERNET_BYTES = 18
 """Header and FCS."""
@@ -74,11 +76,28 @@ def script(plan: Plan, trial: Trial, sizes_file: str) -> Script:
     return Script(
         lines=tuple(
             # The receiver takes a port for all of its addresses, so each flow of any instance has one of its own.
-            f"-a {flow.destination_ip} -rp {FIRST_PORT + row} -C {rate_pps:.3f} {options}"
+            f"-a {flow.destination_ip} -rp {FIRST_PORT + row} {_departures(trial.departures, rate_pps)} {options}"
             for row, (flow, rate_pps) in enumerate(rows)
         ),
         instances=tuple(flow.instance for flow, _ in rows),
     )
+
+
+def _departures(distribution: Departures, rate_pps: float) -> str:
+    """Option for the times between packets.
+
+    D-ITG takes packets per second for all distributions but the normal one, which has milliseconds (manual of 2.8.1,
+    "Inter-departure time options"). Uniform are the times between the reciprocals of both rates.
+    """
+    match distribution:
+        case Departures.UNIFORM:
+            return f"-U {rate_pps / (1 + _UNIFORM):.3f} {rate_pps / (1 - _UNIFORM):.3f}"
+        case Departures.EXPONENTIAL:
+            return f"-E {rate_pps:.3f}"
+        case Departures.NORMAL:
+            return f"-N {1e3 / rate_pps:.6f} {1e3 * _NORMAL / rate_pps:.6f}"
+        case _:
+            return f"-C {rate_pps:.3f}"
 
 
 def _options(trial: Trial, sizes_file: str, *, sleeps: bool) -> str:

@@ -1,7 +1,7 @@
 """Declaration of D-ITG as the generator."""
 
 from resources.libraries.python.model.driver import GeneratorDriver, RequiredProgram
-from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.measurements.trial import Departures, Protocol
 
 DRIVERS = (
     GeneratorDriver(
@@ -12,6 +12,7 @@ DRIVERS = (
         programs=(RequiredProgram("ITGSend", "d-itg"), RequiredProgram("sar", "sysstat")),
         words=("ITGSend", "ITGRecv", "ITGDec"),
         protocols=(Protocol.UDP, Protocol.TCP, Protocol.ICMP),
+        departures=tuple(Departures),
         keeps_log=True,
         least_frame_bytes=66,
         loops_back=2,

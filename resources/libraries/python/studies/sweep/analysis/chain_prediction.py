@@ -205,7 +205,7 @@ def _members(parts: Sequence[MeasuredVnf], *, shared: bool) -> tuple[list[_Predi
         group = [
             other for other in parts if other is part or (shared and part.cpus is not None and other.cpus == part.cpus)
         ]
-        alone, together = _capacity(part), _together(group)
+        alone, together = _capacity(part), _together(group) if len(group) > 1 else _capacity(part)
         if alone is None or together is None:
             what = "shared CPUs count as its own" if len(group) > 1 else "it is assumed never to saturate first"
             notes.append(f"{part.profile.name}: where it or a VNF on its CPUs saturates is not known; {what}")
@@ -227,7 +227,7 @@ def _together(group: Sequence[MeasuredVnf]) -> float | None:
     own, others = 0.0, 0.0
     for part in group:
         at, capacity = part.profile.break_point, _capacity(part)
-        if at is None or capacity is None:
+        if at is None or capacity is None or at.cpus_used is None or at.cpus_there is None:
             return None
         share = min(1.0, at.cpus_used / at.cpus_there)
         own += share / capacity

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from resources.libraries.python.studies.sweep.analysis.broken_lines import CONFIDENCE
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME, CURVES, Coefficients, Curve
 from resources.libraries.python.studies.sweep.analysis.points import Array
 from resources.libraries.python.studies.sweep.model.profile import Fit, ProfileMetric
@@ -30,6 +31,10 @@ _FINER = 33
 _STEPS = np.arange(_FINER)
 _ZOOMS = 9
 """Rows, each over a sixteenth of the one before: down to the exactness of a double."""
+_STEP = 1e-5
+"""Of a coefficient, for derivatives."""
+_TOLD_APART = 1e13
+"""Largest condition number with which coefficients are told apart."""
 _FINEST = 1e-6
 """Relative to the values: nothing is measured more exactly, so curves that fit better than this are equally good."""
 
@@ -57,7 +62,7 @@ def best_fit(metric: ProfileMetric, rates: Sequence[float], values: Sequence[flo
                 found.append((_criterion(curve, coefficients, r, y, weights), curve, coefficients))
     limit = min(row[0] for row in found) + TIE
     _, curve, coefficients = next(row for row in found if row[0] <= limit)
-    return describe(curve, coefficients, r, y)
+    return describe(curve, coefficients, r, y, weights)
 
 
 def stands_out(fit: Fit, rates: Sequence[float], values: Sequence[float], rate: float, value: float) -> bool:
@@ -200,8 +205,16 @@ def _criterion(curve: Curve, coefficients: Coefficients, r: Array, y: Array, wei
     return len(y) * float(np.log(max(squares, finest, 1e-300))) + 2 * curve.parameters
 
 
-def describe(curve: Curve, coefficients: Coefficients, r: Array, y: Array) -> Fit:
-    """A curve that was laid through points, with its errors."""
+def describe(curve: Curve, coefficients: Coefficients, r: Array, y: Array, weights: Array | None = None) -> Fit:
+    """A curve that was laid through points, with its errors.
+
+    Args:
+        curve: The family.
+        coefficients: Of the curve.
+        r: Rates of the points.
+        y: The points.
+        weights: Of their errors; None for the same of all.
+    """
     off = curve.value(coefficients, r) - y
     nonzero = y != 0
     return Fit(
@@ -213,4 +226,64 @@ def describe(curve: Curve, coefficients: Coefficients, r: Array, y: Array) -> Fi
         points=len(y),
         first_rate=float(r.min()),
         last_rate=float(r.max()),
+        covariance=_covariance(curve, coefficients, r, off, np.ones_like(y) if weights is None else weights),
     )
+
+
+def _covariance(
+    curve: Curve, coefficients: Coefficients, r: Array, off: Array, weights: Array
+) -> tuple[tuple[float, ...], ...]:
+    """Covariance of coefficients by linearization (Seber and Wild, "Nonlinear Regression", 5.1).
+
+    Empty where points do not tell some of the coefficients apart.
+    """
+    with np.errstate(all="ignore"):
+        slopes = _gradients(curve, coefficients, r) * weights[:, None]
+        lengths = np.sqrt((slopes**2).sum(axis=0))
+        unit = slopes / lengths
+        square = unit.T @ unit
+        if not np.isfinite(square).all() or np.linalg.cond(square) > _TOLD_APART:
+            return ()
+        spread = float(np.sum((off * weights) ** 2)) / (len(r) - curve.parameters)
+        found = spread * np.linalg.inv(square) / np.outer(lengths, lengths)
+    return tuple(tuple(map(float, row)) for row in found) if np.isfinite(found).all() else ()
+
+
+def _gradients(curve: Curve, coefficients: Coefficients, r: Array) -> Array:
+    """Derivatives of a curve by its coefficients at rates, a column for each."""
+    columns = []
+    for name, value in coefficients.items():
+        step = _STEP * (abs(value) or 1.0)
+        up, down = ({**coefficients, name: value + sign * step} for sign in (1, -1))
+        columns.append((curve.value(up, r) - curve.value(down, r)) / (2 * step))
+    return np.stack(columns, axis=-1)
+
+
+def student(fit: Fit) -> float:
+    """Standard errors from a value to the end of its 95 % interval, for the points of a function.
+
+    One degree of freedom less than points minus coefficients, because the same points chose the function.
+    """
+    from scipy.special import stdtrit  # noqa: PLC0415 - imports take longer than an analysis
+
+    return float(stdtrit(max(1, fit.points - len(fit.coefficients) - 1), (1 + CONFIDENCE) / 2))
+
+
+def coefficient_intervals(fit: Fit) -> dict[str, tuple[float, float]]:
+    """95 % intervals of coefficients; empty where they are unknown."""
+    if not fit.covariance:
+        return {}
+    times = student(fit)
+    halves = [times * np.sqrt(max(0.0, row[place])) for place, row in enumerate(fit.covariance)]
+    rows = zip(fit.coefficients.items(), halves, strict=True)
+    return {name: (value - half, value + half) for (name, value), half in rows}
+
+
+def half_width(fit: Fit, rate: float) -> float:
+    """Half of the width of the 95 % interval of a function at a rate; 0 where it is unknown."""
+    if not fit.covariance:
+        return 0.0
+    with np.errstate(all="ignore"):
+        slopes = _gradients(BY_NAME[fit.function], fit.coefficients, np.array([rate]))[0]
+        squared = float(slopes @ np.array(fit.covariance) @ slopes)
+    return student(fit) * float(np.sqrt(squared)) if np.isfinite(squared) and squared > 0 else 0.0

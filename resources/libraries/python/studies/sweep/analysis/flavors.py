@@ -91,5 +91,7 @@ def _step(smaller: ProfiledFlavor, larger: ProfiledFlavor, least_gain: float) ->
         # What never saturates is not known to stop anywhere.
         return FlavorStep(smaller, larger, None, after.cpus_used if after else None, None)
     gain = after.rate / before.rate - 1
+    if after.cpus_used is None:
+        return FlavorStep(smaller, larger, gain, None, None)
     wasted = after.cpus_used < min(_ALL_USED * larger.vcpus, smaller.vcpus / _ALL_USED)
     return FlavorStep(smaller, larger, gain, after.cpus_used, not (gain < least_gain and wasted))

@@ -27,6 +27,8 @@ class LoadObservation:
     """See model.sweep.CpuUse."""
     busy: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """See model.sweep.SweepSample."""
+    memory_mib: Mapping[str, float] = field(default_factory=dict)
+    """The same."""
 
     def wanted(self, vnf: str) -> float | None:
         """CPUs that a VNF had work for, whether it got them or not; None where unknown."""
@@ -68,4 +70,5 @@ def _observed(point: SweepPoint) -> LoadObservation:
         },
         cpu=point.cpu,
         busy=point.busy,
+        memory_mib=point.memory_mib,
     )

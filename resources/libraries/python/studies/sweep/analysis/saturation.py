@@ -1,18 +1,24 @@
-"""The break-point: the load that saturates the CPUs of a service (Troia et al., Algorithm 2, line 3).
+"""The break-point: the load that saturates a service (Troia et al., Algorithm 2, line 3).
 
-It is found by segmented regression of noisy points that stop growing: a straight or bent line on the left, a flat,
-straight or bent one on the right, joined at the break-point (Hudson, J. Amer. Stat. Assoc. 61 (1966) 1097). Being
-joined, the lines locate the break-point more precisely than a threshold: at 80 points, to a fraction of the distance
-between two of them.
+The paper takes the lowest measured load at which the CPU is at its maximum. That load is up to a step of the sweep too
+high, so here a broken line is laid through the CPU (see `broken_lines`), and the break-point is where it bends. What
+saturates no CPU may show in memory, throughput or loss: the same is done with these, in this order.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from resources.libraries.python.studies.sweep.analysis.broken_lines import (
+    BETTER,
+    UP_TO_FULL,
+    BrokenLine,
+    best_line,
+)
 from resources.libraries.python.studies.sweep.analysis.points import Array, LoadObservation
-from resources.libraries.python.studies.sweep.model.profile import BreakPoint
+from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Indicator, ProfileMetric
 
 FULL = 0.98
 """Share of its CPUs from which on a VNF uses all of them."""
@@ -24,27 +30,18 @@ _SLACK = 0.1
 """Of the distance between two loads: a break-point so little above a load is at that load."""
 WAITS = 0.05
 """A VNF that waits for less than this share of the time has its CPUs for itself."""
-
-
-@dataclass(frozen=True)
-class _FoundSaturation:
-    """Saturation of one VNF."""
-
-    at: float
-    point: BreakPoint
-
-
 FEWEST = 5
 """Fewest points for a break-point."""
-BETTER = 10.0
-"""Of Akaike's criterion: a break-point has to be that much better than a line without one."""
 GROWS = 0.05
 """Share of the level at the break-point: what grows by more behind it, grows still."""
 SLOWER = 0.5
 """Of the mean growth before the break-point: the growth behind it has to be less than that beyond doubt."""
-_FINER = 16
-_BENDS = ((1, 0), (1, 1), (2, 0), (1, 2), (2, 1), (2, 2))
-"""Degrees of the lines left and right of a break-point, simplest first."""
+LOSES = 0.01
+"""Share of the rate that is lost at the last load where loss shows a break-point."""
+_LEVEL = 1e-6
+"""Relative: a CPU that is so close to all there are is cut off there."""
+_STRAIGHT = ((1, 0), (1, 1), (1, 1, 0), (1, 1, 1))
+"""Shapes of throughput and of what is lost, which are straight below saturation."""
 
 
 @dataclass(frozen=True)
@@ -52,37 +49,31 @@ class CurveBreakPoint:
     """End of the growth of a curve."""
 
     at: float
+    low: float
+    high: float
     level: float
     """There."""
 
 
-@dataclass(frozen=True)
-class _Broken:
-    """A fitted segmented line."""
-
-    criterion: float
-    at: float
-    coefficients: Array
-    bends: tuple[int, int]
-    """See _BENDS."""
-
-    def value(self, x: Array) -> Array:
-        return np.asarray(_columns(x, self.at, self.bends) @ self.coefficients)
-
-
-def curve_break_point(x: Array, y: Array) -> CurveBreakPoint | None:
+def curve_break_point(x: Array, y: Array, shapes: Sequence[tuple[int, ...]] | None = None) -> CurveBreakPoint | None:
     """Find the break-point of points with rising x.
 
     A line that grows in two steps, fast and then slowly, has its break-point at the end of the second; a line that
     still grows at its end has none, however bent it is.
+
+    Args:
+        x: Rising.
+        y: One each.
+        shapes: Of lines, see `best_line`; None for all.
     """
     while len(np.unique(x)) >= FEWEST and np.ptp(y) > 0:
-        broken = _best_broken(x, y)
-        if broken is None or broken.criterion > _smooth_criterion(x, y) - BETTER:
+        line = best_line(x, y) if shapes is None else best_line(x, y, shapes)
+        if line is None or line.criterion > _smooth_criterion(x, y) - BETTER:
             return None
-        if not _grows_behind(broken, x, y):
-            return CurveBreakPoint(broken.at, float(broken.value(np.array([broken.at]))[0]))
-        behind = x >= broken.at
+        last = _end_of_growth(line)
+        if not _grows_behind(line, x, last):
+            return _at(line, last)
+        behind = x >= line.knots[-1].at
         x, y = x[behind], y[behind]
     return None
 
@@ -98,81 +89,25 @@ def reaches(x: Array, y: Array, level: float) -> float | None:
     return float(x[there[0]]) if len(np.unique(x[there])) > 1 else None
 
 
-def _columns(x: Array, at: Array | float, bends: tuple[int, int]) -> Array:
-    """Basis functions at x in the last axis, for one break-point or for a row of them."""
-    place = np.asarray(at)[..., None]
-    before, behind = np.minimum(x, place), np.maximum(x - place, 0.0)
-    return np.stack(
-        [np.ones_like(before), *(before**power for power in range(1, bends[0] + 1))]
-        + [behind**power for power in range(1, bends[1] + 1)],
-        axis=-1,
-    )
-
-
-def _lay(y: Array, columns: Array, extra: int = 0) -> tuple[Array, Array]:
-    """Akaike's criterion corrected for few points, and the multipliers of the columns: by least squares.
-
-    Args:
-        y: The points.
-        columns: Basis functions at the points in the last axis; of several lines in the first.
-        extra: Parameters besides the multipliers.
-    """
-    parameters, count = columns.shape[-1] + extra, len(y)
-    if count < parameters + 2:
-        return np.full(columns.shape[:-2], np.inf), np.zeros((*columns.shape[:-2], columns.shape[-1]))
-    coefficients = np.linalg.pinv(columns, rcond=count * np.finfo(float).eps) @ y
-    off = (columns @ coefficients[..., None])[..., 0] - y
-    squares = np.maximum(np.mean(off**2, axis=-1), (1e-6 * np.abs(y).max()) ** 2)
-    charge = 2 * parameters + 2 * parameters * (parameters + 1) / (count - parameters - 1)
-    return count * np.log(squares) + charge, coefficients
-
-
 def _smooth_criterion(x: Array, y: Array) -> float:
     """Return the criterion of the best line without a break-point, straight or bent."""
-    return min(float(_lay(y, np.vander(x, degree + 1))[0]) for degree in (1, 2))
+    lines = [line for degree in (1, 2) if (line := best_line(x, y, ((degree,),))) is not None]
+    return min((line.criterion for line in lines), default=np.inf)
 
 
-def _best_broken(x: Array, y: Array) -> _Broken | None:
-    """The simplest broken line that is not beaten by much."""
-    found = [broken for bends in _BENDS if (broken := _laid(x, y, bends)) is not None]
-    limit = min((each.criterion for each in found), default=0.0) + BETTER
-    return next((each for each in found if each.criterion <= limit), None)
+def _end_of_growth(line: BrokenLine) -> int:
+    """Number of the knot from which on a line no longer grows: the last one, unless it falls towards it."""
+    return 0 if line.levels[0] > line.levels[-1] else len(line.knots) - 1
 
 
-def _laid(x: Array, y: Array, bends: tuple[int, int]) -> _Broken | None:
-    """The best place of the break-point for these bends, first among the points, then around the best of them."""
-    distinct = np.unique(x)
-    coarse = _best_place(x, y, distinct[1:-1], bends)
-    if not np.isfinite(coarse.criterion):
-        return None
-    middle = int(np.searchsorted(distinct, coarse.at))
-    # Two points at least on either side: with one, the line through it is anything.
-    lowest, highest = distinct[max(1, middle - 1)], distinct[min(len(distinct) - 2, middle + 1)]
-    places = np.linspace(lowest, highest, 2 * _FINER + 1)
-    return _best_place(x, y, places, bends)
-
-
-def _best_place(x: Array, y: Array, places: Array, bends: tuple[int, int]) -> _Broken:
-    """The first of the best break-points in a row, fitted together: one after the other takes three times as long."""
-    criteria, coefficients = _lay(y, _columns(x, places, bends), extra=1)
-    best = int(np.argmin(criteria))
-    return _Broken(float(criteria[best]), float(places[best]), coefficients[best], bends)
-
-
-def _grows_behind(broken: _Broken, x: Array, y: Array) -> bool:
-    """Whether points behind the break-point may still grow: by much, or not significantly slower than before."""
-    first, level = map(float, broken.value(np.array([x[0], broken.at])))
-    growth = (level - first) / float(broken.at - x[0])
+def _grows_behind(line: BrokenLine, x: Array, knot: int) -> bool:
+    """Whether points behind a knot may still grow: by much, or not significantly slower than before."""
+    at, level = line.knots[knot].at, line.levels[knot]
+    growth = (level - float(line.values[0])) / (at - float(x[0]))
     if growth <= 0:
         return True
-    columns = _columns(x, broken.at, (broken.bends[0], 1))
-    _, coefficients = _lay(y, columns)
-    freedom = max(1, len(x) - columns.shape[1])
-    noise = np.sum((columns @ coefficients - y) ** 2) / freedom
-    doubt = float(np.sqrt(noise * np.linalg.pinv(columns.T @ columns)[-1, -1]))
-    slope = float(coefficients[-1])
-    highest = float(np.max(broken.value(np.linspace(broken.at, x[-1], 50))))
-    return slope + 3 * doubt > SLOWER * growth or highest > (1 + GROWS) * level
+    highest = float(line.values[x >= at].max(initial=level))
+    return line.growth + 3 * line.growth_error > SLOWER * growth or highest > (1 + GROWS) * level
 
 
 def find_break_point(
@@ -184,7 +119,8 @@ def find_break_point(
 
     At its maximum is: all of its CPUs, or a level above which it does not go although there are more. Where several get
     there within one step of the loads, it is the one that uses the greatest share of its CPUs: the others may just be
-    waiting for it.
+    waiting for it. Where no CPU gets there: the load at which the memory of a VNF, or the throughput, stops growing, or
+    from which on packets are lost.
 
     Args:
         observed: By rising rate.
@@ -196,55 +132,105 @@ def find_break_point(
     found, notes = [], []
     for name, there in vcpus.items():
         points = [each for each in observed if each.used(name) is not None]
-        if (rates := len({each.rate for each in points})) < FEWEST:
-            what = f"is known at {rates} load{'s' * (rates > 1)} only" if rates else "is not known"
-            notes.append(f"the CPU of {name} {what}: it gives no break-point")
-            continue
-        if is_crowded(name, points, there):
-            if (crowded := crowded_break_point(name, points, there)) is not None:
-                found.append(_FoundSaturation(crowded.rate, crowded))
-            continue
         x = np.array([each.rate for each in points])
         y = np.array([each.used(name) for each in points], dtype=float)
-        if y.min() >= FULL * there or np.ptp(y) <= SAME_ALWAYS * np.abs(y).max():
+        rates = len(np.unique(x))
+        point = None
+        if rates and is_crowded(name, points, there):
+            point = crowded_break_point(name, points, there)
+        elif rates and (at := _saturation(x, y, there)) is not None:
+            point = _described(name, at, x, points, there)
+        if point is not None:
+            found.append(point)
+        elif rates < FEWEST:
+            what = f"is known at {rates} load{'s' * (rates > 1)} only" if rates else "is not known"
+            notes.append(f"the CPU of {name} {what}: it gives no break-point")
+        elif _does_not_follow(y, there):
             notes.append(
                 f"the CPU of {name} does not follow the load ({np.mean(y):.2f} of {there} everywhere), as of software "
                 f"that polls, or that the lowest load saturates: it gives no break-point"
             )
-            continue
-        at = _saturation(x, y, there)
-        if at is not None:
-            found.append(_FoundSaturation(at, _described(name, at, x, points, there)))
+        elif y.max() >= FULL * there:
+            notes.append(
+                f"{name} uses all of its CPUs ({y.max():.2f} of {there}) at {x[y.argmax()]:.4g} Gbit/s only: "
+                "a break-point needs two such loads"
+            )
     if not found:
-        return None, tuple(notes)
-    first = min(found, key=lambda each: each.at)
+        return _without_cpu(observed, tuple(vcpus)), tuple(notes)
+    first = min(found, key=lambda each: each.rate)
     step = float(np.median(np.diff(np.unique([each.rate for each in observed]))))
-    rivals = [each for each in found if each.at <= first.at + step]
-    return max(rivals, key=lambda each: each.point.cpus_used / each.point.cpus_there).point, tuple(notes)
+    rivals = [each for each in found if each.rate <= first.rate + step]
+    return max(rivals, key=lambda each: (each.cpus_used or 0.0) / (each.cpus_there or 1)), tuple(notes)
 
 
-def _saturation(x: Array, y: Array, there: int) -> float | None:
-    found = curve_break_point(x, y)
-    return found.at if found is not None else reaches(x, y, FULL * there)
+def _does_not_follow(y: Array, there: int) -> bool:
+    return bool(y.min() >= FULL * there or np.ptp(y) <= SAME_ALWAYS * np.abs(y).max())
 
 
-def _described(name: str, at: float, x: Array, points: Sequence[LoadObservation], there: int) -> BreakPoint:
+def _saturation(x: Array, y: Array, there: int) -> CurveBreakPoint | None:
+    """Where a CPU is at its maximum; None where that is at the lowest load already, or at none."""
+    if _does_not_follow(y, there):
+        return None
+    full = reaches(x, y, FULL * there)
+    cut = y >= there * (1 - _LEVEL)
+    at = None
+    if len(np.unique(x[~cut])) >= FEWEST and len(np.unique(x)) > FEWEST:
+        if y.max() <= there * (1 + _LEVEL) and len(np.unique(x[cut])) > 1 and reaches(x, y, NEARLY * there) is not None:
+            line = best_line(x, y, UP_TO_FULL, full=float(there))
+            at = None if line is None else _at(line)
+        else:
+            at = curve_break_point(x, y)
+            if at is None and full is not None and (line := best_line(x, y)) is not None:
+                at = _at(line) if line.levels[-1] >= NEARLY * there else None
+    elif full is None:
+        at = curve_break_point(x, y)
+    if at is None and full is not None and full > x[0]:
+        # Loads that use all CPUs are sign enough where there are too few others for a line.
+        return CurveBreakPoint(*_between(x, y, (float(x[x < full].max()), full), FULL * there), float(there))
+    return at
+
+
+def _at(line: BrokenLine, knot: int = -1) -> CurveBreakPoint:
+    found = line.knots[knot]
+    return CurveBreakPoint(found.at, found.low, found.high, line.levels[knot])
+
+
+def _between(x: Array, y: Array, edges: tuple[float, float], level: float) -> tuple[float, float, float]:
+    """Place at which a straight line between two loads reaches a level, and these loads."""
+    below, above = (float(np.mean(y[x == edge])) for edge in edges)
+    share = (level - below) / (above - below) if above > level > below else 1.0
+    return edges[0] + share * (edges[1] - edges[0]), *edges
+
+
+def _measured(at: float, x: Array) -> float:
+    """The lowest measured rate at or above a break-point; one that is hardly below it counts as well."""
     distinct = np.unique(x)
     index = int(np.searchsorted(distinct, at))
     if index and at - distinct[index - 1] <= _SLACK * (distinct[min(index, len(distinct) - 1)] - distinct[index - 1]):
         index -= 1
-    rate = float(distinct[min(index, len(distinct) - 1)])
+    return float(distinct[min(index, len(distinct) - 1)])
+
+
+def _described(name: str, at: CurveBreakPoint, x: Array, points: Sequence[LoadObservation], there: int) -> BreakPoint:
+    rate = _measured(at.at, x)
     here = next(each for each in points if each.rate == rate)
-    used = sum(here.cpu[name])
-    behind = [each.used(name) or 0.0 for each in points if each.rate >= rate]
-    level = float(np.median(behind))
+    level = float(np.median([each.used(name) or 0.0 for each in points if each.rate >= rate]))
     if level >= NEARLY * there:
         reason = f"{name} uses all of its CPUs ({level:.2f} of {there})"
     else:
         threads = np.median([each.cpu[name] for each in points if each.rate >= rate], axis=0)
         busiest = f"; its busiest data thread runs {100 * max(threads):.0f} % of the time" if len(threads) > 1 else ""
         reason = f"{name} uses no more than {level:.2f} of {there} CPUs, whatever the load{busiest}"
-    return BreakPoint(rate=rate, vnf=name, cpus_used=used, cpus_there=there, reason=reason)
+    return BreakPoint(
+        rate=at.at,
+        low=at.low,
+        high=at.high,
+        measured_rate=rate,
+        vnf=name,
+        cpus_used=sum(here.cpu[name]),
+        cpus_there=there,
+        reason=reason,
+    )
 
 
 def is_crowded(name: str, points: Sequence[LoadObservation], there: int) -> bool:
@@ -263,7 +249,8 @@ def crowded_break_point(name: str, points: Sequence[LoadObservation], there: int
 
     It never runs all of the time, so its CPU usage is no indicator; the time in which it has work is, whether it runs
     or waits for the CPU. Data threads that take more packets at once the longer they waited use the CPU more
-    efficiently at higher loads. So neither a busy CPU nor a level of its use is a sign.
+    efficiently at higher loads. So neither a busy CPU nor a level of its use is a sign, and there is no line to fit:
+    the break-point is between two loads, which are its interval.
 
     Args:
         name: Of the VNF.
@@ -276,13 +263,73 @@ def crowded_break_point(name: str, points: Sequence[LoadObservation], there: int
     known = [each for each in points if each.wanted(name) is not None]
     rates = np.array([each.rate for each in known])
     wanted = np.array([each.wanted(name) for each in known], dtype=float)
-    at = reaches(rates, wanted, FULL * there)
-    if at is None or at == rates[0]:
+    full = reaches(rates, wanted, FULL * there)
+    if full is None or full == rates[0]:
         return None
-    here = next(each for each in known if each.rate == at)
+    here = next(each for each in known if each.rate == full)
     used = float(sum(here.cpu[name]))
     reason = (
         f"{name} has work all the time ({here.wanted(name):.2f} of {there}) and gets {used:.2f} of its CPUs, which it "
         "shares"
     )
-    return BreakPoint(rate=at, vnf=name, cpus_used=used, cpus_there=there, reason=reason)
+    at, low, high = _between(rates, wanted, (float(rates[rates < full].max()), full), FULL * there)
+    return BreakPoint(
+        rate=at, low=low, high=high, measured_rate=full, vnf=name, cpus_used=used, cpus_there=there, reason=reason
+    )
+
+
+def _without_cpu(observed: Sequence[LoadObservation], vnfs: Sequence[str]) -> BreakPoint | None:
+    """The break-point of a service that is not bound by CPUs, as far as is known."""
+    for name in vnfs or sorted({name for each in observed for name in each.memory_mib}):
+        x, y = _series(observed, partial(_memory, name))
+        if (at := curve_break_point(x, y)) is not None:
+            reason = f"the memory of {name} does not grow beyond {at.level:.4g} MiB"
+            return _of_service(Indicator.MEMORY, at, x, reason, name)
+    x, y = _series(observed, lambda each: each.values.get(ProfileMetric.THROUGHPUT))
+    if (at := curve_break_point(x, y, _STRAIGHT)) is not None:
+        reason = f"throughput does not grow beyond {at.level:.4g} Gbit/s, and no CPU is known to be at its maximum"
+        return _of_service(Indicator.THROUGHPUT, at, x, reason)
+    return _by_loss(observed)
+
+
+def _memory(name: str, each: LoadObservation) -> float | None:
+    return each.memory_mib.get(name)
+
+
+def _by_loss(observed: Sequence[LoadObservation]) -> BreakPoint | None:
+    """The load from which on packets are lost: where the rate of lost packets begins to grow."""
+    x, percent = _series(observed, lambda each: each.values.get(ProfileMetric.LOSS))
+    if len(np.unique(x)) < FEWEST or percent[-1] < 100 * LOSES:
+        return None
+    y = x * percent / 100
+    line = best_line(x, y, ((1, 1), (1, 1, 1)))
+    if line is None or line.criterion > _smooth_criterion(x, y) - BETTER:
+        return None
+    at = _at(line, 0)
+    before = float(line.values[0]) / float(x[0])
+    if line.growth - 3 * line.growth_error <= max(0.0, before):
+        return None
+    reason = f"packets are lost from there on, {percent[-1]:.3g} % at {x[-1]:.4g} Gbit/s, and no CPU is known to be "
+    return _of_service(Indicator.LOSS, at, x, reason + "at its maximum")
+
+
+def _series(
+    observed: Sequence[LoadObservation], value: Callable[[LoadObservation], float | None]
+) -> tuple[Array, Array]:
+    """Rates at which a figure is known, and the figure."""
+    known = [(each.rate, found) for each in observed if (found := value(each)) is not None]
+    return np.array([rate for rate, _ in known]), np.array([found for _, found in known])
+
+
+def _of_service(indicator: Indicator, at: CurveBreakPoint, x: Array, reason: str, vnf: str | None = None) -> BreakPoint:
+    return BreakPoint(
+        rate=at.at,
+        low=at.low,
+        high=at.high,
+        measured_rate=_measured(at.at, x),
+        indicator=indicator,
+        vnf=vnf,
+        cpus_used=None,
+        cpus_there=None,
+        reason=reason,
+    )

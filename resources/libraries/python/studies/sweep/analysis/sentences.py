@@ -3,24 +3,36 @@
 from collections.abc import Sequence
 
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import WITHIN, Trust, trust
+from resources.libraries.python.studies.sweep.analysis.fitting import coefficient_intervals
 from resources.libraries.python.studies.sweep.analysis.flavors import FlavorStep, ProfiledFlavor
 from resources.libraries.python.studies.sweep.analysis.profile import HighestRate
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
-from resources.libraries.python.studies.sweep.model.profile import Fit, Prediction, Profile, ProfileMetric
+from resources.libraries.python.studies.sweep.model.profile import (
+    BreakPoint,
+    Fit,
+    Prediction,
+    Profile,
+    ProfileMetric,
+)
 
 MODELS = {
     "hungriest": "throughput and loss of the VNF that saturates first",
     "shared_cpus": "VNFs that share CPUs as one whose time per packet is the sum of theirs",
 }
 UNITS = {ProfileMetric.THROUGHPUT: "Gbit/s", ProfileMetric.DELAY: "ms", ProfileMetric.LOSS: "%"}
-_REGIONS = {"nonsat": "below the break-point", "sat": "from the break-point on"}
+_REGIONS = (
+    {"nonsat": "of all rates"},
+    {"nonsat": "below the break-point", "sat": "from the break-point on"},
+    {"nonsat": "below both break-points", "between": "between them", "sat": "above them"},
+)
+"""By number of break-points."""
 
 
 def profile_in_words(profile: Profile) -> tuple[str, ...]:
     """Break-point, functions and notes, a line each."""
-    where = [] if profile.break_point is None else list(_REGIONS.values())
+    regions = _REGIONS[len(profile.break_points)]
     functions = [
-        f"{metric} {_REGIONS[region] if where else 'of all rates'}: {function_in_words(fit)}, "
+        f"{metric} {regions[region]}: {function_in_words(fit, intervals=True)}, "
         f"standard error {fit.standard_error:.3g} {UNITS[metric]}{_relative(fit)}, {fit.points} points"
         for metric, region, fit in functions_of(profile)
     ]
@@ -28,17 +40,39 @@ def profile_in_words(profile: Profile) -> tuple[str, ...]:
 
 
 def break_point_in_words(profile: Profile) -> str:
-    """Return the saturation of a service."""
-    if profile.break_point is None:
-        return f"{profile.name} has no break-point: no load is known to have saturated its CPUs"
-    return f"{profile.name} saturates at {profile.break_point.rate:.4g} Gbit/s: {profile.break_point.reason}"
-
-
-def function_in_words(fit: Fit) -> str:
-    """Formula and coefficients: `linear a*r+b, a=0.988, b=0.014`."""
-    return ", ".join(
-        [f"{fit.function} {fit.formula}", *(f"{name}={value:.4g}" for name, value in fit.coefficients.items())]
+    """Return the saturation of a service, and its other break-point where there is one."""
+    first, second = profile.break_point, profile.second
+    if first is None:
+        return f"{profile.name} has no break-point: no load is known to have saturated it"
+    return f"{profile.name} saturates at {rate_in_words(first)}, by {first.indicator}: {first.reason}" + (
+        "" if second is None else f"; another break-point is at {rate_in_words(second)}: {second.reason}"
     )
+
+
+def rate_in_words(point: BreakPoint) -> str:
+    """Rate and interval: `2.501 Gbit/s (95 % interval 2.498 to 2.504)`."""
+    if point.low is None or point.high is None:
+        return f"{point.rate:.4g} Gbit/s"
+    return f"{point.rate:.4g} Gbit/s ({interval_in_words(point.low, point.high)})"
+
+
+def interval_in_words(low: float | None, high: float | None) -> str:
+    """A 95 % interval; an end that is not known is open."""
+    if low is None or high is None:
+        return "95 % interval " + (
+            f"up to {high:.4g}" if high is not None else "" if low is None else f"from {low:.4g}"
+        )
+    return f"95 % interval {low:.4g} to {high:.4g}"
+
+
+def function_in_words(fit: Fit, *, intervals: bool = False) -> str:
+    """Formula and coefficients: `linear a*r+b, a=0.988, b=0.014`; on request with the 95 % interval of each."""
+    known = coefficient_intervals(fit) if intervals else {}
+    found = [
+        f"{name}={value:.4g}" + (f" ({known[name][0]:.4g} to {known[name][1]:.4g})" if name in known else "")
+        for name, value in fit.coefficients.items()
+    ]
+    return ", ".join([f"{fit.function} {fit.formula}", *found])
 
 
 def errors_in_words(predictions: Prediction | Sequence[Prediction]) -> tuple[str, ...]:
@@ -72,11 +106,12 @@ def error_in_words(metric: ProfileMetric, error: float) -> str:
 
 
 def highest_in_words(highest: HighestRate) -> str:
-    """A rate with its unit: `2.31 Gbit/s`, `at least 3.5 Gbit/s`, `none`."""
+    """A rate with unit and interval: `2.31 Gbit/s (95 % interval 2.29 to 2.33)`, `at least 3.5 Gbit/s`, `none`."""
     if highest.rate is None:
         return "none" if highest.known else "unknown"
     at_least = "at least " if highest.limited_by is None or not highest.known else ""
-    return f"{at_least}{highest.rate:.4g} Gbit/s"
+    interval = f" ({interval_in_words(highest.low, highest.high)})" if highest.limited_by and highest.low else ""
+    return f"{at_least}{highest.rate:.4g} Gbit/s{interval}"
 
 
 def scaling_in_words(found: Sequence[FlavorStep]) -> tuple[str, ...]:
@@ -86,9 +121,11 @@ def scaling_in_words(found: Sequence[FlavorStep]) -> tuple[str, ...]:
 
 def _step_in_words(step: FlavorStep) -> str:
     from_to = f"{_named(step.smaller)} to {_named(step.larger)}"
-    if step.gain is None or step.used is None:
+    if step.gain is None:
         return f"{from_to}: unknown, not both were saturated"
     later = f"break-point {100 * step.gain:+.1f} %" if step.gain else "the same break-point"
+    if step.used is None:
+        return f"{from_to}: {later}, not by CPU"
     what = f"{later}, {step.used:.2f} of {step.larger.vcpus} vCPUs are used"
     verdict = f": does not scale past {step.smaller.vcpus} vCPUs" if step.scales is False else ""
     return f"{from_to}: {what}{verdict}"

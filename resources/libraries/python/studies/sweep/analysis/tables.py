@@ -10,8 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from resources.libraries.python.csv_tables import original
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.studies.sweep.analysis.fitting import coefficient_intervals
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
-from resources.libraries.python.studies.sweep.model.profile import Fit, Prediction, Profile, ProfileMetric
+from resources.libraries.python.studies.sweep.model.profile import (
+    BreakPoint,
+    Fit,
+    Prediction,
+    Profile,
+    ProfileMetric,
+)
 from resources.libraries.python.studies.sweep.model.record import CpuUse, SweepPoint, SweepRecord, SweepSample
 
 Row = tuple[object, ...]
@@ -25,9 +32,12 @@ STATISTICS = (
 """Columns before those of the CPUs: `<vnf>_cpu_percent` and `<vnf>_vcpu<n>_percent`, n from 1."""
 COEFFICIENTS = (
     "service", "break_point_gbps", "saturates_first", "metric", "region", "function", "formula", "coefficient", "value",
-    "standard_error", "relative_error", "points", "first_rate_gbps", "last_rate_gbps",
+    "standard_error", "relative_error", "points", "first_rate_gbps", "last_rate_gbps", "low", "high",
+    "break_point_low_gbps", "break_point_high_gbps", "indicator", "second_break_point_gbps",
+    "second_break_point_low_gbps", "second_break_point_high_gbps", "second_indicator",
 )  # fmt: skip
-"""`region` is nonsat (below the break-point) or sat (from it on); `standard_error` has the unit of the metric, with
+"""`region` is nonsat (below the break-point), sat (from it on), or between two of them; `low` and `high` are the ends
+of the 95 % interval of `value`; `standard_error` has the unit of the metric, with
 throughput in Gbit/s, delay in ms and loss in percent, as functions of the rate in Gbit/s."""
 _UNITS = {ProfileMetric.THROUGHPUT: "gbps", ProfileMetric.DELAY: "ms", ProfileMetric.LOSS: "percent"}
 PREDICTIONS = (
@@ -54,6 +64,7 @@ def tables_of(record: SweepRecord) -> tuple[tuple[str, list[Row]], ...]:
 def all_samples(samples: Sequence[SweepSample]) -> list[Row]:
     """S_allsamples: a row per second of every load."""
     threads, busy = (_threads([use(sample) for sample in samples]) for use in (_cpu_of, _busy_of))
+    memory = dict.fromkeys(vnf for sample in samples for vnf in sample.memory_mib)
     rows = [
         (
             sample.rate_pps,
@@ -64,15 +75,17 @@ def all_samples(samples: Sequence[SweepSample]) -> list[Row]:
             _scaled(sample.delay_s, 1e3),
             *_cpu_fields(sample.cpu, threads),
             *_busy_fields(sample.busy, busy),
+            *(sample.memory_mib.get(vnf) for vnf in memory),
         )
         for sample in samples
     ]
-    return [(*ALL_SAMPLES, *_cpu_columns(threads), *_busy_columns(busy)), *rows]
+    return [(*ALL_SAMPLES, *_cpu_columns(threads), *_busy_columns(busy), *_memory_columns(memory)), *rows]
 
 
 def statistics(points: Sequence[SweepPoint]) -> list[Row]:
     """S_statistics: a row per load, means over its seconds. `read_statistics` reads it back."""
     threads, busy = (_threads([use(point) for point in points]) for use in (_cpu_of, _busy_of))
+    memory = dict.fromkeys(vnf for point in points for vnf in point.memory_mib)
     rows = [
         (
             point.rate_pps,
@@ -87,10 +100,11 @@ def statistics(points: Sequence[SweepPoint]) -> list[Row]:
             point.flagged,
             *_cpu_fields(point.cpu, threads),
             *_busy_fields(point.busy, busy),
+            *(point.memory_mib.get(vnf) for vnf in memory),
         )
         for point in points
     ]
-    return [(*STATISTICS, *_cpu_columns(threads), *_busy_columns(busy)), *rows]
+    return [(*STATISTICS, *_cpu_columns(threads), *_busy_columns(busy), *_memory_columns(memory)), *rows]
 
 
 def coefficients(profiles: Sequence[Profile]) -> list[Row]:
@@ -99,13 +113,20 @@ def coefficients(profiles: Sequence[Profile]) -> list[Row]:
     for profile in profiles:
         first = profile.break_point
         head = (profile.name, first.rate if first else None, first.vnf if first else None)
+        tail = (*_break_point(first)[1:], *_break_point(profile.second))
         for metric, region, fit in functions_of(profile):
             errors = (fit.standard_error, fit.relative_error, fit.points, fit.first_rate, fit.last_rate)
+            known = coefficient_intervals(fit)
+            row = (*head, metric.value, region, fit.function, fit.formula)
             rows += [
-                (*head, metric.value, region, fit.function, fit.formula, name, value, *errors)
+                (*row, name, value, *errors, *known.get(name, (None, None)), *tail)
                 for name, value in fit.coefficients.items()
             ]
     return rows
+
+
+def _break_point(point: BreakPoint | None) -> Row:
+    return (None,) * 4 if point is None else (point.rate, point.low, point.high, point.indicator.value)
 
 
 def predictions(found: Sequence[Prediction]) -> list[Row]:
@@ -120,9 +141,9 @@ def predictions(found: Sequence[Prediction]) -> list[Row]:
 
 
 def functions_of(profile: Profile) -> Iterator[tuple[ProfileMetric, str, Fit]]:
-    """Metric, region (`nonsat`, `sat`) and function, where there is one."""
+    """Metric, region (`nonsat`, `between`, `sat`) and function, where there is one."""
     for row in profile.metrics:
-        for region, fit in (("nonsat", row.nonsat), ("sat", row.sat)):
+        for region, fit in (("nonsat", row.nonsat), ("between", row.between), ("sat", row.sat)):
             if fit is not None:
                 yield row.metric, region, fit
 
@@ -165,6 +186,10 @@ def _busy_columns(vnfs: Iterable[str]) -> Row:
     return tuple(f"{vnf}_busy_percent" for vnf in vnfs)
 
 
+def _memory_columns(vnfs: Iterable[str]) -> Row:
+    return tuple(f"{vnf}_memory_mib" for vnf in vnfs)
+
+
 def _busy_fields(busy: CpuUse, vnfs: Iterable[str]) -> Row:
     return tuple(100 * sum(busy[vnf]) if vnf in busy else None for vnf in vnfs)
 
@@ -178,6 +203,7 @@ NEEDED = ("input_pps", "output_pps", "input_gbps", "output_gbps")
 
 _VCPU = re.compile(r"(.+)_vcpu([1-9]\d*)_percent")
 _BUSY = re.compile(r"(.+)_busy_percent")
+_MEMORY = re.compile(r"(.+)_memory_mib")
 _CPU = re.compile(r"(.+)_cpu_percent")
 
 
@@ -264,6 +290,7 @@ def _point(row: _Fields) -> SweepPoint:
         delay_s=None if delay_ms is None else delay_ms / 1e3,
         cpu=_cpu(row),
         busy=_busy(row),
+        memory_mib=_memory(row),
         flagged=row.text("flagged"),
     )
 
@@ -292,3 +319,9 @@ def _busy(row: _Fields) -> dict[str, tuple[float, ...]]:
     """By VNF, all of its CPUs together."""
     found = {match[1]: row.number(column) for column in row.fields if (match := _BUSY.fullmatch(column))}
     return {name: (value / 100,) for name, value in found.items() if value is not None}
+
+
+def _memory(row: _Fields) -> dict[str, float]:
+    """By VNF."""
+    found = {match[1]: row.number(column) for column in row.fields if (match := _MEMORY.fullmatch(column))}
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,4 +1,4 @@
-"""A profile: a service described by functions of its input rate, below and above the load that saturates its CPUs."""
+"""A profile: a service described by functions of its input rate, below and above the load that saturates it."""
 
 from enum import StrEnum
 from typing import Literal
@@ -19,6 +19,16 @@ class ProfileMetric(StrEnum):
     """Percent."""
 
 
+def _is_none(value: object) -> bool:
+    """Left out of the JSON where it is not known."""
+    return value is None
+
+
+def _is_empty(value: object) -> bool:
+    """The same where there is nothing."""
+    return not value
+
+
 class Fit(Frozen):
     """A function that was fitted to the points of a region."""
 
@@ -35,6 +45,8 @@ class Fit(Frozen):
     first_rate: float
     last_rate: float
     """Gbit/s: where the points are; beyond them the function is a guess."""
+    covariance: tuple[tuple[float, ...], ...] = Field(default=(), exclude_if=_is_empty)
+    """Of the coefficients, in their order, from the scatter of the points; empty where it is unknown."""
 
 
 class MetricProfile(Frozen):
@@ -42,22 +54,47 @@ class MetricProfile(Frozen):
 
     metric: ProfileMetric
     nonsat: Fit | None
-    """Below the break-point."""
+    """Below the break-point, or the lower one of two."""
     sat: Fit | None
-    """From the break-point on."""
+    """From the break-point on, or from the upper one of two."""
+    between: Fit | None = Field(default=None, exclude_if=_is_none)
+    """Between two break-points."""
+
+
+class Indicator(StrEnum):
+    """Figure that shows a break-point."""
+
+    CPU = "CPU"
+    MEMORY = "memory"
+    THROUGHPUT = "throughput"
+    LOSS = "loss"
 
 
 class BreakPoint(Frozen):
-    """Saturation point of a service's CPUs."""
+    """Load at which a service saturates, or changes its behaviour."""
 
     rate: float
-    """Gbit/s: the lowest measured rate at which the CPU of `vnf` is at its maximum."""
-    vnf: str
-    cpus_used: float
-    """There; 1.0 is one CPU."""
-    cpus_there: int
+    """Gbit/s, where the fitted lines bend. Records before 3.0 have the lowest measured rate at or above it."""
+    low: float | None = Field(default=None, exclude_if=_is_none)
+    """Gbit/s: lower end of the 95 % interval; None where it is unknown."""
+    high: float | None = Field(default=None, exclude_if=_is_none)
+    """Gbit/s: its upper end."""
+    measured_rate: float | None = Field(default=None, exclude_if=_is_none)
+    """Gbit/s: the lowest measured rate at which the indicator is at its maximum, which is the break-point of Troia et
+    al.; None of records before 3.0, whose `rate` is that."""
+    indicator: Indicator = Field(default=Indicator.CPU, exclude_if=lambda indicator: indicator is Indicator.CPU)
+    vnf: str | None
+    """The VNF whose CPUs or memory it is; None for throughput and loss, which are of the service."""
+    cpus_used: float | None
+    """At `measured_rate`; 1.0 is one CPU. None where it is not shown by a CPU."""
+    cpus_there: int | None
     reason: str
     """In a sentence: all of its CPUs are used, or it uses no more although there are more."""
+
+    @property
+    def width(self) -> float | None:
+        """Width of the interval relative to the rate; None where it is unknown."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / self.rate
 
 
 class Profile(Frozen):
@@ -66,18 +103,20 @@ class Profile(Frozen):
     name: str
     break_point: BreakPoint | None
     """None where no load saturated it: then all of the profile is of the region below."""
+    second: BreakPoint | None = Field(default=None, exclude_if=_is_none)
+    """Another load, above or below, at which functions change."""
     metrics: tuple[MetricProfile, ...]
     notes: tuple[str, ...] = ()
     """Sentences: what could not be fitted, points that were left out, where functions contradict each other."""
 
+    @property
+    def break_points(self) -> tuple[BreakPoint, ...]:
+        """None, one or two of them, by rising rate."""
+        return tuple(sorted(filter(None, (self.break_point, self.second)), key=lambda each: each.rate))
+
     def of(self, metric: ProfileMetric) -> MetricProfile | None:
         """One metric; None where nothing is known of it."""
         return next((row for row in self.metrics if row.metric is metric), None)
-
-
-def _is_none(value: object) -> bool:
-    """Left out of the JSON where it is not known."""
-    return value is None
 
 
 class PredictedPoint(Frozen):

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen, at_most
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S
-from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.measurements.trial import Departures, Protocol
 from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.model.request.cell import Cell, Frame
 from resources.libraries.python.model.request.kinds import NfKind
@@ -58,6 +58,9 @@ class SweepSpec(Frozen):
     """Duration of each load; of all bursts together."""
     flows: Annotated[int, Field(ge=1, le=1000)] = 1
     protocol: Protocol = Protocol.UDP
+    departures: Departures = Field(
+        default=Departures.CONSTANT, exclude_if=lambda departures: departures is Departures.CONSTANT
+    )
     frame: Frame
     tolerance: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """A point whose real input rate is further off than this share of what was asked is flagged."""
@@ -110,6 +113,8 @@ class SweepSample(Frozen):
     busy: dict[str, tuple[float, ...]] = Field(default_factory=dict, exclude_if=_is_empty)
     """As `cpu`, with the time in which a data thread had work and another owner's thread had the CPU. At 1.0 it cannot
     do more, however little it runs. Empty if unknown."""
+    memory_mib: dict[str, float] = Field(default_factory=dict, exclude_if=_is_empty)
+    """Memory in use, by VNF; empty if unknown."""
 
 
 class SweepPoint(Frozen):
@@ -130,6 +135,8 @@ class SweepPoint(Frozen):
     cpu: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     """See CpuUse."""
     busy: dict[str, tuple[float, ...]] = Field(default_factory=dict, exclude_if=_is_empty)
+    """As of SweepSample."""
+    memory_mib: dict[str, float] = Field(default_factory=dict, exclude_if=_is_empty)
     """As of SweepSample."""
     flagged: str | None = None
     """Reason why this point differs from the requested load; None where it is."""

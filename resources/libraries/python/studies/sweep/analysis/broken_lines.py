@@ -1,0 +1,391 @@
+"""Broken lines through noisy points: where they bend, with 95 % confidence intervals.
+
+Segmented regression (Hudson, J. Amer. Stat. Assoc. 61 (1966) 1097): lines, straight or bent, joined at one knot or two.
+Being joined, they locate a knot more precisely than any threshold. The interval of a knot is that of its profile
+likelihood: all places of the knot for which the other parameters, fitted anew, give a sum of squares within the bound
+of the F distribution (Seber and Wild, "Nonlinear Regression", 5.3 and 9.3.3). It is longer on the side that points say
+less about.
+
+Noise has one size, follows the value, or has a size of its own on either side of the last knot, whichever is likeliest.
+A level that cannot be exceeded, such as all CPUs of a VNF, cuts noise off: points at that level are known only to be no
+lower (censored: Tobin, Econometrica 26 (1958) 24). Taken as they are, they would pull the level down, and the knot too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from resources.libraries.python.studies.sweep.analysis.points import Array
+
+BETTER = 10.0
+"""Of Akaike's criterion: a more complicated line has to be that much better than a simpler one."""
+CONFIDENCE = 0.95
+"""Of all intervals."""
+ONE_KNOT = ((1, 0), (1, 1), (2, 0), (1, 2), (2, 1), (2, 2))
+"""Degrees of the lines left and right of a knot, simplest first."""
+TWO_KNOTS = ((1, 1, 0), (1, 1, 1))
+_RIVAL = 6.0
+"""Of Akaike's criterion: noise that is less likely by no more than this is in question, too."""
+_SIMPLE = 3
+"""Shapes by which the noise is judged."""
+UP_TO_FULL = ((1, 0), (2, 0), (1, 1, 0))
+"""Degrees of lines to a level that cannot be exceeded."""
+_FINEST = 1e-6
+"""Relative to the values: nothing is measured more exactly, so lines that fit better than this are equally good."""
+_LEAST_SIZE = 0.05
+"""Of the highest value: noise that follows the value has at least the size that it has here."""
+_TWO_SIZES = 0.999
+"""Noise has two sizes only where that is certain at this level of an F test."""
+_TWO = "two sizes"
+_QUIET = 1e-4
+"""Of the highest value: the smaller of two sizes is at least that."""
+_FIRST_PLACES = {1: 80, 2: 24}
+"""Most candidates of each knot in the first round, by number of knots."""
+_FINER_PLACES = {1: 41, 2: 21}
+"""The same in later rounds."""
+_CLOSER = 9
+"""The same in later rounds that look for the likeliest place only."""
+_CLOSER_ROUNDS = 9
+"""Where there is hardly any noise, a line is judged by where exactly its knots are."""
+_ROUNDS = 3
+_MOST_EXPONENT = 300.0
+_STEPS = 25
+"""Of the iteration for values that were cut off."""
+
+
+@dataclass(frozen=True)
+class Knot:
+    """Place at which a line bends, with its interval."""
+
+    at: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class BrokenLine:
+    """A fitted line."""
+
+    knots: tuple[Knot, ...]
+    """Rising; none of a line without."""
+    degrees: tuple[int, ...]
+    """Of its segments."""
+    criterion: float
+    """Akaike's, corrected for few points; comparable between lines through the same points."""
+    values: Array
+    """At the points."""
+    levels: tuple[float, ...]
+    """At the knots."""
+    growth: float
+    """Slope behind the last knot, as that of a straight line there; 0 where a level was given."""
+    growth_error: float
+    """Standard error of it."""
+
+
+@dataclass(frozen=True)
+class _Points:
+    """Points at places from 0 to 1."""
+
+    u: Array
+    y: Array
+    full: float | None = None
+    """The level that cannot be exceeded; None for no such level."""
+
+    @property
+    def cut(self) -> npt.NDArray[np.bool_]:
+        """Points of which is known only that they are no lower."""
+        return np.asarray(self.y >= (np.inf if self.full is None else self.full * (1 - _FINEST)), dtype=np.bool_)
+
+    @property
+    def finest(self) -> float:
+        return _FINEST * float(np.abs(self.y).max())
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """Relative size of the noise at each point."""
+
+    sizes: Array
+    estimated: int = 0
+    """Parameters that this took."""
+    free: float | None = None
+    """Degrees of freedom of the estimate that matters most; None for those of all points."""
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A line of one shape under one noise."""
+
+    degrees: tuple[int, ...]
+    noise: _Noise
+    places: Array
+    """Of its knots."""
+    coefficients: Array
+    criterion: float
+
+
+def best_line(
+    x: Array, y: Array, shapes: Sequence[tuple[int, ...]] = (*ONE_KNOT, *TWO_KNOTS), full: float | None = None
+) -> BrokenLine | None:
+    """Return the simplest line that no other beats by much.
+
+    Args:
+        x: Rising.
+        y: One each, in any unit.
+        shapes: Degrees of the segments of lines to try, simplest first.
+        full: The level that is reached at the last knot and cannot be exceeded; None where it is to be found.
+
+    Returns:
+        None for too few points for any of these lines.
+    """
+    first, width = float(x[0]), float(x[-1] - x[0])
+    points = _Points((x - first) / width, y, full)
+    by_noise: dict[str, list[_Fit]] = {}
+    for degrees in shapes:
+        if _enough(points, degrees):
+            for kind, noise in _noises(points, degrees).items():
+                if (fit := _fit(points, degrees, noise)) is not None:
+                    by_noise.setdefault(kind, []).append(fit)
+    if not by_noise:
+        return None
+    # By the simple shapes: one that bends twice may suit the wrong noise as well.
+    likeliest = min((fits for kind, fits in by_noise.items() if kind != _TWO), key=lambda fits: _least(fits[:_SIMPLE]))
+    # What one line misses would pass for noise of two sizes.
+    if _TWO in by_noise and _least(by_noise[_TWO][:_SIMPLE]) < _least(likeliest):
+        likeliest = by_noise[_TWO]
+    limit = _least(likeliest) + BETTER
+    chosen = next(fit for fit in likeliest if fit.criterion <= limit)
+    rivals = [
+        fit
+        for fits in by_noise.values()
+        for fit in fits
+        if fit.degrees == chosen.degrees and fit.criterion <= chosen.criterion + _RIVAL
+    ]
+    return _described(points, chosen, rivals, first, width)
+
+
+def _least(fits: Sequence[_Fit]) -> float:
+    return min(fit.criterion for fit in fits)
+
+
+def _enough(points: _Points, degrees: tuple[int, ...]) -> bool:
+    certain = int((~points.cut).sum())
+    distinct = len(np.unique(points.u))
+    return certain >= _parameters(points, degrees) + 1 and distinct >= max(4, 2 * len(degrees) + (len(degrees) > 2))
+
+
+def _parameters(points: _Points, degrees: tuple[int, ...]) -> int:
+    return sum(degrees) + (points.full is None) + len(degrees) - 1
+
+
+def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
+    """Noise of one size; noise that follows the value; noise of two sizes, on either side of the last knot."""
+    alike = _Noise(np.ones_like(points.y))
+    fit = _fit(points, degrees, alike)
+    if fit is None:
+        return {}
+    found = {"alike": alike}
+    if (highest := np.abs(points.y).max()) > 0:
+        # The same for all shapes: sizes of its own would reward a shape that comes close to zero somewhere.
+        padded = np.abs(np.concatenate([points.y[:1], points.y, points.y[-1:]]))
+        around = np.median([padded[:-2], padded[1:-1], padded[2:]], axis=0)
+        found["follows"] = _Noise(np.maximum(around, _LEAST_SIZE * highest) / highest)
+    if len(degrees) == 1 or points.full is not None:
+        return found
+    from scipy.special import fdtri  # noqa: PLC0415 - imports take longer than an analysis
+
+    for _ in range(2):  # the first line was laid as if all noise were alike, so its knot may be some way off
+        behind = points.u > fit.places[-1]
+        rest = (points.y - _values(points, fit)) ** 2
+        free = np.array(
+            [(~behind).sum() - sum(degrees[:-1]) - len(degrees) + 1.5, behind.sum() - degrees[-1] - 0.5], dtype=float
+        )
+        if free.min() < 1:
+            return found
+        spread = np.array([rest[~behind].sum() / free[0], rest[behind].sum() / free[1]])
+        spread = np.maximum(spread, (_QUIET * np.abs(points.y).max()) ** 2)
+        large, small = (int(place(spread)) for place in (np.argmax, np.argmin))
+        if spread[large] < spread[small] * fdtri(free[large], free[small], _TWO_SIZES):
+            return found
+        two = _Noise(np.sqrt(np.where(behind, spread[1], spread[0])), 1, float(free[np.argmax(spread)]))
+        fit = _fit(points, degrees, two) or fit
+    return found | {_TWO: two}
+
+
+def _fit(points: _Points, degrees: tuple[int, ...], noise: _Noise) -> _Fit | None:
+    """The likeliest line of a shape: its knots among a first row of places, then among ever closer ones."""
+    count = len(degrees) - 1
+    axes = [_first_places(points, count)] * count
+    best: tuple[float, Array, Array] | None = None
+    for _ in range(_CLOSER_ROUNDS if count else 1):
+        places = _combined(axes, points.u)
+        if not len(places):
+            break
+        squares, coefficients = _lay(points, places, degrees, noise)
+        least = int(np.argmin(squares))
+        best = float(squares[least]), places[least], coefficients[least]
+        axes = [_around(axis, best[1][knot : knot + 1], _CLOSER) for knot, axis in enumerate(axes)]
+    if best is None or not np.isfinite(best[0]):
+        return None
+    certain = ~points.cut
+    parameters = _parameters(points, degrees) + noise.estimated
+    free = int(certain.sum()) - parameters - 1
+    charge = 2 * parameters + 2 * parameters * (parameters + 1) / max(0.5, free)
+    criterion = certain.sum() * np.log(best[0]) + 2 * np.log(noise.sizes[certain]).sum() + charge
+    return _Fit(degrees, noise, best[1], best[2], float(criterion))
+
+
+def _described(points: _Points, chosen: _Fit, rivals: Sequence[_Fit], first: float, width: float) -> BrokenLine:
+    """A line with its knots, whose intervals are those of all noises in question."""
+    chosen, low, high = _located(points, chosen)
+    for rival in rivals:
+        if rival.noise is not chosen.noise:
+            _, lower, higher = _located(points, rival)
+            low, high = np.minimum(low, lower), np.maximum(high, higher)
+    knots = tuple(
+        Knot(*(first + width * float(place) for place in row)) for row in zip(chosen.places, low, high, strict=True)
+    )
+    growth, error = _growth(points, chosen) if points.full is None and knots else (0.0, 0.0)
+    values = _values(points, chosen)
+    levels = tuple(map(float, _values(_Points(chosen.places, points.y, points.full), chosen)))
+    return BrokenLine(knots, chosen.degrees, chosen.criterion, values, levels, growth / width, error / width)
+
+
+def _located(points: _Points, fit: _Fit) -> tuple[_Fit, Array, Array]:
+    """Locate the knots in ever finer rows over the places within their intervals: line, lower and upper ends."""
+    count = len(fit.degrees) - 1
+    certain = int((~points.cut).sum())
+    free = max(1, certain - _parameters(points, fit.degrees) - 1)  # one for the noise, whose form is found as well
+    bound = _f_bound(fit.noise.free or free)
+    axes = [_first_places(points, count)] * count
+    low = high = fit.places
+    for _ in range(_ROUNDS if count else 0):
+        places = _combined(axes, points.u)
+        squares, coefficients = _lay(points, places, fit.degrees, fit.noise)
+        best = int(np.argmin(squares))
+        # Noise of two sizes has been estimated already: squares are in units of it.
+        unit = squares[best] * certain / free if fit.noise.free is None else 1.0
+        inside = places[certain * (squares - squares[best]) <= bound * unit]
+        fit = _Fit(fit.degrees, fit.noise, places[best], coefficients[best], fit.criterion)
+        steps = np.array([axis[1] - axis[0] for axis in axes])
+        edges = np.array([(axis[0], axis[-1]) for axis in axes]).T
+        low = np.maximum(inside.min(axis=0) - steps / 2, edges[0])
+        high = np.minimum(inside.max(axis=0) + steps / 2, edges[1])
+        axes = [_around(axis, inside[:, knot], _FINER_PLACES[count]) for knot, axis in enumerate(axes)]
+    return fit, low, high
+
+
+def _growth(points: _Points, fit: _Fit) -> tuple[float, float]:
+    """Slope of a straight line behind the last knot, and its standard error."""
+    degrees = (*fit.degrees[:-1], 1)
+    columns = _columns(points, fit.places[None], degrees)[0] / fit.noise.sizes[:, None]
+    seen = points.y / fit.noise.sizes
+    coefficients, *_ = np.linalg.lstsq(columns, seen, rcond=None)
+    free = max(1, len(seen) - columns.shape[1])
+    spread = float(np.sum((columns @ coefficients - seen) ** 2)) / free
+    return float(coefficients[-1]), float(np.sqrt(spread * np.linalg.pinv(columns.T @ columns)[-1, -1]))
+
+
+def _first_places(points: _Points, count: int) -> Array:
+    """Points and middles between them, or fewer; two points at least are on either side, or one below a given level."""
+    distinct = np.unique(points.u)
+    most = _FIRST_PLACES.get(count, 1)
+    last = distinct[-1] if points.full is not None else distinct[-2]
+    halves = np.interp(np.arange(2, 2 * len(distinct) - 1) / 2, np.arange(len(distinct)), distinct)
+    row = halves[halves <= last]
+    return row if len(row) <= most else np.linspace(row[0], row[-1], most)
+
+
+def _combined(axes: Sequence[Array], u: Array) -> Array:
+    """All combinations of knots in rising order with two points at least between any two of them."""
+    if not axes:
+        return np.zeros((1, 0))
+    places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+    distinct = np.unique(u)
+    for left, right in pairwise(range(len(axes))):
+        between = np.searchsorted(distinct, places[:, right], "right") - np.searchsorted(distinct, places[:, left])
+        places = places[(between >= 2) & (places[:, left] < places[:, right])]
+    return places
+
+
+def _around(axis: Array, inside: Array, count: int) -> Array:
+    """A finer row over the places within the interval, and their neighbours."""
+    first = axis[max(0, int(np.searchsorted(axis, inside.min())) - 1)]
+    last = axis[min(len(axis) - 1, int(np.searchsorted(axis, inside.max(), "right")))]
+    return np.linspace(first, last, count)
+
+
+def _columns(points: _Points, places: Array, degrees: tuple[int, ...]) -> Array:
+    """Basis functions at the points in the last axis, for each row of knots.
+
+    Each is a power of the way from the last knot within one segment, so the first coefficient is the level there.
+    """
+    u = points.u
+    columns = [] if points.full is not None else [np.ones((len(places), len(u)))]
+    if not places.shape[1]:
+        return np.stack([*columns, *(u[None] ** power for power in range(1, degrees[0] + 1))], axis=-1)
+    for segment, degree in enumerate(degrees[:-1]):
+        end = places[:, segment : segment + 1]
+        way = np.maximum(end - u, 0.0)
+        if segment:
+            way = np.minimum(way, end - places[:, segment - 1 : segment])
+        columns += [way**power for power in range(1, degree + 1)]
+    behind = np.maximum(u - places[:, -1:], 0.0)
+    return np.stack([*columns, *(behind**power for power in range(1, degrees[-1] + 1))], axis=-1)
+
+
+def _values(points: _Points, fit: _Fit) -> Array:
+    return np.asarray((points.full or 0.0) + _columns(points, fit.places[None], fit.degrees)[0] @ fit.coefficients)
+
+
+def _lay(points: _Points, places: Array, degrees: tuple[int, ...], noise: _Noise) -> tuple[Array, Array]:
+    """Mean squares in units of the noise, and coefficients, for each row of knots."""
+    columns = _columns(points, places, degrees) / noise.sizes[:, None]
+    scale = np.maximum(np.sqrt((columns**2).sum(axis=1)), 1e-300)
+    unit = columns / scale[:, None, :]
+    square = np.swapaxes(unit, 1, 2) @ unit + 1e-13 * np.eye(unit.shape[-1])
+    solver = np.linalg.inv(square) @ np.swapaxes(unit, 1, 2)
+    seen = np.broadcast_to((points.y - (points.full or 0.0)) / noise.sizes, (len(places), len(points.y)))
+    finest = (points.finest / noise.sizes.max()) ** 2
+    if points.full is None:
+        coefficients = (solver @ seen[..., None])[..., 0]
+        squares = np.mean((seen - (unit @ coefficients[..., None])[..., 0]) ** 2, axis=1)
+    else:
+        squares, coefficients = _censored(unit, solver, seen.copy(), points.cut, finest)
+        above = ((unit @ coefficients[..., None])[..., 0] > _FINEST * np.abs(seen).max()).any(axis=1)
+        squares = np.where(above, np.inf, squares)
+    return np.maximum(squares, finest), coefficients / scale
+
+
+def _censored(
+    unit: Array, solver: Array, seen: Array, cut: npt.NDArray[np.bool_], finest: float
+) -> tuple[Array, Array]:
+    """Expectation maximization: values that were cut off are replaced by what the line expects of them.
+
+    Returns:
+        For each row what stands for the mean squares of the points that were not cut off, so that the logarithm of the
+        likelihood is that of as many points without others; and coefficients.
+    """
+    from scipy.special import log_ndtr  # noqa: PLC0415 - imports take longer than an analysis
+
+    known, least = ~cut, seen[:, cut].copy()
+    count = max(1, int(known.sum()))
+    for _ in range(_STEPS):
+        coefficients = (solver @ seen[..., None])[..., 0]
+        line = (unit @ coefficients[..., None])[..., 0]
+        squares = np.maximum(np.mean((seen[:, known] - line[:, known]) ** 2, axis=1), finest)
+        size = np.sqrt(squares)[:, None]
+        off = (least - line[:, cut]) / size
+        chance = log_ndtr(-off)
+        seen[:, cut] = line[:, cut] + size * np.exp(-0.5 * off**2 - 0.5 * np.log(2 * np.pi) - chance)
+    return squares * np.exp(np.minimum(-2 * chance.sum(axis=1) / count, _MOST_EXPONENT)), coefficients
+
+
+def _f_bound(free: float) -> float:
+    """Bound of the F distribution with one degree of freedom, and so many: the square of Student's t."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - imports take longer than an analysis
+
+    return float(stdtrit(free, (1 + CONFIDENCE) / 2)) ** 2

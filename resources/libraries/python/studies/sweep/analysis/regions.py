@@ -1,0 +1,122 @@
+"""Whether one break-point describes a service: a second one, and functions that miss the points."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from resources.libraries.python.studies.sweep.analysis.broken_lines import BETTER, ONE_KNOT, TWO_KNOTS, best_line
+from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
+from resources.libraries.python.studies.sweep.analysis.fitting import best_fit
+from resources.libraries.python.studies.sweep.analysis.points import Array, LoadObservation
+from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Fit, Indicator, ProfileMetric
+
+_FEWEST = 8
+"""Fewest rates of a region in which a second break-point is looked for."""
+_MISSES = 0.01
+"""Mean error of a function, relative to the mean value, from which on a second break-point is worth it."""
+_HALF = 0.5
+"""Of the errors of the function: what errors of a broken line have to be below."""
+_DOUBT = 3.0
+"""Standard deviations by which neighbouring errors are alike, beyond which a function misses the points."""
+_MISSED = 0.02
+"""Relative error from which on that is worth saying."""
+
+
+def second_break_point(observed: Sequence[LoadObservation], first: BreakPoint) -> BreakPoint | None:
+    """Return another load at which throughput, or the CPU of a VNF, changes its course.
+
+    It is looked for below and above the first one: where no function of the catalogue describes the points of a region
+    half as well as two straight or bent lines do. Of several it is the one that functions miss by most.
+
+    Args:
+        observed: By rising rate.
+        first: The break-point that is known.
+    """
+    found = []
+    for indicator, vnf, x, y in _figures(observed):
+        for region in (x < first.rate, x >= first.rate):
+            if (another := _within(indicator, vnf, x[region], y[region])) is not None:
+                found.append(another)
+    clear = [
+        (gain, each)
+        for gain, each in found
+        if (each.low or each.rate) > (first.high or first.rate) or (each.high or each.rate) < (first.low or first.rate)
+    ]
+    return max(clear, key=lambda row: row[0])[1] if clear else None
+
+
+def _figures(observed: Sequence[LoadObservation]) -> Iterator[tuple[Indicator, str | None, Array, Array]]:
+    """Throughput and CPUs with their rates."""
+    rows: list[tuple[Indicator, str | None, list[tuple[float, float | None]]]] = [
+        (Indicator.THROUGHPUT, None, [(each.rate, each.values.get(ProfileMetric.THROUGHPUT)) for each in observed])
+    ]
+    names = dict.fromkeys(name for each in observed for name in each.cpu)
+    rows += [(Indicator.CPU, name, [(each.rate, each.used(name)) for each in observed]) for name in names]
+    for indicator, vnf, pairs in rows:
+        known = [(rate, value) for rate, value in pairs if value is not None]
+        yield indicator, vnf, np.array([rate for rate, _ in known]), np.array([value for _, value in known])
+
+
+def _within(indicator: Indicator, vnf: str | None, x: Array, y: Array) -> tuple[float, BreakPoint] | None:
+    """A break-point in a region, and by how much functions miss the points there."""
+    if len(np.unique(x)) < _FEWEST or not np.ptp(y):
+        return None
+    line, smooth = best_line(x, y, (*ONE_KNOT, *TWO_KNOTS)), best_line(x, y, ((2,),))
+    if line is None or smooth is None or line.criterion > smooth.criterion - BETTER:
+        return None
+    fit = best_fit(ProfileMetric.THROUGHPUT, x.tolist(), y.tolist())
+    if fit is None:
+        return None
+    function, broken = (float(np.sqrt(np.mean((value - y) ** 2))) for value in (_values(fit, x), line.values))
+    scale = float(np.mean(np.abs(y)))
+    if function < _MISSES * scale or broken > _HALF * function:
+        return None
+    knot = max(line.knots, key=lambda each: _turn(x, line.values, each.at))
+    before, after = _slopes(x, line.values, knot.at)
+    what = "throughput" if vnf is None else f"the CPU of {vnf}"
+    unit = "Gbit/s" if vnf is None else "CPUs"
+    point = BreakPoint(
+        rate=knot.at,
+        low=knot.low,
+        high=knot.high,
+        measured_rate=float(x[np.searchsorted(x, knot.at)]),
+        indicator=indicator,
+        vnf=vnf,
+        cpus_used=None,
+        cpus_there=None,
+        reason=f"{what} changes by {after:.3g} {unit} per Gbit/s behind it, and by {before:.3g} before",
+    )
+    return function / scale, point
+
+
+def _slopes(x: Array, values: Array, at: float) -> tuple[float, float]:
+    """Mean slopes of a fitted line between the two points before and the two points behind a place."""
+    behind = int(np.clip(np.searchsorted(x, at), 2, len(x) - 2))
+    slopes = np.diff(values) / np.maximum(np.diff(x), np.finfo(float).tiny)
+    return float(slopes[behind - 2]), float(slopes[behind])
+
+
+def _turn(x: Array, values: Array, at: float) -> float:
+    before, after = _slopes(x, values, at)
+    return abs(after - before)
+
+
+def _values(fit: Fit, x: Array) -> Array:
+    return BY_NAME[fit.function].value(fit.coefficients, x)
+
+
+def misses(fit: Fit, rates: Sequence[float], values: Sequence[float]) -> bool:
+    """Whether a function misses its points: neighbouring errors are alike, and they are not small.
+
+    By von Neumann's ratio of the mean square of successive differences to the variance (Ann. Math. Stat. 12 (1941)
+    367), which is about 2 where errors are independent. It takes no model of the noise.
+    """
+    if fit.relative_error is None or fit.relative_error < _MISSED:
+        return False
+    order = np.argsort(np.array(rates), kind="stable")
+    off = (_values(fit, np.array(rates, dtype=float)) - np.array(values, dtype=float))[order]
+    count, spread = len(off), float(np.sum(off**2))
+    if count < _FEWEST or not spread:
+        return False
+    ratio = float(np.sum(np.diff(off) ** 2)) / spread
+    return 2 - ratio > _DOUBT * float(np.sqrt(4 * (count - 2) / (count**2 - 1)))
