@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationInfo, model_validator
 
 from resources.libraries.python.model.base import Frozen, Inconsistency, Location, is_asked
+from resources.libraries.python.model.record import is_empty, is_none
 from resources.libraries.python.studies.sizing.model.workload import Options, Positive, Program, WorkloadSpec
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,23}$")]
@@ -318,7 +319,7 @@ class Offered(Frozen):
     """More that the script said, such as the share of attacks that were detected; means over the repetitions."""
     use: dict[str, Use] = Field(default_factory=dict)
     """By instance, `<component>-<number>`; means over the repetitions."""
-    trace: Trace | None = Field(default=None, exclude_if=lambda trace: trace is None)
+    trace: Trace | None = Field(default=None, exclude_if=is_none)
     """Trace of the first repetition; kept for three loads of a size: below its capacity, at it, and beyond."""
 
     @property
@@ -361,11 +362,11 @@ class MeasuredSize(Frozen):
     """Highest offered load that was carried; None where not even the lowest was."""
     at_top: bool = False
     """The highest load of the range was carried: the capacity is at least that."""
-    capacities: tuple[Capacity, ...] = ()
+    capacities: tuple[Capacity, ...] = Field(default=(), exclude_if=is_empty)
     """At the threshold of the workload, then at its other ones."""
     bottleneck: str | None = None
     """The component with the busiest instance at the capacity; None where no component is near its limit."""
-    near_limit: bool | None = None
+    near_limit: bool | None = Field(default=None, exclude_if=is_none)
     """Whether any instance is near the limit of its CPUs under any load; None where that is not known."""
     overload_from: float | None = None
     """Lowest load at which repetitions differ clearly more than at all loads below it: a sign of overload."""
@@ -412,7 +413,7 @@ class Sizing(Frozen):
     """Sizes that were planned before the search; None where it finds its way."""
     notes: tuple[str, ...] = ()
     """Sentences: components that do not scale, what scaling out costs, loads that do not fit the picture."""
-    overheads: tuple[Overhead, ...] = ()
+    overheads: tuple[Overhead, ...] = Field(default=(), exclude_if=is_empty)
     """Of scaling up and out, for each size and the next smaller one it can be compared with."""
 
     @property

@@ -14,7 +14,7 @@ from resources.libraries.python.studies.sizing.model.spec import (
     WatchedResource,
 )
 from resources.libraries.python.studies.sizing.model.workload import Stop, WorkloadSpec
-from resources.libraries.python.studies.sizing.search.crossing import crossing
+from resources.libraries.python.studies.sizing.search.capacity_estimate import crossing
 
 NEAR_LIMIT = 0.7
 """Share of its CPUs from which on an instance is near its limit. Cao et al. saw 75 to 85 % at the capacity, which is up

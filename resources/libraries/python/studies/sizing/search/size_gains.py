@@ -5,7 +5,7 @@ from math import exp, hypot, log
 from typing import NamedTuple
 
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, MeasuredSize, Overhead, Scaling
-from resources.libraries.python.studies.sizing.search.crossing import Crossing
+from resources.libraries.python.studies.sizing.search.capacity_estimate import Crossing
 
 LEAST_GAIN = 0.10
 """Something larger that brings less than this, and not surely anything, brings nothing."""

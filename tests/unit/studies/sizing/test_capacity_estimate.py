@@ -9,15 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.studies.sizing.model.spec import Offered
-from resources.libraries.python.studies.sizing.search.crossing import Crossing, crossing
+from resources.libraries.python.studies.sizing.search.capacity_estimate import Crossing, crossing
 from tests.unit.examples import share
 
 Carry = Callable[[float, Random], float]
 
 
-def offered(
-    carry: Carry, seed: int, *, step: float, repeat: int, begin: float = 500, end: float = 1300
-) -> list[Offered]:
+def offered(carry: Carry, seed: int, *, step: float, repeat: int) -> list[Offered]:
     """Loads on a service that is described by what it carries of one."""
     rng, rows, load = Random(seed), [], 500.0
     while load <= 1300:
