@@ -116,6 +116,20 @@ def test_overhead_of_scaling_up_has_the_truth_in_its_interval() -> None:
     assert cost.overhead_ratio == pytest.approx(1 - cost.capacity_ratio / 2)
 
 
+def test_overhead_of_scaling_out_is_that_of_the_component_that_limits() -> None:
+    """Here b is scaled out by 2 and limits; a, which is scaled up, does not."""
+    parts = {"a": {"cpu_ms": 0.5}, "b": {"cpu_ms": 2.4, "sync": 0.5}}
+    out = {"a": {"flavor": "f2"}, "b": {"flavor": "f1", "instances": 2}}
+    one = {name: {"flavor": "f1"} for name in parts}
+    both = {"a": {"flavor": "f4"}, "b": {"flavor": "f2", "instances": 2}}
+    sizes = [{"components": each} for each in (one, out, both)]
+    found = sized(parts, ("f1", "f2", "f4"), spec={"mode": "custom", "sizes": sizes})
+    cost, up = found.overheads
+    assert (cost.scaling, cost.base, cost.components) == (Scaling.OUT, found.sizes[0].name, ("a", "b"))
+    assert cost.low < 1 - 1 / 1.5 < cost.high
+    assert (up.scaling, up.base, up.size) == (Scaling.UP, found.sizes[1].name, found.sizes[2].name)
+
+
 def test_all_sizes_of_a_lock_carry_the_same_so_the_smallest_is_best() -> None:
     found = sized({"a": {"cpu_ms": 1.0, "lock_ms": 2.5}}, spec={"mode": "exhaustive"}, drift=0.03)
     assert found.best == found.sizes[0].name

@@ -127,7 +127,7 @@ class DeploymentSpec(Frozen):
     options: Options = Field(default_factory=dict, exclude_if=lambda options: not options)
     """Choices that these scripts understand."""
     mode: SizingMode
-    scaling: Scaling = Field(default_factory=lambda fields: _scaling(fields.get("components", ())))
+    scaling: Scaling = Scaling.UP
     """Unless given, all that the components allow."""
     watch: WatchedResource = WatchedResource.CPU
     sizes: tuple[Size, ...] = ()
@@ -174,6 +174,8 @@ class DeploymentSpec(Frozen):
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> Self:
+        if "scaling" not in self.model_fields_set:
+            object.__setattr__(self, "scaling", _scaling(self.components))  # still being made: frozen from here on
         _check_deployment(self)
         if is_asked(info):
             _check_most_instances(self)  # records of earlier versions have such specifications
@@ -347,6 +349,11 @@ class Capacity(Frozen):
     low: float | None
     high: float | None
     """95 % confidence interval of the estimate."""
+
+    @property
+    def interval(self) -> str:
+        """The confidence interval in words; empty without an estimate."""
+        return "" if self.estimate is None else f"95 % interval {self.low:.4g} to {self.high:.4g}"
 
 
 class MeasuredSize(Frozen):

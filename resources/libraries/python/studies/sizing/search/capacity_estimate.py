@@ -83,7 +83,8 @@ def crossing(offered: Sequence[Offered], threshold: float) -> Crossing | None:
     apart = _fit(rest, offered[first].load)
     if first and apart and apart.height + _carried_or_not(seen) > fit.height + _FALLS:
         beyond = apart.crossing(threshold, inf)
-        return beyond if beyond and beyond.load > max(row.load for row in seen if row.carried) else _transition(seen)
+        between = _transition(seen)
+        return beyond if beyond and not (between and beyond.load <= between.high) else between
     return fit.crossing(threshold, level if first else inf)
 
 

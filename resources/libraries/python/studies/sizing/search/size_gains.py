@@ -75,8 +75,8 @@ def best_of(sizes: Sequence[MeasuredSize]) -> str | None:
 def overheads(spec: DeploymentSpec, sizes: Sequence[MeasuredSize]) -> Iterator[Overhead]:
     """Yield the overhead of each size over the next smaller one that becomes it by scaling up, and by scaling out.
 
-    All components that differ are scaled by the same factor, and one of them limits both sizes: otherwise the vCPUs
-    that carry nothing are not those of scaling.
+    All components that differ are scaled by the same factor, and those that limit the two sizes in this way: otherwise
+    the vCPUs that carry nothing are not those of scaling.
     """
     for size in sizes:
         for scaling in (Scaling.UP, Scaling.OUT):
@@ -86,16 +86,16 @@ def overheads(spec: DeploymentSpec, sizes: Sequence[MeasuredSize]) -> Iterator[O
 
 
 def _overhead(spec: DeploymentSpec, scaling: Scaling, base: MeasuredSize, size: MeasuredSize) -> Overhead | None:
-    grown = _scaled(spec, scaling, base, size)
-    more = gain(base, size)
-    if grown is None or more is None or not all(row.near_limit and row.bottleneck in grown[0] for row in (base, size)):
+    factors, more = _factors(spec, base, size), gain(base, size)
+    factor = min(factors.values(), default=1.0)
+    limits = {(row.bottleneck, scaling) if row.near_limit else None for row in (base, size)}
+    if more is None or not limits <= factors.keys() or set(factors.values()) != {factor} or factor <= 1:
         return None
-    components, factor = grown
     return Overhead(
         scaling=scaling,
         base=base.name,
         size=size.name,
-        components=components,
+        components=tuple(name for name, _ in factors),
         vcpus_ratio=factor,
         capacity_ratio=1 + more.ratio,
         overhead_ratio=1 - (1 + more.ratio) / factor,
@@ -104,20 +104,14 @@ def _overhead(spec: DeploymentSpec, scaling: Scaling, base: MeasuredSize, size: 
     )
 
 
-def _scaled(
-    spec: DeploymentSpec, scaling: Scaling, base: MeasuredSize, size: MeasuredSize
-) -> tuple[tuple[str, ...], float] | None:
-    """Components that only scaling in this way makes larger, and the factor of their vCPUs, if it is one for all."""
-    factors = {}
+def _factors(spec: DeploymentSpec, base: MeasuredSize, size: MeasuredSize) -> dict[tuple[str, Scaling], float]:
+    """Factor of the vCPUs of each component that differs, with the way in which it is scaled: by both is hybrid."""
+    found = {}
     for name, share in size.size.components.items():
         before = base.size.components[name]
-        if share == before:
-            continue
-        if (before.flavor if scaling is Scaling.OUT else before.instances) != (
-            share.flavor if scaling is Scaling.OUT else share.instances
-        ):
-            return None
-        vcpus = [row.instances * spec.flavors[row.flavor].vcpus for row in (before, share)]
-        factors[name] = round(vcpus[1] / vcpus[0], 6)
-    alike = set(factors.values())
-    return (tuple(factors), alike.pop()) if len(alike) == 1 and min(alike) > 1 else None
+        if share != before:
+            up, out = share.flavor != before.flavor, share.instances != before.instances
+            scaling = Scaling.HYBRID if up and out else Scaling.UP if up else Scaling.OUT
+            vcpus = [row.instances * spec.flavors[row.flavor].vcpus for row in (before, share)]
+            found[name, scaling] = round(vcpus[1] / vcpus[0], 6)
+    return found

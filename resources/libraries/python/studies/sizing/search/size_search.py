@@ -348,8 +348,7 @@ def carried(sized: MeasuredSize, unit: str) -> str:
     at = sized.capacities[0] if sized.capacities else None
     if at is None or at.estimate is None:
         return f"{sized.capacity:g} {unit}"
-    interval = f"95 % interval {at.low:.4g} to {at.high:.4g}"
-    return f"{sized.capacity:g} {unit} (estimate {at.estimate:.4g}, {interval})"
+    return f"{sized.capacity:g} {unit} (estimate {at.estimate:.4g}, {at.interval})"
 
 
 def used(value: float, watch: WatchedResource) -> str:
