@@ -13,6 +13,7 @@ none is.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import erfc, exp, inf, log, pi, sqrt
 from statistics import median, stdev
 from typing import NamedTuple
@@ -21,16 +22,18 @@ from resources.libraries.python import special_functions
 from resources.libraries.python.studies.sizing.model.spec import Offered
 
 CONFIDENCE = 0.95
-_LEAST_TOLERANCE = 0.005
+_LEAST_TOLERANCE = 0.001
 """A repetition carries its load where the indicator is at most this share of the load below its level at low loads."""
 _LEAST_DEVIATION = 1e-3
 """Of the load: repetitions that differ by less have the same capacity."""
 _BEYOND = 1.3
 """Times the first load that is not carried: the curve is straight enough up to there."""
-_FEWEST_LOADS, _FEWEST_VALUES = 3, 4
+_FEWEST_LOADS, _FEWEST_VALUES = 2, 4
 """Not carried: with fewer, the indicator is taken as the same at all loads beyond the capacity."""
 _FALLS = 2.0
 """Log-likelihood by which two parts have to be better, of which the second is not the continuation of the first."""
+_LASTING = 1.645
+"""Standard deviations of an autocorrelation of nothing from which on drift lasts from one repetition to the next."""
 _ROUNDING = 1e-9
 _NEWTON_STEPS, _HALVINGS = 50, 60
 
@@ -160,6 +163,16 @@ class _Fit:
             if gained < _ROUNDING:
                 break
         _, self._information = self._slopes(seen)
+        self._spread = self._lasting(seen)
+
+    def _lasting(self, seen: Sequence[_Seen]) -> float:
+        """How many repetitions say as much as one independent one: (1 + r) / (1 - r) with autocorrelation r."""
+        pairs = list(pairwise(self._distances(self._values, [row for row in seen if not row.carried])))
+        squares = sum(before**2 + after**2 for before, after in pairs) / 2
+        correlation = sum(before * after for before, after in pairs) / squares if squares else 0.0
+        if correlation <= _LASTING / sqrt(len(pairs) or 1):
+            return 1.0
+        return (1 + correlation) / max(1 - correlation, 1 / self._shown)
 
     def _moved(self, step: Sequence[float], part: float) -> list[float]:
         return [value + part * each for value, each in zip(self._values, step, strict=True)]
@@ -220,8 +233,9 @@ class _Fit:
         fall = (surplus(self._values, load * (1 + 1e-5)) - at) / (load * 1e-5)
         variance = _dot(changes, _solve(self._information, changes)) / fall**2
         # The likelihood's variance is over all values; over the degrees of freedom it has no bias.
-        deviation = sqrt(variance * self._shown / self.freedom)
-        half = float(special_functions.stdtrit(self.freedom, (1 + CONFIDENCE) / 2)) * deviation
+        freedom = max(1.0, (self.freedom + 1) / self._spread - 1)
+        deviation = sqrt(variance * self._spread * self._shown / self.freedom)
+        half = float(special_functions.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * deviation
         return Crossing(load, max(0.0, load - half), load + half)
 
 
