@@ -24,7 +24,7 @@ MISSES = 0.05
 """Share of 95 % intervals without the true capacity, as it should be."""
 MISSES_BOUND = 0.02
 """Promised bound: how far that share is from 5 %, where refused calls cost a fixed share of a call or nothing."""
-CONTROL_BOUND = 0.15
+CONTROL_BOUND = 0.25
 """Promised bound: the same share where load control lets the indicator fall at once."""
 WRONG = 0.05
 """Promised bound: share of sizes or studies with a wrong verdict, of each kind."""
@@ -122,9 +122,10 @@ def _carried(offer: Callable[[float], Any], load: float, repetitions: int) -> fl
 def _cpu_limits(_kind: str, rng: Random) -> Iterator[tuple[str, bool]]:
     """Directed search over components that their CPUs limit."""
     names = _NAMES[: rng.choice((2, 3))]
-    spec = _spec(names, _FLAVORS)
+    spec = _spec(names, (*_FLAVORS, 8)[: rng.choice((3, 4))])
     costs = {name: {"cpu_ms": rng.uniform(1, 4)} for name in names}
-    truth = {"components": costs, **_noise(rng), "full_falls": rng.uniform(0, 0.11)}
+    truth: dict[str, Any] = {"components": costs, **_noise(rng), "full_falls": rng.uniform(0, 0.11)}
+    truth["control"] = rng.choice((None, {}))
     simulated = SimulatedService.model_validate(truth)
     sizing = _sizing(spec, _workload(rng, _capacity(simulated, spec, spec.smallest())), truth)
     for sized in sizing.sizes:
@@ -201,8 +202,8 @@ def _spec(
 
 
 def _workload(rng: Random, capacity: float, thresholds: Sequence[float] = ()) -> WorkloadSpec:
-    """Loads from about half of a capacity on, 1 to 10 % of it apart, until two are not carried."""
-    begin, step = rng.uniform(0.4, 0.6) * capacity, capacity * 10 ** rng.uniform(-2, -1)
+    """Loads from about half of a capacity on, 1 to 10 % of it apart (of several sizes 3 to 10 %), until two fail."""
+    begin, step = rng.uniform(0.4, 0.6) * capacity, capacity * 10 ** rng.uniform(-2 if thresholds else -1.5, -1)
     return WorkloadSpec.model_validate(
         {
             "range": {"min": begin, "max": 20 * capacity},

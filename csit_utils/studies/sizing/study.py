@@ -27,6 +27,7 @@ from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, MeasuredSize, Offered, Sizing
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
+from resources.libraries.python.studies.sizing.search.size_search import carried
 
 EXPLANATIONS = (
     Explanation(
@@ -79,12 +80,10 @@ def best_of(sizing: Sizing) -> MeasuredSize | None:
 
 
 def capacity_words(size: MeasuredSize, unit: str) -> str:
-    """`600 calls/s (612, 95 % interval 605 to 619)`, `at least 1000 replies/s`."""
+    """`600 calls/s (estimate 612, 95 % interval 605 to 619)`, `at least 1000 replies/s`."""
     if size.capacity is None:
         return f"less than {size.offered[0].load:g} {unit}" if size.offered else DASH
-    at = size.capacities[0] if size.capacities else None
-    between = f" ({at.estimate:.4g}, {at.interval})" if at is not None and at.estimate is not None else ""
-    return f"{'at least ' if size.at_top else ''}{size.capacity:g} {unit}{between}"
+    return f"{'at least ' if size.at_top else ''}{carried(size, unit)}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pytest
 from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, SimulatedService, VirtualTime
 from resources.libraries.python.studies.sizing.model.spec import Capacity, MeasuredSize, Scaling, Sizing
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
-from resources.libraries.python.studies.sizing.search.size_gains import Gain, gain
+from resources.libraries.python.studies.sizing.search.size_gains import Gain, best_of, gain
 from resources.libraries.python.studies.sizing.size_trials import run_sizing
 from tests.unit.studies.sizing.sizing_specs import service
 
@@ -100,11 +100,21 @@ def test_out_scaling_that_lowers_capacity_is_stopped_and_taken_back() -> None:
     assert cost.low < 1 - 1 / 2.2 < cost.high
 
 
-def test_a_step_that_costs_capacity_is_taken_back_before_another_component_grows() -> None:
+def test_a_step_that_surely_costs_capacity_ends_the_search_though_another_component_is_busy() -> None:
     parts = {"a": {"cpu_ms": 2.3, "sync": 1.2}, "b": {"cpu_ms": 2.25, "sync": 1.2}}
     found = sized(parts, ("f1",), spec={"most": 4, "scaling": "out"})
-    assert [row.name for row in found.sizes] == ["ax1f-bx1f", "ax2f-bx1f", "ax1f-bx2f"]
-    assert found.best == "ax1f-bx1f"
+    assert [row.name for row in found.sizes] == ["ax1f-bx1f", "ax2f-bx1f"]
+    assert (found.stopped, found.best) == ("no gain", "ax1f-bx1f")
+
+
+def test_the_best_size_carries_the_workload_where_any_does() -> None:
+    """A size that carries a step less, which is within its interval, is not what was asked for."""
+    rows = [estimate(100, 95, 105), estimate(104, 99, 109)]
+    sizes = [
+        row.model_copy(update={"name": name, "vcpus": vcpus, "capacity": capacity})
+        for row, name, vcpus, capacity in zip(rows, "ab", (1, 2), (100, 104), strict=True)
+    ]
+    assert [best_of(sizes, workload) for workload in (None, 99, 103, 200)] == ["a", "a", "b", "a"]
 
 
 def test_overhead_of_scaling_up_has_the_truth_in_its_interval() -> None:

@@ -59,12 +59,13 @@ def _logarithms(found: Crossing) -> tuple[float, float, float]:
     return log(found.load), log(max(found.low, _LEAST * found.load)), log(found.high)
 
 
-def best_of(sizes: Sequence[MeasuredSize]) -> str | None:
+def best_of(sizes: Sequence[MeasuredSize], workload: float | None = None) -> str | None:
     """Name of the size with the fewest vCPUs of those over which the one with the highest capacity gains nothing.
 
-    None where no size has a capacity.
+    Where any size carries the workload, it is one of these. None where no size has a capacity.
     """
     known = [row for row in sizes if row.capacity is not None]
+    known = [row for row in known if workload is not None and (row.capacity or 0.0) >= workload] or known
     highest = max(known, key=lambda row: (row.capacity or 0.0, -row.vcpus), default=None)
     if highest is None:
         return None

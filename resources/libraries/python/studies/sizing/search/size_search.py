@@ -131,7 +131,7 @@ class SizingSearch:
             workload=self._workload,
             sizes=tuple(self._sizes),
             steps=tuple(self._steps),
-            best=best_of(self._sizes),
+            best=best_of(self._sizes, self._workload.workload),
             stopped=stopped,
             planned=None if planned is None else len(planned),
             notes=notes(self._spec, self._workload, self._sizes),
@@ -177,13 +177,12 @@ class SizingSearch:
                 return self._back("failed", base, sized)
             if more is not None and more.is_nothing:
                 why = f"{why}; that gains nothing over {base.name} ({more})"
-            # A step that costs capacity is taken back before another one.
-            begin = base if more is not None and more.high < 0 else sized
-            component = self._next(begin, use, tried)
+            costs = more is not None and more.high < 0
+            component = None if costs else self._next(sized, use, tried)
             if component is None:
                 self._step(f"Ended: {why}{self._reason(sized)}.")
                 return self._back("no gain", base, sized)
-            larger = self._space.grow(begin.size, component)
+            larger = self._space.grow(size, component)
             if larger is None:
                 self._step(f"Ended: {why}; there is no larger size of {component}.")
                 return self._back("no larger size", base, sized)
