@@ -31,7 +31,7 @@ WRONG = 0.05
 
 _INTERVALS = 5
 """Times as many studies as of other kinds: a share of 5 % is to be known well."""
-_TRUE_REPETITIONS, _FEW_REPETITIONS = 4000, 300
+_TRUE_REPETITIONS, _FEW_REPETITIONS = 2000, 200
 _BISECTIONS = 5
 """To about 1 % of the capacity; a straight line leads on from there."""
 _CLOSE = 1.05
