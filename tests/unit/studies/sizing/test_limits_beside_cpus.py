@@ -169,7 +169,13 @@ def estimate(*interval: float) -> MeasuredSize:
 
 @pytest.mark.parametrize(
     ("after", "nothing"),
-    [((103, 98, 108), True), ((108, 106, 110), False), ((90, 88, 92), True), ((115, 80, 150), False)],
+    [
+        ((103, 98, 108), True),
+        ((108, 106, 110), False),
+        ((90, 88, 92), True),
+        ((115, 80, 150), False),
+        ((103, 60, 160), False),
+    ],
 )
 def test_a_gain_is_nothing_where_it_may_be_none_and_is_not_large(after: Sequence[float], nothing: bool) -> None:
     more = gain(estimate(100, 99, 101), estimate(*after))

@@ -9,6 +9,8 @@ from resources.libraries.python.studies.sizing.search.capacity_estimate import C
 
 LEAST_GAIN = 0.10
 """Something larger that brings less than this, and not surely anything, brings nothing."""
+_UNKNOWN = 0.5
+"""An interval that reaches up to this gain does not show that there is none."""
 _LEAST = 0.01
 """Of an estimate: an interval that reaches further down says no more."""
 
@@ -22,8 +24,8 @@ class Gain(NamedTuple):
 
     @property
     def is_nothing(self) -> bool:
-        """Whether it may be none, and is not large either."""
-        return self.low <= 0 and self.ratio < LEAST_GAIN
+        """Whether it may be none, and can not be large."""
+        return self.low <= 0 and self.ratio < LEAST_GAIN and self.high < _UNKNOWN
 
     def __str__(self) -> str:
         return f"{100 * self.ratio:+.0f} %, 95 % interval {100 * self.low:+.0f} to {100 * self.high:+.0f} %"
