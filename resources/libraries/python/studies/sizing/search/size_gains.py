@@ -24,7 +24,7 @@ class Gain(NamedTuple):
 
     @property
     def is_nothing(self) -> bool:
-        """Whether it may be none, and can not be large."""
+        """Whether it may be none, and cannot be large."""
         return self.low <= 0 and self.ratio < LEAST_GAIN and self.high < _UNKNOWN
 
     def __str__(self) -> str:
