@@ -14,7 +14,7 @@ class BoundedQuantity(NamedTuple):
     note: str
 
 
-_PARTS = ("chains", "density", "interference", "profiles", "sweeps", "trends")
+_PARTS = ("chains", "density", "interference", "profiles", "sizings", "sweeps", "trends")
 """Modules of this package, each with a function `table`."""
 STUDIES = 100
 """Of each kind; see `table` of each part for how many simulations that makes."""

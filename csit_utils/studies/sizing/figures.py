@@ -17,6 +17,7 @@ from csit_utils.report.figures import (
     axes,
     axis,
     bars,
+    categories,
     no_choice,
     one_choice,
     rounded,
@@ -50,7 +51,15 @@ def sizing_figures(anchor: str, record: SizingRecord, sizings: int = 1) -> list[
     sizing = record.sizing
     if sizing is None or not any(size.offered for size in sizing.sizes):
         return []
-    made = (_indicator, reported_figure, _capacity, _use, partial(traces_figure, figures=sizings), _oscillation)
+    made = (
+        _indicator,
+        reported_figure,
+        _capacity,
+        _overhead,
+        _use,
+        partial(traces_figure, figures=sizings),
+        _oscillation,
+    )
     return [figure for make in made if (figure := make(anchor, record, sizing)) is not None]
 
 
@@ -111,7 +120,7 @@ def _capacity(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | Non
             textposition="outside",
             cliponaxis=False,
             customdata=[
-                f"{size.vcpus:g} vCPUs, {size.memory_mb} MB{', the highest' * (size.name == sizing.best)}"
+                f"{size.vcpus:g} vCPUs, {size.memory_mb} MB{', the best' * (size.name == sizing.best)}{_interval(size)}"
                 for size in sizes
             ],
             marker={"pattern": {"shape": ["/" if top else "" for top in least]}},
@@ -127,6 +136,38 @@ def _capacity(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | Non
         variants[way] = {"data": [shown], "layout": layout}
     title = f"{sizing.deployment.vnf_name}: capacity of each size"
     return one_choice(f"{anchor}-capacity", title, variants, simulated=record.simulated)
+
+
+def _interval(size: MeasuredSize) -> str:
+    at = size.capacities[0] if size.capacities else None
+    return "" if at is None or at.estimate is None else f"<br>estimate {at.estimate:.4g}, {at.interval}"
+
+
+def _overhead(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | None:
+    """A bar with its interval for each size that others became by scaling."""
+    if not sizing.overheads:
+        return None
+    traces = []
+    for number, scaling in enumerate(dict.fromkeys(row.scaling for row in sizing.overheads)):
+        rows = [row for row in sizing.overheads if row.scaling is scaling]
+        traces.append(
+            bars(
+                f"scaling {scaling}",
+                [(f"{row.base} to {row.size}", 100 * row.overhead_ratio) for row in rows],
+                number,
+                hover="%{x}: %{y:.0f} %<br>%{customdata}",
+                customdata=[f"{row.vcpus_ratio:g} x vCPUs, {row.capacity_ratio:.2f} x capacity" for row in rows],
+                error_y={
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [100 * (row.high - row.overhead_ratio) for row in rows],
+                    "arrayminus": [100 * (row.overhead_ratio - row.low) for row in rows],
+                },
+            )
+        )
+    title = f"{sizing.deployment.vnf_name}: overhead of scaling, with 95 % intervals"
+    layout = categories("overhead, % of the vCPUs")
+    return no_choice(f"{anchor}-overhead", title, traces, layout, simulated=record.simulated)
 
 
 def _use(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | None:

@@ -27,6 +27,7 @@ from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, MeasuredSize, Offered, Sizing
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
+from resources.libraries.python.studies.sizing.search.size_search import carried
 
 EXPLANATIONS = (
     Explanation(
@@ -45,10 +46,12 @@ EXPLANATIONS = (
         "The highest offered load that a deployment size carries.",
         "That of the workload, such as calls/s.",
         "Loads are offered from low to high; a load is carried where the mean indicator is at least the threshold's "
-        "share of it (90 % unless specified). The size with the highest capacity is best; among equals, the one "
-        "with the fewest vCPUs.",
-        "Its resolution is one step of the range. “At least” means that the highest load of the range was carried. A "
-        "directed search measures few sizes, so another one may be better.",
+        "share of it (90 % unless specified). Between the loads it is estimated from all repetitions, with a 95 % "
+        "confidence interval. The size with the highest capacity is best; among those that cannot be told apart, the "
+        "one with the fewest vCPUs.",
+        "“At least” means that the highest load of the range was carried. The interval covers what differs between "
+        "repetitions on one deployment, not what a new deployment would change. A directed search measures few sizes, "
+        "so another one may be better.",
     ),
 )
 CAPACITY = Measure("capacity", OF_WORKLOAD)
@@ -56,7 +59,7 @@ CAPACITY = Measure("capacity", OF_WORKLOAD)
 _SIZE = "size"
 
 _Ways = dict[str, tuple[str, Callable[[Offered], float | None]]]
-_ENDS = {"failed": "a size could not be measured"}
+_ENDS = {"failed": "a size could not be measured", "no gain": "more vCPUs gain nothing"}
 
 
 def headline(sizing: Sizing) -> str:
@@ -77,10 +80,10 @@ def best_of(sizing: Sizing) -> MeasuredSize | None:
 
 
 def capacity_words(size: MeasuredSize, unit: str) -> str:
-    """`600 calls/s`, `at least 1000 replies/s`."""
+    """`600 calls/s (estimate 612, 95 % interval 605 to 619)`, `at least 1000 replies/s`."""
     if size.capacity is None:
         return f"less than {size.offered[0].load:g} {unit}" if size.offered else DASH
-    return f"{'at least ' if size.at_top else ''}{size.capacity:g} {unit}"
+    return f"{'at least ' if size.at_top else ''}{carried(size, unit)}"
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,7 @@ def _sizing(view: View, sizings: int) -> SizingView:
 def _how(deployment: DeploymentSpec, workload: WorkloadSpec) -> str:
     """Deployment and workload as a sentence."""
     parts = ", ".join(component.name for component in deployment.components)
-    way = f"{deployment.mode} mode" + (f", scaling {deployment.scaling}" if deployment.mode == "directed" else "")
+    way = f"{deployment.mode} mode" + (f", scaling {deployment.scaling}" if deployment.mode != "custom" else "")
     budget = f", at most {deployment.resources.vcpus:g} vCPUs" if deployment.resources.vcpus else ""
     loads = f"{workload.range.min:g} to {workload.range.max:g} {workload.unit} by {workload.increase:g}"
     repeats = f", each {workload.repeat} times" if workload.repeat > 1 else ""
@@ -253,8 +256,13 @@ def measured(item: Characterized, sizing: Sizing) -> Iterator[MeasuredRow]:
     for size in sizing.sizes:
         step = sizing.workload.increase
         found = size.capacity
-        highest = None if found is None or size.at_top else found + step
-        measures = () if found is None else (MeasuredValue(CAPACITY, found, found, highest),)
+        measures: tuple[MeasuredValue, ...] = ()
+        if found is not None:
+            lowest, highest = found, None if size.at_top else found + step
+            for at in size.capacities[:1]:
+                if at.low is not None and at.high is not None:
+                    lowest, highest = min(found, at.low), max(found, at.high)
+            measures = (MeasuredValue(CAPACITY, found, lowest, highest),)
         yield measured_row(
             item,
             measures,

@@ -106,6 +106,12 @@ ONE = '{"components": {"bono": {"flavor": "%s"}, "sprout": {"flavor": "%s"}, "ho
         ),
         ('"vcpus": 6}', '"vcpus": 5}, "fixed_vcpus": 1', None),
         (
+            '"short": "sp"',
+            '"short": "sp", "most_instances": 4',
+            r":5: components\.1\.most_instances: 4, but scaling up adds no instances to the 1 at first; choose scaling "
+            r"out or hybrid",
+        ),
+        (
             '"scaling": "up"',
             '"scaling": "out"',
             r":4: components\.0\.flavors: 3 flavors; with scaling out a component has one",
@@ -186,7 +192,13 @@ def test_scaling_out_needs_something_to_scale(tmp_path: Path) -> None:
             "increase: 1000 is more than the range's 900: one load would be offered",
         ),
         ('"increase": 50', '"increase": 0.01', "increase: 0.01 makes 90000 loads; at most 10000"),
-        ('"below": 0.8', '"below": 0.95', "stop.below: 0.95 is above the threshold 0.9: sizes would stop while"),
+        ('"below": 0.8', '"below": 0.95', "stop.below: 0.95 is above the threshold 0.8: sizes would stop while"),
+        (
+            '"thresholds": [0.8]',
+            '"thresholds": [0.95, 0.7]',
+            "stop.below: 0.8 is above the threshold 0.7: sizes would stop while",
+        ),
+        ('"thresholds": [0.8]', '"thresholds": [1.1]', "thresholds.0: 1.1 is above the maximum of 1"),
         ('"repeat": 10', '"repeat": 0', "repeat: Input should be greater than or equal to 1"),
         ('"repeat": 10', '"repeat": 1.5', "repeat: Input should be a valid integer"),
         ('"unit"', '"workload": 1101, "unit"', "workload: 1101 calls/s is above the highest load, 1100"),

@@ -112,7 +112,7 @@ def test_loads_end_when_so_many_in_a_row_are_below_the_stop_share() -> None:
     assert not ends(None, rows)
 
 
-def test_the_busiest_component_is_that_with_the_highest_mean_of_its_instances() -> None:
+def test_the_busiest_component_is_that_with_the_busiest_instance() -> None:
     row = offered(1.0, 1.0).model_copy(
         update={
             "use": {
@@ -123,10 +123,10 @@ def test_the_busiest_component_is_that_with_the_highest_mean_of_its_instances() 
             }
         }
     )
-    assert utilization(row, WatchedResource.CPU) == {"sp": pytest.approx(0.6), "bn": 0.7}
-    assert busiest(utilization(row, WatchedResource.CPU)) == "bn"
+    assert utilization(row, WatchedResource.CPU) == {"sp": 0.9, "bn": 0.7}
+    assert busiest(utilization(row, WatchedResource.CPU)) == "sp"
     assert busiest(utilization(row, WatchedResource.MEMORY)) == "bn"
-    assert utilization(row, WatchedResource.NETWORK) == {"sp": 200}
+    assert utilization(row, WatchedResource.NETWORK) == {"sp": 300}
     assert busiest({}) is None
 
 

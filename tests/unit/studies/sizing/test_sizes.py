@@ -56,6 +56,23 @@ def test_no_two_flavors_have_the_same_code(flavors: list[str]) -> None:
     assert all(name.startswith(codes[name]) for name in flavors)
 
 
+@pytest.mark.parametrize(
+    ("flavors", "most", "scaling", "sizes"),
+    [
+        (("small", "medium", "large"), 1, "up", 3),
+        (("small",), 4, "out", 4),
+        (("small", "medium"), 4, "hybrid", 8),
+    ],
+)
+def test_without_scaling_all_that_a_component_allows_is_varied(
+    flavors: tuple[str, ...], most: int, scaling: str, sizes: int
+) -> None:
+    row = {"flavors": flavors, "most": most, "resources": {}}
+    spec = service(("ids",), ("ids",), mode="exhaustive", **row)
+    assert (spec.scaling, len(exhaustive(spec))) == (scaling, sizes)
+    assert service(("ids",), ("ids",), mode="directed", **row).scaling == scaling
+
+
 def test_eleven_sizes_of_clearwater_fit_into_six_vcpus() -> None:
     spec = service(mode="exhaustive")
     names = [name_of(spec, size) for size in exhaustive(spec)]

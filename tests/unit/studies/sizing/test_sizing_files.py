@@ -17,7 +17,7 @@ from resources.libraries.python.studies.sizing.analysis import (
     sizing_rows,
 )
 from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
-from resources.libraries.python.studies.sizing.model.spec import MeasuredSize, Offered, Share, Size, Sizing
+from resources.libraries.python.studies.sizing.model.spec import Capacity, MeasuredSize, Offered, Share, Size, Sizing
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.heat_templates import heat_template, write_heat
 from resources.libraries.python.studies.sizing.planning.sizes import exhaustive, name_of
@@ -122,9 +122,33 @@ def test_the_table_of_a_sizing_has_a_row_per_load_and_one_for_a_size_without() -
         "capacity_is_at_least": "0",
         "bottleneck": "sprout",
         "failed": "",
+        "capacity_estimate": "",
+        "capacity_low": "",
+        "capacity_high": "",
+        "near_limit": "",
     }
     assert rows[1]["indicator_stdev"] == ""
     assert rows[2]["failed"] == "no, never"
+
+
+def test_capacities_at_other_thresholds_are_columns_with_their_intervals() -> None:
+    at = [
+        Capacity(threshold=0.9, carried=200, estimate=212, low=205, high=220),
+        Capacity(threshold=0.8, carried=250, estimate=None, low=None, high=None),
+    ]
+    sizing = Sizing(
+        deployment=SPEC,
+        workload=WORKLOAD.model_copy(update={"thresholds": (0.8, 0.9)}),
+        sizes=(sized("a").model_copy(update={"capacities": tuple(at), "near_limit": True}), sized("b")),
+        steps=(),
+        best=None,
+        stopped="all measured",
+        planned=None,
+    )
+    first, *_, other = csv.DictReader(csv_text(sizing_rows(sizing)).splitlines())
+    assert [first[f"capacity_{key}"] for key in ("estimate", "low", "high")] == ["212.0", "205.0", "220.0"]
+    assert (first["near_limit"], first["capacity_at_0.8"], first["capacity_at_0.8_estimate"]) == ("1", "250.0", "")
+    assert other["capacity_at_0.8"] == "", "measured by an earlier version"
 
 
 def test_figures_are_columns_of_their_own() -> None:

@@ -2,13 +2,14 @@
 
 A component needs CPU time for each call. It begins to refuse calls at a share of its CPUs, where waiting gets too long;
 that share falls with the number of CPUs of an instance, so that twice the CPUs carry less than twice the load. More
-instances of a component have to keep each other informed, and their load is not spread evenly.
+instances of a component have to keep each other informed, and their load is not spread evenly. What limits a service
+need not be a CPU: calls wait for a lock of their instance, or for something outside the service.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import log2
+from math import log2, sqrt
 from pathlib import Path, PurePath
 from random import Random
 from statistics import fmean
@@ -42,6 +43,8 @@ class SimComponent(Frozen):
     """Extra cost of a call with each doubling of an instance's CPUs, relative."""
     threads: Positive | None = None
     """CPUs that an instance can use at most; None for all that it has."""
+    lock_ms: Annotated[float, Field(ge=0)] = 0.0
+    """Time of a call in which it holds the lock of its instance; calls that wait for it use no CPU."""
     sync: Annotated[float, Field(ge=0)] = 0.0
     """Of n instances each does 1 / (1 + sync (n - 1)) of what it would do alone."""
     imbalance: Part = 0.0
@@ -93,24 +96,38 @@ class SimulatedService(Frozen):
     """Standard deviation of what is carried, from second to second, relative."""
     drift: Part = 0.01
     """The same from repetition to repetition."""
+    drift_lasts: Part = 0.0
+    """Correlation of that between one repetition and the next; 0 for independent ones."""
+    outside: Positive | None = None
+    """Calls per second that a part outside the service carries, such as a link or a database; None for all."""
+    waste: Part = 0.0
+    """Cost of a call that is refused, of the cost of one that is carried: overload costs capacity."""
 
     def limit(self, name: str, share: Share, flavor: Flavor, work: float) -> float:
-        """Calls per second that all instances of a component carry."""
+        """Calls per second that all instances of a component carry, by their CPUs or their locks."""
         part = self.components[name]
-        alone = self._full_share(part, flavor) * self._usable(part, flavor) / (self._cpu_s(part, flavor) * work)
-        return alone * share.instances / (1 + part.sync * (share.instances - 1))
+        by_cpu = self._by_cpu(part, flavor, work)
+        alone = min(by_cpu, 1000 / (part.lock_ms * work)) if part.lock_ms else by_cpu
+        return self._together(part, share, alone)
 
     def busy(self, name: str, share: Share, flavor: Flavor, work: float, calls: float) -> tuple[float, ...]:
         """CPUs that each instance uses at so many calls per second."""
         part = self.components[name]
-        first = calls / self.limit(name, share, flavor, work)
+        first = calls / self._together(part, share, self._by_cpu(part, flavor, work))
         first *= self._full_share(part, flavor) * self._usable(part, flavor)
         return (first, *[first * (1 - part.imbalance)] * (share.instances - 1))
 
     def capacity(self, spec: DeploymentSpec, size: Size, work: float) -> float:
-        """Calls per second that a size carries: those of its weakest component."""
+        """Calls per second that a size carries: those of its weakest component, or of what is outside."""
         shares = size.components.items()
-        return min(self.limit(name, share, spec.flavors[share.flavor], work) for name, share in shares)
+        weakest = min(self.limit(name, share, spec.flavors[share.flavor], work) for name, share in shares)
+        return weakest if self.outside is None else min(weakest, self.outside)
+
+    def _by_cpu(self, part: SimComponent, flavor: Flavor, work: float) -> float:
+        return self._full_share(part, flavor) * self._usable(part, flavor) / (self._cpu_s(part, flavor) * work)
+
+    def _together(self, part: SimComponent, share: Share, alone: float) -> float:
+        return alone * share.instances / (1 + part.sync * (share.instances - 1))
 
     def work_of(self, workload: WorkloadSpec) -> float:
         """Cost of a call of a workload."""
@@ -228,7 +245,9 @@ class SimService:
         self._rng = Random(f"{simulated.seed} {name_of(spec, size)}")  # noqa: S311 - a simulation
         self._limit = simulated.capacity(spec, size, self._work)
         self._instances = {row.name: row for name in size.components for row in self._parts(name)}
+        self._drift: float | None = None
         self._done = 0.0
+        self._worked = 0.0
         self._calls = 0.0
 
     def _parts(self, name: str) -> Iterator["_Instance"]:
@@ -251,8 +270,8 @@ class SimService:
 
     def offer(self, load: float) -> LoadReport:
         """Calls per second that succeeded: the mean over the duration, and those of each second."""
-        control, rng = self._simulated.control, self._rng
-        limit = self._limit * rng.gauss(1.0, self._simulated.drift)
+        control, rng, waste = self._simulated.control, self._rng, self._simulated.waste
+        limit = self._limit * (1.0 + self._next_drift())
         # In overload the bucket is as the time before has left it.
         low = 1.0 if control is None else control.decrease
         admitted = load if load <= limit else min(load, limit * rng.uniform(low, 1.0))
@@ -261,21 +280,32 @@ class SimService:
         while left_s > 1e-9:
             carried = limit * rng.gauss(1.0, self._simulated.noise)
             wanted = load if control is None else min(load, admitted)
-            self._calls = min(wanted, carried)
+            refused = max(0.0, wanted - carried) / (1 - waste)
+            self._calls = max(0.0, min(wanted, carried - waste * refused))
             if control is not None:
                 admitted = control.next(admitted, limit, late=wanted > carried, rng=rng)
             done.append(self._calls)
             step_s = min(_STEP_S, left_s)
             self._done += self._calls * step_s
+            self._worked += (carried if refused else self._calls) * step_s
             self._time.advance(step_s)
             left_s -= step_s
         self._calls = 0.0
         return LoadReport(fmean(done), seconds=tuple(done))
 
+    def _next_drift(self) -> float:
+        """An autoregressive process of the first order, which begins in its stationary state."""
+        lasts, deviation = self._simulated.drift_lasts, self._simulated.drift
+        if self._drift is None:
+            self._drift = self._rng.gauss(0.0, deviation)
+        else:
+            self._drift = lasts * self._drift + self._rng.gauss(0.0, deviation * sqrt(1 - lasts**2))
+        return self._drift
+
     def use(self) -> Mapping[str, InstanceUse]:
         return {
             row.name: InstanceUse(
-                row.cpu_s * self._done,
+                row.cpu_s * self._worked,
                 int(row.idle_bytes + row.busy_bytes * self._calls),
                 int(row.network_bytes * self._done),
             )

@@ -15,6 +15,7 @@ from resources.libraries.python.studies.shared.robot_context import variable
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost
 from resources.libraries.python.studies.sizing.run import ServiceSizing
+from resources.libraries.python.studies.sizing.search.size_search import carried
 from resources.libraries.python.studies.sizing.size_trials import SizingJournal
 
 OnlyIn = Literal["sim", "local", "real", "any"]
@@ -104,7 +105,7 @@ class SizingLibrary(StudyLibrary[ServiceSizing]):
         best = sizing.named().get(sizing.best or "")
         found = "no size carries the lowest load"
         if best is not None and best.capacity is not None:
-            found = f"best {best.name}, {best.capacity:g} {sizing.workload.unit}"
+            found = f"best {best.name}, {carried(best, sizing.workload.unit)}"
         sizes = sizes_in_words(len(sizing.sizes))
         return [f"{sizing.deployment.vnf_name}: {sizes}, {found}{note} [{sizing.stopped}]"]
 

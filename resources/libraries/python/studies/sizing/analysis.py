@@ -41,30 +41,43 @@ SIZING_COLUMNS = (
     "capacity_is_at_least",
     "bottleneck",
     "failed",
+    "capacity_estimate",
+    "capacity_low",
+    "capacity_high",
+    "near_limit",
 )
 
 
 def sizing_rows(sizing: Sizing) -> list[tuple[object, ...]]:
     """The head, and a row for each load on each size, in the order in which they were measured.
 
-    Columns are SIZING_COLUMNS, and what the generator script said beside the indicator as `figure_<name>`. A size of
-    which no load could be measured has one row, with an empty load.
+    Columns are SIZING_COLUMNS, then capacity, estimate and interval at each further threshold as in
+    `capacity_at_0.8_low`, and what the generator script said beside the indicator as `figure_<name>`. A size of which
+    no load could be measured has one row, with an empty load.
     """
     names = sizing.figure_names
-    return [(*SIZING_COLUMNS, *(f"figure_{name}" for name in names)), *_sizing_rows(sizing, names)]
+    further = sizing.workload.all_thresholds[1:]
+    at = [f"capacity_at_{threshold:g}{part}" for threshold in further for part in ("", "_estimate", "_low", "_high")]
+    head = (*SIZING_COLUMNS, *at, *(f"figure_{name}" for name in names))
+    return [head, *_sizing_rows(sizing, names, further)]
 
 
-def _sizing_rows(sizing: Sizing, figures: Sequence[str]) -> list[tuple[Cell, ...]]:
+def _sizing_rows(sizing: Sizing, figures: Sequence[str], further: Sequence[float]) -> list[tuple[Cell, ...]]:
     rows: list[tuple[Cell, ...]] = []
     for size in sizing.sizes:
-        head, tail = (
-            (size.name, size.vcpus, size.memory_mb),
-            (
-                size.capacity,
-                int(size.at_top),
-                size.bottleneck,
-                size.failed,
-            ),
+        at = {row.threshold: (row.carried, row.estimate, row.low, row.high) for row in size.capacities}
+        unknown: tuple[Cell, ...] = (None,) * 4
+        _, *first = at.get(sizing.workload.threshold, unknown)
+        others = [cell for each in further for cell in at.get(each, unknown)]
+        head: tuple[Cell, ...] = (size.name, size.vcpus, size.memory_mb)
+        tail: tuple[Cell, ...] = (
+            size.capacity,
+            int(size.at_top),
+            size.bottleneck,
+            size.failed,
+            *first,
+            None if size.near_limit is None else int(size.near_limit),
+            *others,
         )
         rows += [
             (*head, row.load, row.mean, row.stdev, row.ratio, *tail, *map(row.figures.get, figures))

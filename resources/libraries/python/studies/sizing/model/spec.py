@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
-from resources.libraries.python.model.base import Frozen, Inconsistency, Location
+from resources.libraries.python.model.base import Frozen, Inconsistency, Location, is_asked
+from resources.libraries.python.model.record import is_empty, is_none
 from resources.libraries.python.studies.sizing.model.workload import Options, Positive, Program, WorkloadSpec
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,23}$")]
@@ -36,7 +37,7 @@ class SizingMode(StrEnum):
 
 
 class Scaling(StrEnum):
-    """How directed search scales a component."""
+    """How a search scales a component."""
 
     UP = "up"
     """The next flavor."""
@@ -102,6 +103,13 @@ class Size(Frozen):
     components: dict[Name, Share]
 
 
+def _scaling(components: Sequence[Component]) -> Scaling:
+    """How components can grow: by instances where there may be more of them, by flavors where there are several."""
+    if all(row.ceiling == row.instances for row in components):
+        return Scaling.UP
+    return Scaling.OUT if all(len(row.flavors) == 1 for row in components) else Scaling.HYBRID
+
+
 class DeploymentSpec(Frozen):
     """The service, and which sizes of it."""
 
@@ -120,6 +128,7 @@ class DeploymentSpec(Frozen):
     """Choices that these scripts understand."""
     mode: SizingMode
     scaling: Scaling = Scaling.UP
+    """Unless given, all that the components allow."""
     watch: WatchedResource = WatchedResource.CPU
     sizes: tuple[Size, ...] = ()
     fixed_vcpus: Annotated[float, Field(ge=0)] = 0.0
@@ -164,8 +173,12 @@ class DeploymentSpec(Frozen):
         return f"'{flavor}' ({row.vcpus:g} vCPUs, {row.memory_mb} MB)"
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _consistent(self, info: ValidationInfo) -> Self:
+        if "scaling" not in self.model_fields_set:
+            object.__setattr__(self, "scaling", _scaling(self.components))  # still being made: frozen from here on
         _check_deployment(self)
+        if is_asked(info):
+            _check_most_instances(self)  # records of earlier versions have such specifications
         return self
 
 
@@ -230,6 +243,15 @@ def _check_scaling(spec: DeploymentSpec) -> None:
             raise Inconsistency(place, f"{len(component.flavors)} flavors; with scaling out a component has one")
     if all(row.ceiling == row.instances for row in spec.components):
         raise Inconsistency(("scaling",), "out, but no component has more most_instances than instances")
+
+
+def _check_most_instances(spec: DeploymentSpec) -> None:
+    """Refuse instances that no size would have."""
+    for index, component in enumerate(spec.components):
+        if spec.mode != "custom" and spec.scaling is Scaling.UP and component.ceiling > component.instances:
+            place = ("components", index, "most_instances")
+            message = f"{component.ceiling}, but scaling up adds no instances to the {component.instances} at first"
+            raise Inconsistency(place, f"{message}; choose scaling out or hybrid, or leave scaling out")
 
 
 def _check_sizes(spec: DeploymentSpec) -> None:
@@ -299,7 +321,7 @@ class Offered(Frozen):
     """More that the script said, such as the share of attacks that were detected; means over the repetitions."""
     use: dict[str, Use] = Field(default_factory=dict)
     """By instance, `<component>-<number>`; means over the repetitions."""
-    trace: Trace | None = Field(default=None, exclude_if=lambda trace: trace is None)
+    trace: Trace | None = Field(default=None, exclude_if=is_none)
     """Trace of the first repetition; kept for three loads of a size: below its capacity, at it, and beyond."""
 
     @property
@@ -315,6 +337,25 @@ class Offered(Frozen):
         return found
 
 
+class Capacity(Frozen):
+    """Capacity of a size at one threshold."""
+
+    threshold: float
+    """Share of the offered load that the indicator has to be."""
+    carried: float | None
+    """Highest offered load that was carried, as all loads below it; None where not even the lowest was."""
+    estimate: float | None
+    """Load at which the expected indicator is the threshold's share of it; None where it cannot be estimated."""
+    low: float | None
+    high: float | None
+    """95 % confidence interval of the estimate."""
+
+    @property
+    def interval(self) -> str:
+        """The confidence interval in words; empty without an estimate."""
+        return "" if self.estimate is None else f"95 % interval {self.low:.4g} to {self.high:.4g}"
+
+
 class MeasuredSize(Frozen):
     """One size, measured."""
 
@@ -328,8 +369,12 @@ class MeasuredSize(Frozen):
     """Highest offered load that was carried; None where not even the lowest was."""
     at_top: bool = False
     """The highest load of the range was carried: the capacity is at least that."""
+    capacities: tuple[Capacity, ...] = Field(default=(), exclude_if=is_empty)
+    """At the threshold of the workload, then at its other ones."""
     bottleneck: str | None = None
-    """The busiest component at the capacity."""
+    """The component with the busiest instance at the capacity; None where no component is near its limit."""
+    near_limit: bool | None = Field(default=None, exclude_if=is_none)
+    """Whether any instance is near the limit of its CPUs under any load; None where that is not known."""
     overload_from: float | None = None
     """Lowest load at which repetitions differ clearly more than at all loads below it: a sign of overload."""
     failed: str | None = None
@@ -337,6 +382,26 @@ class MeasuredSize(Frozen):
     deploy_s: float | None = None
     carried_over: bool = False
     """Measured by the run that this one resumed."""
+
+
+class Overhead(Frozen):
+    """Capacity that scaling costs: one size compared with another that has more vCPUs of the same components."""
+
+    scaling: Literal[Scaling.UP, Scaling.OUT]
+    base: str
+    """Name of the size with fewer vCPUs."""
+    size: str
+    components: tuple[str, ...]
+    """Those that were scaled, all by the same factor."""
+    vcpus_ratio: float
+    """Their vCPUs, as a multiple of those in the base."""
+    capacity_ratio: float
+    """Capacity, as a multiple of that of the base."""
+    overhead_ratio: float
+    """Part of the added and earlier vCPUs that carries nothing: 0 where capacity grows as the vCPUs do."""
+    low: float
+    high: float
+    """95 % confidence interval of the overhead."""
 
 
 class Sizing(Frozen):
@@ -349,12 +414,14 @@ class Sizing(Frozen):
     steps: tuple[str, ...]
     """Reasons for each next size and for the end of the search."""
     best: str | None
-    """Name of the size with the highest capacity, of several the one with the fewest vCPUs."""
-    stopped: Literal["workload reached", "resources exhausted", "no larger size", "all measured", "failed"]
+    """Name of the size with the highest capacity, of those that cannot be told apart the one with the fewest vCPUs."""
+    stopped: Literal["workload reached", "resources exhausted", "no larger size", "no gain", "all measured", "failed"]
     planned: int | None
     """Sizes that were planned before the search; None where it finds its way."""
     notes: tuple[str, ...] = ()
     """Sentences: components that do not scale, what scaling out costs, loads that do not fit the picture."""
+    overheads: tuple[Overhead, ...] = Field(default=(), exclude_if=is_empty)
+    """Of scaling up and out, for each size and the next smaller one it can be compared with."""
 
     @property
     def figure_names(self) -> tuple[str, ...]:

@@ -96,11 +96,20 @@ class WorkloadSpec(Frozen):
     duration_s: Annotated[float, Field(gt=0), at_most(LONGEST_TRIAL_S)] = 300.0
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.9
     """Capacity is the highest offered load whose indicator is at least this share of it."""
+    thresholds: tuple[Annotated[float, Field(gt=0, le=1)], ...] = Field(
+        default=(), max_length=10, exclude_if=lambda thresholds: not thresholds
+    )
+    """More of them, for capacities from the same loads; the search goes by `threshold`."""
     workload: Positive | None = None
     """Directed search ends when a size carries this."""
     unit: str = "calls/s"
     within_s: Annotated[float, Field(gt=0), at_most(LONGEST_TRIAL_S)] = 60.0
     """Additional time of the script beyond `duration_s`."""
+
+    @property
+    def all_thresholds(self) -> tuple[float, ...]:
+        """The one that the search goes by, then the others, highest first."""
+        return self.threshold, *sorted(set(self.thresholds) - {self.threshold}, reverse=True)
 
     def loads(self) -> tuple[float, ...]:
         """All offered loads, lowest first."""
@@ -150,8 +159,9 @@ def _check_workload(spec: WorkloadSpec) -> None:
         raise Inconsistency(
             ("workload",), f"{spec.workload:g} {spec.unit} is above the highest load, {top:g}: no size could show it"
         )
-    if spec.stop is not None and spec.stop.below > spec.threshold:
+    lowest = min(spec.all_thresholds)
+    if spec.stop is not None and spec.stop.below > lowest:
         raise Inconsistency(
             ("stop", "below"),
-            f"{spec.stop.below:g} is above the threshold {spec.threshold:g}: sizes would stop while carrying the load",
+            f"{spec.stop.below:g} is above the threshold {lowest:g}: sizes would stop while carrying the load",
         )

@@ -1,13 +1,24 @@
-"""One deployment size under a row of loads: repetitions, where the row ends, the capacity, the busiest component."""
+"""One deployment size under a row of loads: repetitions, where the row ends, capacities, the busiest component."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
 from resources.libraries.python import special_functions
-from resources.libraries.python.studies.sizing.model.spec import Offered, Trace, Use, WatchedResource
+from resources.libraries.python.studies.sizing.model.spec import (
+    Capacity,
+    DeploymentSpec,
+    Offered,
+    Trace,
+    Use,
+    WatchedResource,
+)
 from resources.libraries.python.studies.sizing.model.workload import Stop, WorkloadSpec
+from resources.libraries.python.studies.sizing.search.capacity_estimate import crossing
 
+NEAR_LIMIT = 0.7
+"""Share of its CPUs from which on an instance is near its limit. Cao et al. saw 75 to 85 % at the capacity, which is up
+to a step of the loads below the limit."""
 _ROUNDING = 1e-9
 _SURE = 0.99
 _LEAST_SWING = 0.01
@@ -95,6 +106,17 @@ def capacity_of(offered: Sequence[Offered], threshold: float) -> float | None:
     return capacity
 
 
+def capacities_of(offered: Sequence[Offered], thresholds: Iterable[float]) -> tuple[Capacity, ...]:
+    """Capacity at each threshold, with its estimate and confidence interval."""
+    found = []
+    for threshold in thresholds:
+        at = crossing(offered, threshold)
+        load, low, high = at or (None, None, None)
+        carried = capacity_of(offered, threshold)
+        found.append(Capacity(threshold=threshold, carried=carried, estimate=load, low=low, high=high))
+    return tuple(found)
+
+
 def carried_again(offered: Sequence[Offered], threshold: float) -> tuple[float, ...]:
     """Loads that were carried above one that was not."""
     capacity = capacity_of(offered, threshold)
@@ -107,13 +129,17 @@ def at_capacity(offered: Sequence[Offered], capacity: float | None) -> Offered |
 
 
 def utilization(offered: Offered, watch: WatchedResource) -> dict[str, float]:
-    """Use of each component, mean of its instances; a component of which nothing is known is left out.
+    """Use of each component by its busiest instance; a component of which nothing is known is left out.
 
-    All instances of a component are alike, so the mean is what they use together of what they have together. The
-    network has no share that could be used up: there it is bits per second of an instance.
+    Load is not always spread evenly, and the instance that has most of it is the first to refuse calls. The network has
+    no share that could be used up: there it is bits per second of an instance.
     """
-    means = {name: _mean(_watched(use, watch) for use in rows) for name, rows in offered.by_component().items()}
-    return {name: mean for name, mean in means.items() if mean is not None}
+    found = {}
+    for name, rows in offered.by_component().items():
+        known = [value for use in rows if (value := _watched(use, watch)) is not None]
+        if known:
+            found[name] = max(known)
+    return found
 
 
 def _watched(use: Use, watch: WatchedResource) -> float | None:
@@ -129,6 +155,23 @@ def _watched(use: Use, watch: WatchedResource) -> float | None:
 def busiest(use: Mapping[str, float]) -> str | None:
     """The component that is used most; of two alike the first one."""
     return max(use, key=lambda name: use[name], default=None)
+
+
+def most_used(offered: Sequence[Offered]) -> dict[str, float]:
+    """Share of the CPUs of each component's busiest instance in use, under the load that uses most of them."""
+    found: dict[str, float] = {}
+    for row in offered:
+        for name, cpu in utilization(row, WatchedResource.CPU).items():
+            found[name] = max(cpu, found.get(name, cpu))
+    return found
+
+
+def is_near_limit(spec: DeploymentSpec, offered: Sequence[Offered]) -> bool | None:
+    """Whether any component is near the limit of its CPUs; None where one is not known, or CPU does not decide."""
+    most = most_used(offered)
+    if spec.watch is not WatchedResource.CPU or len(most) < len(spec.components):
+        return None
+    return max(most.values()) >= NEAR_LIMIT
 
 
 def overload_from(offered: Sequence[Offered]) -> float | None:

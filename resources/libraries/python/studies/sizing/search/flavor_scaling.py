@@ -6,9 +6,8 @@ from itertools import combinations
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, MeasuredSize, WatchedResource
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.search.capacity import at_capacity, busiest, utilization
+from resources.libraries.python.studies.sizing.search.size_gains import LEAST_GAIN
 
-LEAST_GAIN = 0.10
-"""A larger flavor that brings less than this brings nothing."""
 IDLE = 0.8
 """A component that uses less than this share of its CPUs has some left."""
 

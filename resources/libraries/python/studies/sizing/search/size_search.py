@@ -4,10 +4,10 @@ Custom, exhaustive and component-aware directed search after "NFV-VITAL: A Frame
 of Virtual Network Functions" (Cao et al., section III-A).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from resources.libraries.python.errors import (
     ConfigError,
@@ -28,19 +28,23 @@ from resources.libraries.python.studies.sizing.model.spec import (
 )
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.search.capacity import (
+    NEAR_LIMIT,
     OfferedLoad,
     at_capacity,
     busiest,
-    capacity_of,
-    carried_again,
+    capacities_of,
     ends,
+    is_near_limit,
     is_top,
+    most_used,
     offered_load,
     overload_from,
     utilization,
     with_few_traces,
 )
-from resources.libraries.python.studies.sizing.search.flavor_scaling import not_scaling
+from resources.libraries.python.studies.sizing.search.flavor_scaling import IDLE
+from resources.libraries.python.studies.sizing.search.size_gains import best_of, gain, overheads
+from resources.libraries.python.studies.sizing.search.size_notes import NOT_A_CPU, notes, one_thread
 
 MOST_FAILURES = 3
 """So many sizes in a row that could not be measured: it is not the sizes."""
@@ -49,7 +53,7 @@ _NOT_OF_A_SIZE = (ConfigError, InUse, RunStopped, Unsupported)
 _BREAKS = (ConnectionFailed, SystemBroken)
 """Errors after which a size is measured once more: a node was lost, or a part of the service has died."""
 Reached = Callable[[int, int], None]
-Stopped = Literal["workload reached", "resources exhausted", "no larger size", "all measured", "failed"]
+Stopped = Literal["workload reached", "resources exhausted", "no larger size", "no gain", "all measured", "failed"]
 
 
 class Deployed(Protocol):
@@ -127,10 +131,11 @@ class SizingSearch:
             workload=self._workload,
             sizes=tuple(self._sizes),
             steps=tuple(self._steps),
-            best=best_of(self._sizes),
+            best=best_of(self._sizes, self._workload.workload),
             stopped=stopped,
             planned=None if planned is None else len(planned),
             notes=notes(self._spec, self._workload, self._sizes),
+            overheads=tuple(overheads(self._spec, [row for row in self._sizes if not row.failed])),
         )
 
     def _all(self, planned: Sequence[Size]) -> Stopped:
@@ -152,29 +157,75 @@ class SizingSearch:
     def _directed(self) -> Stopped:
         size = self._spec.smallest()
         self._step(f"{self._space.name(size)} first: the smallest size, {self._spec.vcpus(size):g} vCPUs.")
+        base: MeasuredSize | None = None
+        tried: list[str] = []
         while True:
             sized = self._measure(size)
             if sized.failed:
                 self._step(f"Ended: {sized.name} could not be measured, so the component that needs more is unknown.")
-                return "failed"
+                return self._back("failed", base, sized)
+            more = gain(base, sized) if base else None
+            if base is None or more is None or not more.is_nothing:
+                base, tried = sized, []
             reached = self._reached(sized)
             if reached:
                 self._step(f"Ended: {reached}.")
                 return "workload reached"
-            why, component = self._why(sized)
-            if component is None:
+            why, use = self._why(sized)
+            if not use:
                 self._step(f"Ended: {why}.")
-                return "failed"
+                return self._back("failed", base, sized)
+            if more is not None and more.is_nothing:
+                why = f"{why}; that gains nothing over {base.name} ({more})"
+            costs = more is not None and more.high < 0
+            component = None if costs else self._next(sized, use, tried)
+            if component is None:
+                self._step(f"Ended: {why}{self._reason(sized)}.")
+                return self._back("no gain", base, sized)
             larger = self._space.grow(size, component)
             if larger is None:
                 self._step(f"Ended: {why}; there is no larger size of {component}.")
-                return "no larger size"
+                return self._back("no larger size", base, sized)
             lacking = self._spec.lacking(larger)
             if lacking:
                 self._step(f"Ended: {why}; {self._space.name(larger)} {lacking}.")
-                return "resources exhausted"
+                return self._back("resources exhausted", base, sized)
             self._step(f"{self._space.name(larger)} next: {why}; {self._spec.vcpus(larger):g} vCPUs.")
             size = larger
+            tried.append(component)
+
+    def _next(self, sized: MeasuredSize, use: Mapping[str, float], tried: Sequence[str]) -> str | None:
+        """The component to scale; None where more for none of them can be expected to help.
+
+        After a step that gained something it is the busiest one: the next step shows whether that is the limit. After a
+        step that gained nothing it is the busiest of those which may have become the limit by it.
+        """
+        if not tried:
+            return busiest(use)
+        if sized.near_limit is None:
+            return busiest({name: value for name, value in use.items() if name not in tried})
+        most = most_used(sized.offered)
+        return busiest({name: most[name] for name in most if most[name] >= NEAR_LIMIT and name not in tried})
+
+    def _reason(self, sized: MeasuredSize) -> str:
+        """What limits a size over which more for its components gains nothing."""
+        if sized.near_limit is not False:
+            return ""
+        threads = "".join(f"; {each}" for each in one_thread(self._spec, sized))
+        return f", and no component is near its limit: {NOT_A_CPU} is the limit{threads}"
+
+    def _back(self, stopped: Stopped, base: MeasuredSize | None, last: MeasuredSize) -> Stopped:
+        """Take back what has gained nothing since `base`."""
+        if base is None or base is last:
+            return stopped
+        if last.near_limit is False and max(most_used(base.offered).values(), default=1.0) < IDLE:
+            # What was busiest had room left, and more of it was no help: it was not the bottleneck.
+            at = self._sizes.index(base)
+            self._sizes[at] = base.model_copy(update={"bottleneck": None, "near_limit": False})
+        if not last.failed:
+            added = round(last.vcpus - base.vcpus, 6)
+            self._step(f"Taken back to {base.name}: {last.name} has {added:g} vCPUs more and carries no more.")
+        return stopped
 
     def _reached(self, sized: MeasuredSize) -> str | None:
         """Reason why the search is complete; None while it has not."""
@@ -187,26 +238,26 @@ class SizingSearch:
             return f"{sized.name} carries {sized.capacity:g} {unit}, the highest load of the range"
         return None
 
-    def _why(self, sized: MeasuredSize) -> tuple[str, str | None]:
-        """Capacity of a size in words, and the component that needs more; None where that is unknown."""
-        unit = self._workload.unit
+    def _why(self, sized: MeasuredSize) -> tuple[str, Mapping[str, float]]:
+        """Capacity of a size in words, and the use of its components; empty where that is unknown."""
         point = at_capacity(sized.offered, sized.capacity)
         use = utilization(point, self._spec.watch) if point else {}
         carries = (
-            f"{sized.name} carries {sized.capacity:g} {unit}"
+            f"{sized.name} carries {carried(sized, self._workload.unit)}"
             if sized.capacity is not None
-            else f"{sized.name} does not carry {self._workload.range.min:g} {unit}"
+            else f"{sized.name} does not carry {self._workload.range.min:g} {self._workload.unit}"
         )
-        if sized.bottleneck is None:
-            return f"{carries}, but its {self._spec.watch.value} use is unknown", None
+        if not use:
+            return f"{carries}, but its {self._spec.watch.value} use is unknown", use
         shares = ", ".join(f"{name} {used(use[name], self._spec.watch)}" for name in sorted(use, key=lambda n: -use[n]))
-        return f"{carries}, where {sized.bottleneck} is busiest ({self._spec.watch.value}: {shares})", sized.bottleneck
+        limit = f"{sized.bottleneck} is busiest" if sized.bottleneck else "no component is near its limit"
+        return f"{carries}, where {limit} ({self._spec.watch.value}: {shares})", use
 
     def _measure(self, size: Size) -> MeasuredSize:
         name = self._space.name(size)
         before = self._done.get(name)
         if before is not None and not before.failed:
-            sized = before.model_copy(update={"carried_over": True})
+            sized = before.model_copy(update={**self._judged(before.offered), "carried_over": True})
             self._tell(len(self._sizes) + 1, 0)
             self._report(f"{name} was measured before: {outcome(sized, self._workload.unit)}")
         else:
@@ -245,31 +296,37 @@ class SizingSearch:
                 if isinstance(error, _BREAKS) and not last:
                     raise
                 failed = str(error)
-        capacity = None if failed else capacity_of(offered, self._workload.threshold)
-        point = None if failed else at_capacity(offered, capacity)
+        judged = {} if failed else self._judged(offered)
         return MeasuredSize(
             size=size,
             name=name,
             vcpus=self._spec.vcpus(size),
             memory_mb=self._spec.memory_mb(size),
-            offered=with_few_traces(offered, capacity),
-            capacity=capacity,
-            at_top=is_top(self._workload, capacity),
-            bottleneck=busiest(utilization(point, self._spec.watch)) if point else None,
+            offered=with_few_traces(offered, judged.get("capacity")),
             overload_from=overload_from(offered),
             failed=failed,
             deploy_s=deploy_s,
+            **{"capacity": None, **judged},
         )
+
+    def _judged(self, offered: Sequence[Offered]) -> dict[str, Any]:
+        """What follows from the loads on a size."""
+        capacities = capacities_of(offered, self._workload.all_thresholds)
+        capacity = capacities[0].carried
+        top = is_top(self._workload, capacity)
+        near = None if top else is_near_limit(self._spec, offered)
+        point = at_capacity(offered, capacity)
+        return {
+            "capacity": capacity,
+            "capacities": capacities,
+            "at_top": top,
+            "near_limit": near,
+            "bottleneck": busiest(utilization(point, self._spec.watch)) if point and near is not False else None,
+        }
 
     def _step(self, sentence: str) -> None:
         self._steps.append(sentence)
         self._report(sentence)
-
-
-def best_of(sizes: Sequence[MeasuredSize]) -> str | None:
-    """Name of the size with the highest capacity, of several the one with the fewest vCPUs; None where none has one."""
-    known = [(row.capacity, -row.vcpus, row.name) for row in sizes if row.capacity is not None]
-    return max(known, key=lambda row: row[:2])[2] if known else None
 
 
 def outcome(sized: MeasuredSize, unit: str) -> str:
@@ -280,71 +337,19 @@ def outcome(sized: MeasuredSize, unit: str) -> str:
         return "does not carry the lowest load"
     more = " or more" if sized.at_top else ""
     bottleneck = f", {sized.bottleneck} is busiest" if sized.bottleneck else ""
-    return f"capacity {sized.capacity:g} {unit}{more}{bottleneck}"
+    if sized.near_limit is False:
+        bottleneck = ", no component is near its limit"
+    return f"capacity {carried(sized, unit)}{more}{bottleneck}"
+
+
+def carried(sized: MeasuredSize, unit: str) -> str:
+    """Highest load that a size carries, and the estimate of its capacity between the loads."""
+    at = sized.capacities[0] if sized.capacities else None
+    if at is None or at.estimate is None:
+        return f"{sized.capacity:g} {unit}"
+    return f"{sized.capacity:g} {unit} (estimate {at.estimate:.4g}, {at.interval})"
 
 
 def used(value: float, watch: WatchedResource) -> str:
     """Use of the watched resource by an instance."""
     return f"{value / 1e6:.1f} Mbit/s" if watch is WatchedResource.NETWORK else f"{100 * value:.0f} %"
-
-
-def notes(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> tuple[str, ...]:
-    """Return comparisons of the measured sizes, a sentence each."""
-    whole = [row for row in sizes if not row.failed]
-    return (
-        *not_scaling(spec, workload, whole),
-        *scale_out_costs(spec, workload, whole),
-        *_enough(workload, whole),
-        *_carried_again(workload, whole),
-    )
-
-
-def _cpus(spec: DeploymentSpec, sized: MeasuredSize, component: str) -> float:
-    share = sized.size.components[component]
-    return share.instances * spec.flavors[share.flavor].vcpus
-
-
-def _instances(sized: MeasuredSize) -> int:
-    return sum(share.instances for share in sized.size.components.values())
-
-
-def scale_out_costs(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> Iterator[str]:
-    """Cost of several small instances compared with fewer large ones with the same vCPUs per component."""
-    for size in sizes:
-        alike = [
-            row
-            for row in sizes
-            if _instances(row) < _instances(size)
-            and all(_cpus(spec, row, part.name) == _cpus(spec, size, part.name) for part in spec.components)
-        ]
-        base = min(alike, key=_instances, default=None)
-        if base is None or not base.capacity or size.capacity is None or size.at_top:
-            continue
-        cost = 1 - size.capacity / base.capacity
-        least = "at least " if base.at_top else ""
-        verdict = f"more instances cost {least}{100 * cost:.0f} %" if cost >= 0 else f"they bring {-100 * cost:.0f} %"
-        yield (
-            f"{size.name} carries {size.capacity:g} {workload.unit}, {base.name} with the same vCPUs "
-            f"{base.capacity:g}: {verdict}."
-        )
-
-
-def _enough(workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> Iterator[str]:
-    """The size that carries the workload with the fewest vCPUs."""
-    wanted = workload.workload
-    if wanted is None:
-        return
-    fitting = [row for row in sizes if row.capacity is not None and row.capacity >= wanted]
-    least = min(fitting, key=lambda row: row.vcpus, default=None)
-    if least is None:
-        yield f"No measured size carries {wanted:g} {workload.unit}."
-    else:
-        yield f"{least.name} carries {wanted:g} {workload.unit} with the fewest vCPUs of all measured, {least.vcpus:g}."
-
-
-def _carried_again(workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> Iterator[str]:
-    for size in sizes:
-        again = carried_again(size.offered, workload.threshold)
-        if again:
-            loads = ", ".join(f"{load:g}" for load in again)
-            yield f"{size.name} carries {loads} {workload.unit} above one that it does not carry; these do not count."
