@@ -72,7 +72,10 @@ def cell() -> Iterator[CellUnderTest]:
 def test_a_loss_in_a_system_that_is_whole_is_a_complaint(cell: CellUnderTest) -> None:
     parts = cell.deployment.parts
     cell.deployment.parts = replace(parts, generator=HalfWay(parts))  # type: ignore[arg-type]
-    assert "sent" in cell.complaints(cell.measure)[0]
+    error = cell.connectivity(cell.measure)
+    assert error is not None
+    assert "packets are lost, last seen at" in error.complaints[0]
+    assert str(error).startswith("packets are lost at a low rate: ")
 
 
 @pytest.mark.parametrize(("lossy", "trials"), [(0, 1), (1, 2), (2, 3), (3, 3)])
@@ -82,7 +85,7 @@ def test_a_loss_that_does_not_come_again_is_a_moment_of_the_machine(
     parts = cell.deployment.parts
     generator = HalfWay(parts, lossy)
     cell.deployment.parts = replace(parts, generator=generator)  # type: ignore[arg-type]
-    assert bool(cell.complaints(cell.measure)) == (lossy == 3)
+    assert (cell.connectivity(cell.measure) is not None) == (lossy == 3)
     assert generator.done == trials
 
 
@@ -90,4 +93,4 @@ def test_a_part_that_died_in_the_middle_is_the_cause_not_its_loss(cell: CellUnde
     parts = cell.deployment.parts
     cell.deployment.parts = replace(parts, generator=HalfWay(parts), functions=Dead(parts))  # type: ignore[arg-type]
     with pytest.raises(SystemBroken, match="nf-1-1 was killed by SIGKILL"):
-        cell.complaints(cell.measure)
+        cell.connectivity(cell.measure)
