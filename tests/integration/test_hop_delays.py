@@ -25,9 +25,10 @@ from tests.integration.local_functions import TOPOLOGY
 from tests.integration.port_delay import delayed
 from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.integration.user_space import deployed
+from tests.realtime import CPU, realtime
 
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
-DELAY_S = 0.5e-3
+DELAY_S, LEAST_S = 0.5e-3, 20e-6
 PROBES_PPS, DURATION_S = 200.0, 0.3
 ROUTERS = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2, nf_kinds=(NfKind("linux_router"),) * 2)
 PARTS = {"vswitch", "nf-1-1", "nf-1-2", LINK}
@@ -81,6 +82,7 @@ def packet_sockets(deployment: Deployment) -> int:
     return sum(namespaces.run_inside(namespaces.name_of(owner), listed) for owner in owners)
 
 
+@realtime(CPU)
 @pytest.mark.parametrize("run", [1, 2, 3])
 @pytest.mark.parametrize("owner", ["nf-1-1", "nf-1-2", "vswitch"])
 def test_a_delay_is_that_of_the_owner_of_the_port(chain: tuple[Deployment, str], owner: str, run: int) -> None:
@@ -97,6 +99,24 @@ def test_a_delay_is_that_of_the_owner_of_the_port(chain: tuple[Deployment, str],
         assert 0 < rows[LINK].packets <= PROBES_PPS * DURATION_S
 
 
+@realtime(CPU)
+@pytest.mark.parametrize("owner", ["nf-1-1", "nf-1-2", "vswitch"])
+def test_the_part_with_20_us_more_than_before_is_the_delayed_one(chain: tuple[Deployment, str], owner: str) -> None:
+    path = next(path for path in chain[0].plan.paths if path.direction is Direction.FORWARD)
+    port = next(hop.interface for hop in path.hops if (hop.owner, hop.counter) == (owner, "tx"))
+
+    def medians_s() -> dict[str, float]:
+        return {row.owner: row.median_s for row in probed(chain) if row.direction is Direction.FORWARD}
+
+    before = medians_s()
+    with delayed(owner, port, LEAST_S):
+        after = medians_s()
+    more = {name: after[name] - before[name] for name in PARTS}
+    assert max(more, key=lambda name: more[name]) == owner, more
+    assert LEAST_S / 2 < more[owner] < 2 * LEAST_S, more
+
+
+@realtime(CPU)
 @needs_lab
 def test_in_a_lab_the_dut_times_its_own_part_of_the_path(tmp_path: Path) -> None:
     with Lab(used=True) as lab:
