@@ -6,6 +6,7 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -41,11 +42,18 @@ def _waiting(delay_s: float) -> bytes:
 
 
 @contextmanager
-def delayed(owner: str, interface: str, delay_s: float) -> Iterator[None]:
+def delayed(owner: str, interface: str, delay_s: float, root: Path = Path("/")) -> Iterator[None]:
     """Let each packet that an owner's port sends wait, on the CPU that sends it.
 
     Skips the test where the kernel has no such programs (before 6.6).
+
+    Args:
+        owner: Owner of the port.
+        interface: The port.
+        delay_s: How long.
+        root: Root directory of the node that has it.
     """
+    namespace = root / namespaces.path_of(namespaces.name_of(owner)).relative_to("/")
 
     def attach() -> int:
         return int(bpf.bpf_link_create(program, socket.if_nametoindex(interface), _TCX_EGRESS, None))
@@ -59,7 +67,7 @@ def delayed(owner: str, interface: str, delay_s: float) -> Iterator[None]:
     if program < 0:
         pytest.skip(f"the kernel loads no program that waits: {os.strerror(-program)}")
     try:
-        link = namespaces.run_inside(namespaces.name_of(owner), attach)
+        link = namespaces.run_inside(str(namespace), attach)
         if link < 0:
             pytest.skip(f"the kernel attaches no program to what a port sends: {os.strerror(-link)}")
         try:
