@@ -77,7 +77,7 @@ def deployed(
     *,
     frame_bytes: int = 1518,
     settings: Vm | None = None,
-    image_in: Callable[[Path], Image] = image,
+    image_in: Callable[[Path, str], Image] = image,
 ) -> Iterator[tuple[Fabric, VirtualMachines]]:
     fabric = Fabric(plan, machine, frame_bytes)
     guests = VirtualMachines(plan.functions, plan, fabric, machine, settings or Vm(), image_in=image_in)
@@ -96,11 +96,11 @@ def emulators() -> dict[int, str]:
     return processes(lambda words: words[0].startswith("qemu-system"))
 
 
-def broken_image(init: str, tmp_path: Path) -> Callable[[Path], Image]:
+def broken_image(init: str, tmp_path: Path) -> Callable[[Path, str], Image]:
     """The real image with another init program."""
 
-    def made(cache: Path) -> Image:
-        good = image(cache)
+    def made(cache: Path, nic: str) -> Image:
+        good = image(cache, nic)
         boot = Image(good.kernel.parent)
         boot.initramfs = tmp_path / "initramfs.cpio"
         busybox = _busybox(good.initramfs.read_bytes())
@@ -253,7 +253,7 @@ def test_a_trial_of_kvm_ends_by_its_deadline_and_leaves_nothing(machine: Machine
     reason = accelerator.try_kvm(image(cache_folder()), tmp_path, machine, within_s=2.0)
     assert time.monotonic() - begin < 60.0
     assert emulators() == {}
-    stuck = broken_image(STUCK, tmp_path)(cache_folder())
+    stuck = broken_image(STUCK, tmp_path)(cache_folder(), "virtio")
     assert accelerator.try_kvm(stuck, tmp_path, machine, within_s=1.0)
     assert emulators() == {}
     assert reason == "" or len(reason) > 10
