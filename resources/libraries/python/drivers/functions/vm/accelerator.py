@@ -158,6 +158,23 @@ def _missing(nic: str) -> Iterator[PreflightProblem]:
         )
 
 
+class GuestKernel(Frozen):
+    """The package of guests' kernel, as `guest_kernel_facts` reports it."""
+
+    package: str | None
+    problem: str | None
+
+
+def check_kernel(place: str, node: DutNode, answer: Mapping[str, Any]) -> Iterator[CheckFinding]:
+    """Yield which kernel virtual machines of a node get, or that a run can only take one of its cache."""
+    kernel, nic = GuestKernel.model_validate(answer), node.settings(Vm).nic
+    if kernel.package is not None:
+        yield ok(place, "guest kernel", f"{kernel.package}, for {nic} NICs")
+    else:
+        text = f"{kernel.problem}: virtual machines with {nic} NICs need the image of an earlier run"
+        yield warning(f"{place}.vm.nic", "guest kernel", text, "as root: apt-get update, or choose another model")
+
+
 class Kvm(Frozen):
     """/dev/kvm, as `kvm_facts` reports it."""
 

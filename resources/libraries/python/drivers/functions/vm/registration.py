@@ -35,7 +35,7 @@ class Vm(FormerField):
     huge_pages: Literal["none", "2mb", "1gb"] = "none"
     """Backing of a guest's memory: ordinary pages, or huge ones of the NUMA node of the ports, shared."""
     boot_within_s: Annotated[float, Field(gt=0)] = 60.0
-    nic: Literal["virtio", "e1000", "vmxnet3"] = Field(default="virtio", exclude_if=lambda nic: nic == "virtio")
+    nic: Literal["virtio", "e1000"] = Field(default="virtio", exclude_if=lambda nic: nic == "virtio")
     """Model of a guest's network cards, one of `NICS`. The default is not in the digest of a testbed, as earlier."""
 
 
@@ -57,7 +57,6 @@ NICS = {
     "virtio": GuestNicModel("virtio-net-pci", ("virtio_pci", "virtio_net"), shares_queues=True),
     # Debian leaves its driver out of the kernel for virtual machines.
     "e1000": GuestNicModel("e1000", ("e1000",), ("linux-image-amd64", "linux-image-generic")),
-    "vmxnet3": GuestNicModel("vmxnet3", ("vmxnet3",)),
 }
 """Models by what `vm.nic` says."""
 
@@ -126,9 +125,14 @@ def _wanted(node: TgNode | DutNode) -> Mapping[str, Any] | None:
     return {} if isinstance(node, DutNode) and node.vms is not None else None
 
 
+def _kernels(node: TgNode | DutNode) -> Mapping[str, Any] | None:
+    return None if _wanted(node) is None else {"kernels": list(NICS[node.settings(Vm).nic].kernels)}
+
+
 _PACKAGE = "resources.libraries.python.drivers.functions.vm"
 CHECKS = (
     NodeCheck(sent=f"{_PACKAGE}.kvm_facts", arguments=_wanted, check=f"{_PACKAGE}.accelerator:check", lab_only=True),
+    NodeCheck(sent=f"{_PACKAGE}.guest_kernel_facts", arguments=_kernels, check=f"{_PACKAGE}.accelerator:check_kernel"),
 )
 DRIVERS = (
     FunctionDriver(

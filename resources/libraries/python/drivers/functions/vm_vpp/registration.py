@@ -21,7 +21,7 @@ def _settings_problem(dut: DutNode) -> Inconsistency | None:
     nic = dut.settings(Vm).nic
     if NICS[nic].shares_queues:
         return None
-    why = f"VPP in guests (vms: {dut.vms}) drives VirtIO network cards by itself, and no {nic}"
+    why = f"VPP in guests drives VirtIO network cards by itself, and no {nic}"
     return Inconsistency(("vm", "nic"), f"{why}: take nic: virtio, or vms: qemu")
 
 
