@@ -1,6 +1,8 @@
 """Models of the network cards of guests: their place in QEMU's command line, in images, and what cannot have them."""
 
+import lzma
 import re
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import yaml
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.functions.vm import guest_kernel_facts
 from resources.libraries.python.drivers.functions.vm.accelerator import check_kernel, missing
-from resources.libraries.python.drivers.functions.vm.image import cached, fetch, recipe, write
+from resources.libraries.python.drivers.functions.vm.image import cached, fetch, recipe, unpacked_kernel, write
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, arguments
 from resources.libraries.python.drivers.functions.vm.registration import KERNEL, NICS, Vm
 from resources.libraries.python.errors import ConfigError, Unsupported
@@ -19,6 +21,7 @@ from resources.libraries.python.model.findings.check_finding import Severity
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.shared.choices import choices, chosen_topology, rerun_of
+from resources.libraries.python.unpacking import UnpackError
 from tests.unit.drivers.functions.guest_archives import unpacked
 
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"
@@ -278,3 +281,25 @@ def test_vhost_net_is_asked_of_the_hosts_kernel_for_virtio_only() -> None:
     (vhost,) = (each for each in KERNEL if each.label == "vhost-net")
     assert vhost.when(dut)
     assert not vhost.when(chosen(TOPOLOGIES / "local.yaml", "e1000").dut)
+
+
+def packed_kernel(payload: bytes, sectors: int = 3) -> bytes:
+    """A kernel with a payload, by the boot protocol: 0 sectors stand for 4, and its size follows what is packed."""
+    setup = bytearray(512 * ((sectors or 4) + 1))
+    setup[0x1F1], setup[0x202:0x206] = sectors, b"HdrS"
+    struct.pack_into("<2I", setup, 0x248, 100, len(payload) + 4)
+    return bytes(setup) + bytes(100) + payload + struct.pack("<I", 65906612) + b"relocations"
+
+
+@pytest.mark.parametrize("sectors", [0, 3, 39])
+def test_guests_boot_a_kernel_packed_by_xz_unpacked(sectors: int) -> None:
+    elf = b"\x7fELF" + bytes(range(256)) * 9
+    assert unpacked_kernel(packed_kernel(lzma.compress(elf, check=lzma.CHECK_CRC32), sectors)) == elf
+    for other in (packed_kernel(b"\x28\xb5\x2f\xfdof zstd", sectors), b"no kernel", b""):
+        assert unpacked_kernel(other) == other
+
+
+def test_a_damaged_kernel_is_refused() -> None:
+    whole = lzma.compress(bytes(9000))
+    with pytest.raises(UnpackError):
+        unpacked_kernel(packed_kernel(whole[:40]))
