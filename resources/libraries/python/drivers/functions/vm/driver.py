@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.functions.vm.guest_software import Guest
 from resources.libraries.python.drivers.functions.vm.image import Image, image
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, arguments
 from resources.libraries.python.drivers.functions.vm.registration import HUGE_PAGES_MB, NICS, Vm
-from resources.libraries.python.drivers.functions.vm.taps import TapDevice, close_taps, join, open_taps
+from resources.libraries.python.drivers.functions.vm.taps import close_taps, join, open_taps
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
 from resources.libraries.python.drivers.host.links.fabric import Fabric
@@ -199,7 +199,7 @@ class VirtualMachines(Disturbed):
         sides = cards(function)
         guest = self._guests[name] = Guest(name, FOLDER / f"{name}.console", self._machine)
         by_tap = [port for port, _ in sides if port not in self._sockets]
-        taps = self._fabric.run_inside(name, partial(self._open_taps, len(by_tap))) if by_tap else []
+        taps = self._fabric.run_inside(name, lambda: open_taps(_TAPS[: len(by_tap)])) if by_tap else []
         helpers: list[int] = []
         try:
             behind = dict(zip(by_tap, taps, strict=True))
@@ -241,10 +241,6 @@ class VirtualMachines(Disturbed):
             close_taps(taps)
             for helper in helpers:
                 os.close(helper)
-
-    def _open_taps(self, count: int) -> list[TapDevice]:
-        # Only VirtIO is told to leave offloads alone; a tap without a header for them gives and takes single frames.
-        return open_taps(_TAPS[:count], offloads=self._nic.shares_queues)
 
     def _wait_ready(self, left: list[Guest]) -> None:
         """Wait for guests. The deadline counts from the last one that came up: on few cores they boot in turns."""
