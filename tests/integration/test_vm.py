@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -77,7 +78,7 @@ def deployed(
     *,
     frame_bytes: int = 1518,
     settings: Vm | None = None,
-    image_in: Callable[[Path], Image] = image,
+    image_in: Callable[[Path, str], Image] = image,
 ) -> Iterator[tuple[Fabric, VirtualMachines]]:
     fabric = Fabric(plan, machine, frame_bytes)
     guests = VirtualMachines(plan.functions, plan, fabric, machine, settings or Vm(), image_in=image_in)
@@ -96,11 +97,11 @@ def emulators() -> dict[int, str]:
     return processes(lambda words: words[0].startswith("qemu-system"))
 
 
-def broken_image(init: str, tmp_path: Path) -> Callable[[Path], Image]:
+def broken_image(init: str, tmp_path: Path) -> Callable[[Path, str], Image]:
     """The real image with another init program."""
 
-    def made(cache: Path) -> Image:
-        good = image(cache)
+    def made(cache: Path, nic: str) -> Image:
+        good = image(cache, nic)
         boot = Image(good.kernel.parent)
         boot.initramfs = tmp_path / "initramfs.cpio"
         busybox = _busybox(good.initramfs.read_bytes())
@@ -119,6 +120,14 @@ def _busybox(archive: bytes) -> bytes:
     return archive[content : content + size]
 
 
+def send_both_ways(plan: Plan, fabric: Fabric) -> None:
+    for flow in plan.flows:
+        start = fabric.counters([GENERATOR])
+        wanted = {name: FRAMES if name == flow.rx_interface else 0 for name in start}
+        fabric.run_inside(GENERATOR, partial(send, flow, FRAMES))
+        wait_until(f"frames of {flow}", partial(difference, fabric, start, wanted), 30.0)
+
+
 @realtime(LOSS)
 def test_packets_pass_through_guests_in_both_directions(machine: MachineLock) -> None:
     before = network_state()
@@ -126,14 +135,11 @@ def test_packets_pass_through_guests_in_both_directions(machine: MachineLock) ->
     with deployed(plan, machine) as (fabric, guests):
         assert len(emulators()) == 2
         assert guests.problems() == ()
-        for flow in plan.flows:
-            start = fabric.counters([GENERATOR])
-            wanted = {name: FRAMES if name == flow.rx_interface else 0 for name in start}
-            fabric.run_inside(GENERATOR, partial(send, flow, FRAMES))
-            wait_until(f"frames of {flow}", partial(difference, fabric, start, wanted), 30.0)
+        send_both_ways(plan, fabric)
         # What enters a guest is received at one port, what leaves it is sent at the other; and nothing else ever is.
         assert set(guests.counters().values()) == {InterfaceCounters(FRAMES, FRAMES, 0, 0)}
         facts = guests.facts()
+        assert facts["nic"] == "virtio"
         assert facts["accelerator"] in {"kvm", "tcg"}
         assert facts["why"]
         assert facts["qemu"][0].isdigit()
@@ -141,6 +147,19 @@ def test_packets_pass_through_guests_in_both_directions(machine: MachineLock) ->
     wait_for_network_state(before)
     assert emulators() == {}
     assert not FOLDER.exists()
+
+
+@realtime(LOSS)
+def test_packets_pass_through_a_guest_with_emulated_network_cards_as_soon_as_it_is_ready(machine: MachineLock) -> None:
+    plan = plan_of("local", "VSC", 1, 1)
+    with deployed(plan, machine, settings=Vm(nic="e1000", accelerator="tcg")) as (fabric, guests):
+        send_both_ways(plan, fabric)
+        assert set(guests.counters().values()) == {InterfaceCounters(FRAMES, FRAMES, 0, 0)}
+        ((_, words),) = emulators().items()
+        assert (words.count("-device e1000,"), words.count("virtio-net")) == (2, 0)
+        facts = guests.facts()
+        assert (facts["nic"], facts["vhost"]) == ("e1000", "off: e1000 has none")
+        assert guests.problems() == ()
 
 
 def test_threads_of_guests_run_where_they_were_planned(machine: MachineLock) -> None:
@@ -166,11 +185,12 @@ def test_threads_of_guests_run_where_they_were_planned(machine: MachineLock) -> 
             assert guests.affinity()["csn1x1i1"] == others | {cpu}
 
 
+@pytest.mark.parametrize("nic", ["virtio", "e1000"])
 @realtime(LOSS)
-def test_a_frame_of_9000_bytes_passes(machine: MachineLock) -> None:
+def test_a_frame_of_9000_bytes_passes(machine: MachineLock, nic: Literal["virtio", "e1000"]) -> None:
     plan = plan_of("local", "VSC", 1, 1)
     flow = plan.flows[0]
-    with deployed(plan, machine, frame_bytes=9000) as (fabric, guests):
+    with deployed(plan, machine, frame_bytes=9000, settings=Vm(nic=nic)) as (fabric, guests):
         start = fabric.counters([GENERATOR])
         wanted = {name: FRAMES if name == flow.rx_interface else 0 for name in start}
         fabric.run_inside(GENERATOR, partial(send_large, flow, FRAMES, 9000))
@@ -253,18 +273,19 @@ def test_a_trial_of_kvm_ends_by_its_deadline_and_leaves_nothing(machine: Machine
     reason = accelerator.try_kvm(image(cache_folder()), tmp_path, machine, within_s=2.0)
     assert time.monotonic() - begin < 60.0
     assert emulators() == {}
-    stuck = broken_image(STUCK, tmp_path)(cache_folder())
+    stuck = broken_image(STUCK, tmp_path)(cache_folder(), "virtio")
     assert accelerator.try_kvm(stuck, tmp_path, machine, within_s=1.0)
     assert emulators() == {}
     assert reason == "" or len(reason) > 10
 
 
+@pytest.mark.parametrize("nic", ["virtio", "e1000"])
 @realtime(LOSS)
-def test_a_vsc_is_measured_and_says_what_its_guests_ran_on(tmp_path: Path) -> None:
+def test_a_vsc_is_measured_and_says_what_its_guests_ran_on(tmp_path: Path, nic: str) -> None:
     before = network_state()
     done = run_robot(
         tmp_path, "-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10",
-        "-v", "CELLS:1x1", "--suite", "vsc-mrr",
+        "-v", "CELLS:1x1", "-v", f"NIC_MODEL:{nic}", "--suite", "vsc-mrr",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before)
@@ -274,6 +295,7 @@ def test_a_vsc_is_measured_and_says_what_its_guests_ran_on(tmp_path: Path) -> No
     assert row.mrr.mean_pps > 1000
     assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
     facts = row.facts["functions"]
+    assert facts["nic"] == nic
     assert (VerdictKind.EMULATED in row.verdict.kinds) == (facts["accelerator"] == "tcg")
     if facts["accelerator"] == "tcg":
         assert any("software emulation (TCG)" in line and facts["why"] in line for line in row.verdict.evidence)

@@ -93,7 +93,8 @@ def first_error(error: ValidationError) -> tuple[str, str]:
         return "", f"{count:,} errors"
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     others = f" (and {count - 1} more)" if count > 1 else ""
-    return dotted(first["loc"]), f"{quoted(first['msg'], LONGEST_REASON)}{others}"
+    message = first["msg"].removeprefix("Value error, ")
+    return dotted(first["loc"]), f"{quoted(message, LONGEST_REASON)}{others}"
 
 
 def error_text(error: Exception) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, Inconsistency
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.measurements.trial import Departures, Protocol
 from resources.libraries.python.model.plan import Medium
@@ -21,7 +21,7 @@ from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 
 
-def _no_problem(_: object) -> str | None:
+def _no_problem(_: object) -> None:
     return None
 
 
@@ -331,6 +331,8 @@ class FunctionDriver(Driver):
     """Memory of one NF, an upper estimate; None for that of a namespace, or of a program where the kind has one."""
     least_memory_mb: Callable[[DutNode, NfKind], int] | None = None
     """Memory that limits must leave to a guest: with less, what is in it does not start; 0 if not known."""
+    settings_problem: Callable[[DutNode], Inconsistency | None] = _no_problem
+    """What settings of a node that lists the kind contradict, with the place in the node; None where they agree."""
     medium_between: Medium = Medium.VETH
     """Medium of links between two of the kind in a pipeline."""
     events: frozenset[PartEvent] = frozenset()

@@ -313,6 +313,13 @@ class DutNode(_Node):
         return _first_numa_node(self.cpus) if known is None else known
 
     @model_validator(mode="after")
+    def _settings_agree(self) -> Self:
+        for kind in (*self.containers, self.vms):
+            if kind is not None and (contradiction := kind.driver.settings_problem(self)) is not None:
+                raise contradiction
+        return self
+
+    @model_validator(mode="after")
     def _numa_fits(self) -> Self:
         if self.access is None:  # in a lab only ports that are measured on have to fit, which the topology knows
             self.check_numa()

@@ -10,13 +10,14 @@ from typing import Annotated, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, first_error
 from resources.libraries.python.model.bounds import ASKED, dotted, quoted
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.frames import frame as frame_of
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import Rerun
+from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT, specification_file
 from resources.libraries.python.recording.journal import Choices
@@ -52,10 +53,11 @@ GIVEN = (
     "FLOWS",
     "PROTOCOL",
     "GENERATOR",
+    "NIC_MODEL",
     "PROFILES",
 )
 """Variables that are in the journal where the user sets them. What a suite sets is in the digest of its tests."""
-KNOWN = ("TOPOLOGY", "SEARCH", "NOISE_FLOOR", "QUALIFY", "RESUME")
+KNOWN = ("TOPOLOGY", "NIC_MODEL", "SEARCH", "NOISE_FLOOR", "QUALIFY", "RESUME")
 """Variables that all studies read."""
 
 _NOISE_S = 0.9
@@ -82,15 +84,36 @@ class SuiteChoice:
 
 
 def chosen_topology(lookup: Lookup) -> Topology:
-    """Load the testbed named by `TOPOLOGY`.
+    """Load the testbed named by `TOPOLOGY`, with the network cards of virtual machines named by `NIC_MODEL`.
 
     Raises:
-        ConfigError: There is no such variable, or its file is wrong.
+        ConfigError: There is no such variable, its file is wrong, or the testbed cannot have such network cards.
     """
     path = lookup("TOPOLOGY")
     if not path:
         raise ConfigError("no testbed chosen; for example: -v TOPOLOGY:topologies/local.yaml")
-    return load_topology(Path(str(path)))
+    topology, model = load_topology(Path(str(path))), str(lookup("NIC_MODEL") or "")
+    if not model:
+        return topology
+    duts = {name: _with_nics(dut, model) for name, dut in topology.duts.items()}
+    return topology.model_copy(update={"nodes": {**topology.nodes, **duts}})
+
+
+def _with_nics(dut: DutNode, model: str) -> DutNode:
+    """Return a DUT whose virtual machines have another model of network cards.
+
+    Raises:
+        ConfigError: It cannot have them.
+    """
+    settings = None if dut.vms is None else dut.vms.driver.options.get("vm")
+    if settings is None:
+        lack = "no virtual machines" if dut.vms is None else f"virtual machines of kind {dut.vms}, which have no NICs"
+        raise ConfigError(f"NIC_MODEL '{quoted(model)}': the testbed has {lack}")
+    document = {**dut.model_dump(), "vm": {**dut.settings(settings).model_dump(), "nic": model}}
+    try:
+        return DutNode.model_validate(document)
+    except ValidationError as error:
+        raise ConfigError(f"NIC_MODEL '{quoted(model)}': {first_error(error)[1]}") from error
 
 
 def generator_chosen(lookup: Lookup) -> Topology:
@@ -152,12 +175,12 @@ def rerun(lookup: Lookup, topology: Topology) -> Rerun:
 
 
 def rerun_of(lookup: Lookup, topology: Topology, variables: Mapping[str, str]) -> Rerun:
-    """Return how to repeat the tests of the present suite, given the variables that choose them."""
+    """Return how to repeat the tests of the present suite, given the variables that choose them but for the NICs."""
     return Rerun(
         suite=_inside(str(lookup("SUITE SOURCE"))),
         topology=_inside(str(lookup("TOPOLOGY"))),
         topology_digest=topology.digest,
-        variables=dict(variables),
+        variables=dict(variables) | ({"NIC_MODEL": str(model)} if (model := lookup("NIC_MODEL")) else {}),
     )
 
 

@@ -136,12 +136,12 @@ _TUN = Path("/dev/net/tun")
 _INSTALL = "as root: resources/tools/packages.sh vm"
 
 
-def missing() -> tuple[PreflightProblem, ...]:
-    """Yield missing requirements with fixes. Changes nothing."""
-    return tuple(_missing())
+def missing(nic: str = "virtio") -> tuple[PreflightProblem, ...]:
+    """Return missing requirements of guests with a model of network cards, with fixes. Changes nothing."""
+    return tuple(_missing(nic))
 
 
-def _missing() -> Iterator[PreflightProblem]:
+def _missing(nic: str) -> Iterator[PreflightProblem]:
     if platform.machine() != "x86_64":
         yield PreflightProblem(f"virtual machines are made for x86_64, this is {platform.machine()}", "leave VSC out")
         return
@@ -151,11 +151,28 @@ def _missing() -> Iterator[PreflightProblem]:
         yield PreflightProblem(
             f"virtual machines need tap devices, and there is no {_TUN}", "load the module: modprobe tun"
         )
-    if shutil.which("apt-get") is None and cached(cache_folder()) is None:
+    if shutil.which("apt-get") is None and cached(cache_folder(), nic) is None:
         yield PreflightProblem(
             "the kernel and busybox of virtual machines come from Debian's packages, and there is no apt-get",
-            f"copy {cache_folder()} from a machine that has run a VSC",
+            f"copy {cache_folder()} from a machine that has run a VSC with nic: {nic}",
         )
+
+
+class GuestKernel(Frozen):
+    """The package of guests' kernel, as `guest_kernel_facts` reports it."""
+
+    package: str | None
+    problem: str | None
+
+
+def check_kernel(place: str, node: DutNode, answer: Mapping[str, Any]) -> Iterator[CheckFinding]:
+    """Yield which kernel virtual machines of a node get, or that a run can only take one of its cache."""
+    kernel, nic = GuestKernel.model_validate(answer), node.settings(Vm).nic
+    if kernel.package is not None:
+        yield ok(place, "guest kernel", f"{kernel.package}, for {nic} NICs")
+    else:
+        text = f"{kernel.problem}: virtual machines with {nic} NICs need the image of an earlier run"
+        yield warning(f"{place}.vm.nic", "guest kernel", text, "as root: apt-get update, or choose another model")
 
 
 class Kvm(Frozen):

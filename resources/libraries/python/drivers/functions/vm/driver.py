@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware, Router, cards
 from resources.libraries.python.drivers.functions.vm.image import Image, image
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, arguments
-from resources.libraries.python.drivers.functions.vm.registration import HUGE_PAGES_MB, Vm
+from resources.libraries.python.drivers.functions.vm.registration import HUGE_PAGES_MB, NICS, Vm
 from resources.libraries.python.drivers.functions.vm.taps import close_taps, join, open_taps
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
@@ -91,7 +91,7 @@ class VirtualMachines(Disturbed):
         settings: Vm,
         *,
         inside: GuestSoftware | None = None,
-        image_in: Callable[[Path], Image] = image,
+        image_in: Callable[[Path, str], Image] = image,
     ) -> None:
         """Prepare.
 
@@ -100,15 +100,16 @@ class VirtualMachines(Disturbed):
             plan: Has their cores and ports.
             fabric: Has the ports; started before `start`.
             machine: The machine's lock, held.
-            settings: Memory, accelerator and deadline of the guests.
+            settings: Memory, accelerator, network cards and deadline of the guests.
             inside: What runs in the guests; None for routers that are their kernels.
-            image_in: Gives what guests boot from, kept in the cache of this path.
+            image_in: Gives what guests with a model of network cards boot from, kept in the cache of this path.
         """
         self._functions = functions
         self._plan = plan
         self._fabric = fabric
         self._machine = machine
         self._settings = settings
+        self._nic = NICS[settings.nic]
         self._inside = inside or Router(plan, settings.memory_mb)
         self._image_in = image_in
         self._owners = tuple(function.name for function in functions)
@@ -130,7 +131,7 @@ class VirtualMachines(Disturbed):
             NotReady: A guest does not come up; the text has the end of its console.
             CsitError: A guest ended, or something else went wrong.
         """
-        problems = missing()
+        problems = missing(self._settings.nic)
         if problems:
             raise Unsupported("; ".join(map(str, problems)))
         if page_mb := HUGE_PAGES_MB[self._settings.huge_pages]:
@@ -138,7 +139,7 @@ class VirtualMachines(Disturbed):
             needs_mb = sum(-(-size // page_mb) * page_mb for size in sizes)
             require_huge_pages("memory of virtual machines", needs_mb, self._plan.cores.numa_node)
         cache = cache_folder()
-        boot = self._image_in(cache)
+        boot = self._image_in(cache, self._settings.nic)
         shutil.rmtree(FOLDER, ignore_errors=True)
         FOLDER.mkdir(parents=True)
         choice = choose(
@@ -148,7 +149,7 @@ class VirtualMachines(Disturbed):
             lambda: try_kvm(boot, FOLDER, self._machine),
         )
         begin = time.monotonic()
-        vhost = choice.accelerator == "kvm" and VHOST.exists() and not self._sockets
+        vhost = choice.accelerator == "kvm" and VHOST.exists() and not self._sockets and self._nic.shares_queues
         # Without vhost-net QEMU's main thread copies between tap and guest.
         self._emulator = emulator = not vhost and (self._inside.waits or not self._sockets)
         for function in self._functions:
@@ -162,6 +163,7 @@ class VirtualMachines(Disturbed):
         self._facts = {
             "accelerator": choice.accelerator,
             "why": choice.why,
+            "nic": self._settings.nic,
             "vhost": self._copied_by(choice, vhost=vhost),
             "qemu": next(iter(self._guests.values())).qemu,
             "guest kernel": boot.description.kernel_version,
@@ -177,6 +179,8 @@ class VirtualMachines(Disturbed):
         """Threads that copy packets between guest and host."""
         if self._sockets:
             return "user: the vSwitch maps the guests' memory"
+        if not self._nic.shares_queues:
+            return f"off: {self._settings.nic} has none"
         return "on" if vhost else f"off: no {VHOST}" if choice.accelerator == "kvm" else "off: TCG"
 
     def _start(
@@ -211,6 +215,7 @@ class VirtualMachines(Disturbed):
                     copiers.get(port),
                     self._sockets.get(port),
                     len(self._ports[port].queues),
+                    self._nic,
                 )
                 for port, mac in sides
             )

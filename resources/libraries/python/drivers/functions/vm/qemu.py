@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.dialogue import record_of, shown
+from resources.libraries.python.drivers.functions.vm.registration import NICS, GuestNicModel
 from resources.libraries.python.errors import CommandFailed, NotReady
 
 QEMU = "qemu-system-x86_64"
@@ -36,6 +37,7 @@ class GuestNic:
     """Where it meets a vSwitch that copies the packets (vhost-user)."""
     queues: int = 1
     """Pairs of queues, of one that meets a vSwitch."""
+    model: GuestNicModel = NICS["virtio"]
 
 
 def pci_address(number: int) -> str:
@@ -108,7 +110,6 @@ def _shared(hardware: Hardware) -> str:
 
 def _nic(number: int, nic: GuestNic, *, kvm: bool) -> Sequence[str]:
     vhost = "" if nic.vhost is None else f",vhost=on,vhostfd={nic.vhost}"
-    offloads = ",".join(f"{name}=off" for name in _NO_OFFLOADS)
     if nic.socket is not None:
         # A vSwitch does not negotiate the MTU; the guest's init sets it.
         ends = ["-chardev", f"socket,id=vhost{number},path={nic.socket}"]
@@ -121,10 +122,12 @@ def _nic(number: int, nic: GuestNic, *, kvm: bool) -> Sequence[str]:
     else:
         ends = ["-netdev", f"tap,id=net{number},fd={nic.tap}{vhost}"]
         more = f",host_mtu={nic.mtu}"
-    device = f"virtio-net-pci,netdev=net{number},addr={_FIRST_SLOT + number:#x},mac={nic.mac}{more}"
-    sizes = f"rx_queue_size={_RX_QUEUE_SIZE}"
+    device = f"{nic.model.device},netdev=net{number},addr={_FIRST_SLOT + number:#x},mac={nic.mac}"
+    if nic.model.shares_queues:
+        offloads = ",".join(f"{name}=off" for name in _NO_OFFLOADS)
+        device += f"{more},rx_queue_size={_RX_QUEUE_SIZE},{offloads}"
     # Without its ROM, which would try to boot from the network.
-    return [*ends, "-device", f"{device},{sizes},{offloads},romfile="]
+    return [*ends, "-device", f"{device},romfile="]
 
 
 _ANSWER_WITHIN_S = 30.0

@@ -1,11 +1,12 @@
 """Declaration of Linux guests of QEMU as NFs, and memory of virtual machines."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import FormerField
+from resources.libraries.python.model.base import FormerField, Inconsistency
 from resources.libraries.python.model.driver import (
     TUN,
     FunctionDriver,
@@ -15,11 +16,13 @@ from resources.libraries.python.model.driver import (
     RequiredProgram,
 )
 from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import Form, NfKind
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
+from resources.libraries.python.planning.media import to_vswitch, vswitch_of
 
 
 class Vm(FormerField):
@@ -32,7 +35,30 @@ class Vm(FormerField):
     huge_pages: Literal["none", "2mb", "1gb"] = "none"
     """Backing of a guest's memory: ordinary pages, or huge ones of the NUMA node of the ports, shared."""
     boot_within_s: Annotated[float, Field(gt=0)] = 60.0
+    nic: Literal["virtio", "e1000"] = Field(default="virtio", exclude_if=lambda nic: nic == "virtio")
+    """Model of a guest's network cards, one of `NICS`. The default is not in the digest of a testbed, as earlier."""
 
+
+@dataclass(frozen=True, slots=True)
+class GuestNicModel:
+    """A model of the network cards of guests."""
+
+    device: str
+    """QEMU's name of it."""
+    modules: tuple[str, ...]
+    """Kernel modules by which a guest drives it."""
+    kernels: tuple[str, ...] = ("linux-image-cloud-amd64", "linux-image-virtual")
+    """Packages of kernels with these modules: Debian's, Ubuntu's. Each only names the package of the newest version."""
+    shares_queues: bool = False
+    """Whether the host's kernel (vhost) or a vSwitch (vhost-user) can serve its queues in place of QEMU."""
+
+
+NICS = {
+    "virtio": GuestNicModel("virtio-net-pci", ("virtio_pci", "virtio_net"), shares_queues=True),
+    # Debian leaves its driver out of the kernel for virtual machines.
+    "e1000": GuestNicModel("e1000", ("e1000",), ("linux-image-amd64", "linux-image-generic")),
+}
+"""Models by what `vm.nic` says."""
 
 PROGRAM = RequiredProgram("qemu-system-x86_64", "qemu-system-x86", label="QEMU", version=r"version (\S+)")
 KERNEL = (
@@ -41,7 +67,7 @@ KERNEL = (
         "vhost-net",
         "VHOST_NET",
         "vhost_net",
-        when=lambda dut: dut.settings(Vm).accelerator != "tcg",
+        when=lambda dut: dut.settings(Vm).accelerator != "tcg" and NICS[dut.settings(Vm).nic].shares_queues,
         instead="QEMU copies packets in a thread of its own",
     ),
 )
@@ -85,13 +111,28 @@ def _memory(dut: DutNode, kind: NfKind, _: ServiceType, limits: Limits) -> Memor
     return machine(dut, limits.memory_mib or guest_mb(dut, kind))
 
 
+def _settings_problem(dut: DutNode) -> Inconsistency | None:
+    nic = dut.settings(Vm).nic
+    if dut.vms is None or NICS[nic].shares_queues:
+        return None
+    if to_vswitch(vswitch_of(dut), dut.vms) is not Medium.VHOST_USER:
+        return None
+    why = f"{nic} cannot be joined to {dut.vswitch}, which shares memory with virtual machines (vhost-user)"
+    return Inconsistency(("vm", "nic"), f"{why}: take nic: virtio, or another vswitch")
+
+
 def _wanted(node: TgNode | DutNode) -> Mapping[str, Any] | None:
     return {} if isinstance(node, DutNode) and node.vms is not None else None
+
+
+def _kernels(node: TgNode | DutNode) -> Mapping[str, Any] | None:
+    return None if _wanted(node) is None else {"kernels": list(NICS[node.settings(Vm).nic].kernels)}
 
 
 _PACKAGE = "resources.libraries.python.drivers.functions.vm"
 CHECKS = (
     NodeCheck(sent=f"{_PACKAGE}.kvm_facts", arguments=_wanted, check=f"{_PACKAGE}.accelerator:check", lab_only=True),
+    NodeCheck(sent=f"{_PACKAGE}.guest_kernel_facts", arguments=_kernels, check=f"{_PACKAGE}.accelerator:check_kernel"),
 )
 DRIVERS = (
     FunctionDriver(
@@ -111,5 +152,6 @@ DRIVERS = (
         words=("qemu-system-x86_64",),
         memory=_memory,
         least_memory_mb=_least_mb,
+        settings_problem=_settings_problem,
     ),
 )

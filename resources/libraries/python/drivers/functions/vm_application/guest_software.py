@@ -315,7 +315,7 @@ def _is_incomplete(application: FunctionDriver, guest: GuestKind, program: Requi
 
 def missing_on(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:
     """Yield what this machine lacks for Linux guests of a node."""
-    yield from vm_missing()
+    yield from vm_missing(node.settings(Vm).nic)
     yield from missing(node, kind)
 
 

@@ -1,8 +1,9 @@
 """Declaration of VPP in virtual machines as NFs."""
 
-from resources.libraries.python.drivers.functions.vm.registration import KERNEL, PROGRAM, Vm, machine
+from resources.libraries.python.drivers.functions.vm.registration import KERNEL, NICS, PROGRAM, Vm, machine
 from resources.libraries.python.drivers.vpp.registration import PROGRAM as VPP
 from resources.libraries.python.drivers.vpp.registration import Vpp, guest_mb
+from resources.libraries.python.model.base import Inconsistency
 from resources.libraries.python.model.driver import FunctionDriver
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.cell import ServiceType
@@ -14,6 +15,14 @@ from resources.libraries.python.model.testbed.nodes import DutNode
 
 def _memory(dut: DutNode, _: NfKind, __: ServiceType, limits: Limits) -> MemoryNeed:
     return machine(dut, limits.memory_mib or guest_mb(dut))
+
+
+def _settings_problem(dut: DutNode) -> Inconsistency | None:
+    nic = dut.settings(Vm).nic
+    if NICS[nic].shares_queues:
+        return None
+    why = f"VPP in guests drives VirtIO network cards by itself, and no {nic}"
+    return Inconsistency(("vm", "nic"), f"{why}: take nic: virtio, or vms: qemu")
 
 
 DRIVERS = (
@@ -32,5 +41,6 @@ DRIVERS = (
         kernel=KERNEL,
         events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
         memory=_memory,
+        settings_problem=_settings_problem,
     ),
 )

@@ -1,0 +1,305 @@
+"""Models of the network cards of guests: their place in QEMU's command line, in images, and what cannot have them."""
+
+import lzma
+import re
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from resources.libraries.python import driver_registry
+from resources.libraries.python.drivers.functions.vm import guest_kernel_facts
+from resources.libraries.python.drivers.functions.vm.accelerator import check_kernel, missing
+from resources.libraries.python.drivers.functions.vm.image import cached, fetch, recipe, unpacked_kernel, write
+from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, arguments
+from resources.libraries.python.drivers.functions.vm.registration import KERNEL, NICS, Vm
+from resources.libraries.python.errors import ConfigError, Unsupported
+from resources.libraries.python.model.findings.check_finding import Severity
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.studies.shared.choices import choices, chosen_topology, rerun_of
+from resources.libraries.python.unpacking import UnpackError
+from tests.unit.drivers.functions.guest_archives import unpacked
+
+TOPOLOGIES = Path(__file__).parents[4] / "topologies"
+E1000 = NICS["e1000"]
+
+
+def changed(tmp_path: Path, name: str, **keys: Any) -> Path:
+    """A topology of this project with other keys of its DUT."""
+    document = yaml.safe_load((TOPOLOGIES / name).read_text(encoding="utf-8"))
+    document["nodes"]["DUT1"] |= keys
+    path = tmp_path / name
+    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def chosen(path: Path, model: str) -> Topology:
+    return chosen_topology({"TOPOLOGY": str(path), "NIC_MODEL": model}.get)
+
+
+def devices(argv: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Options of each network card and of its end on the host, each as QEMU separates them."""
+    return [tuple(argv[at + 1].split(",")) for at, word in enumerate(argv) if word in {"-netdev", "-device"}]
+
+
+def test_e1000_is_behind_the_same_tap_at_the_same_address_without_what_only_virtio_has() -> None:
+    nics = tuple(GuestNic(f"52:54:00:00:01:0{number}", 10 + number, 9000, model=E1000) for number in (1, 2))
+    of_e1000 = devices(arguments("nf-1-1", Hardware("tcg", 128, 1, nics), (Path("k"), Path("i")), ""))
+    plain = tuple(GuestNic(each.mac, each.tap, each.mtu) for each in nics)
+    of_virtio = devices(arguments("nf-1-1", Hardware("tcg", 128, 1, plain), (Path("k"), Path("i")), ""))
+    assert of_e1000[::2] == of_virtio[::2] == [("tap", "id=net1", "fd=11"), ("tap", "id=net2", "fd=12")]
+    for one, other in zip(of_e1000[1::2], of_virtio[1::2], strict=True):
+        assert one == ("e1000", *other[1:4], "romfile=")
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "line"),
+    [
+        ("local.yaml", {"vm": {"nic": "e1001"}}, r"nodes\.DUT1\.vm\.nic: unknown word 'e1001'; did you mean 'e1000'\?"),
+        (
+            "local-vpp.yaml",
+            {"vm": {"nic": "e1000"}},
+            r"nodes\.DUT1\.vm\.nic: e1000 cannot be joined to vpp, which shares memory with virtual machines "
+            r"\(vhost-user\): take nic: virtio, or another vswitch",
+        ),
+        (
+            "local.yaml",
+            {"vm": {"nic": "e1000"}, "vms": "qemu_vpp"},
+            r"nodes\.DUT1\.vm\.nic: VPP in guests drives VirtIO network cards by itself, and no e1000: "
+            r"take nic: virtio, or vms: qemu",
+        ),
+    ],
+)
+def test_what_cannot_have_e1000_is_refused_with_its_place(
+    tmp_path: Path, name: str, keys: Mapping[str, Any], line: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"{name}:\d+: {line}"):
+        load_topology(changed(tmp_path, name, **keys))
+
+
+def test_a_testbed_without_virtual_machines_on_vpp_may_keep_the_setting(tmp_path: Path) -> None:
+    """As container kinds that share memory with the vSwitch have no guests."""
+    document = yaml.safe_load((TOPOLOGIES / "local-vpp.yaml").read_text(encoding="utf-8"))
+    del document["nodes"]["DUT1"]["vms"]
+    document["nodes"]["DUT1"]["vm"] = {"nic": "e1000"}
+    path = tmp_path / "containers.yaml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    assert load_topology(path).dut.settings(Vm).nic == "e1000"
+
+
+@pytest.mark.parametrize("name", ["local.yaml", "local-ovs.yaml", "local-trex.yaml"])
+def test_the_variable_takes_the_place_of_the_setting_of_every_dut(name: str) -> None:
+    topology = chosen(TOPOLOGIES / name, "e1000")
+    assert {dut.settings(Vm) for dut in topology.duts.values()} == {Vm(nic="e1000")}
+
+
+def test_the_variable_changes_both_duts_and_nothing_else_of_a_lab() -> None:
+    path = TOPOLOGIES / "available" / "lab-2n-kernel.yaml"
+    before, after = load_topology(path), chosen(path, "e1000")
+    for node in before.nodes:
+        one, other = before.nodes[node].model_dump(), after.nodes[node].model_dump()
+        assert {key for key in other if one.get(key) != other[key]} == ({"vm"} if node in before.duts else set())
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "sentence"),
+    [
+        ("local.yaml", "rtl8139", "NIC_MODEL 'rtl8139': Input should be 'virtio' or 'e1000'"),
+        ("local-vpp.yaml", "e1000", "NIC_MODEL 'e1000': e1000 cannot be joined to vpp"),
+        ("sim.yaml", "e1000", "NIC_MODEL 'e1000': the testbed has virtual machines of kind sim, which have no NICs"),
+        ("sim.yaml", "virtio", "NIC_MODEL 'virtio': the testbed has virtual machines of kind sim, which have no NICs"),
+    ],
+)
+def test_a_variable_that_a_testbed_cannot_follow_is_refused(name: str, model: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}"):
+        chosen(TOPOLOGIES / name, model)
+
+
+def test_a_testbed_without_virtual_machines_has_no_such_choice(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^NIC_MODEL 'e1000': the testbed has no virtual machines$"):
+        chosen(changed(tmp_path, "local.yaml", vms=None), "e1000")
+
+
+def test_a_run_with_another_model_is_another_testbed_and_says_how_to_repeat_it() -> None:
+    lookups = [{"TOPOLOGY": str(TOPOLOGIES / "local.yaml"), "NIC_MODEL": model} for model in ("", "virtio", "e1000")]
+    none, virtio, e1000 = (choices(each.get, chosen_topology(each.get)) for each in lookups)
+    assert none.topology_digest == virtio.topology_digest != e1000.topology_digest
+    assert [each.variables.get("NIC_MODEL") for each in (none, virtio, e1000)] == [None, "virtio", "e1000"]
+    of_e1000 = {**lookups[2], "SUITE SOURCE": "any.robot"}
+    again = rerun_of(of_e1000.get, chosen_topology(of_e1000.get), {"CELLS": "1x1"})
+    assert again.variables == {"CELLS": "1x1", "NIC_MODEL": "e1000"}
+    assert again.topology_digest == e1000.topology_digest
+
+
+KNOWN = {
+    "debian": {
+        "linux-image-cloud-amd64": "linux-image-6.1.0-9-cloud-amd64 (= 6.1.9-1)",
+        "linux-image-amd64": "linux-image-6.1.0-9-amd64 (= 6.1.9-1)",
+        "linux-image-6.1.0-9-cloud-amd64": "kmod, linux-base (>= 4.3~)",
+        "linux-image-6.1.0-9-amd64": "kmod, linux-base (>= 4.3~)",
+    },
+    "ubuntu": {
+        "linux-image-virtual": "linux-image-6.8.0-9-generic",
+        "linux-image-generic": "linux-image-6.8.0-9-generic, linux-modules-extra-6.8.0-9-generic, linux-firmware",
+        "linux-image-6.8.0-9-generic": "kmod, linux-modules-6.8.0-9-generic",
+        "linux-modules-extra-6.8.0-9-generic": "wireless-regdb, linux-modules-6.8.0-9-generic",
+    },
+}
+"""Dependencies as apt shows them."""
+
+
+@pytest.fixture
+def apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """An apt that knows the packages of one distribution, and downloads files without content."""
+    for package, depends in KNOWN[request.param].items():
+        text = f"Package: {package}\nVersion: 9-1\nDepends: {depends}\n"
+        (tmp_path / "known").mkdir(exist_ok=True)
+        (tmp_path / "known" / package).write_text(text, encoding="utf-8")
+    show = f'for name; do :; done\ncat "{tmp_path}/known/$name" 2>/dev/null\n'
+    scripts = {
+        "apt-cache": show,
+        "apt-get": 'while [ "$1" != download ] && [ $# -gt 0 ]; do shift; done\nfor each; do : >"$each.deb"; done\n',
+        "dpkg-deb": "exit 1\n",
+    }
+    (tmp_path / "bin").mkdir()
+    for name, body in scripts.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{body}", encoding="utf-8")
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+
+
+@pytest.mark.parametrize(
+    ("apt", "nic", "names"),
+    [
+        ("debian", "virtio", {"linux-image-6.1.0-9-cloud-amd64"}),
+        ("debian", "e1000", {"linux-image-6.1.0-9-amd64"}),
+        ("ubuntu", "virtio", {"linux-image-6.8.0-9-generic", "linux-modules-6.8.0-9-generic"}),
+        (
+            "ubuntu",
+            "e1000",
+            {
+                "linux-image-6.8.0-9-generic", "linux-modules-6.8.0-9-generic", "linux-modules-extra-6.8.0-9-generic",
+            },
+        ),
+    ],
+    indirect=["apt"],
+)  # fmt: skip
+@pytest.mark.usefixtures("apt")
+def test_an_image_is_made_of_a_kernel_with_the_driver(tmp_path: Path, nic: str, names: set[str]) -> None:
+    place = tmp_path / "packages"
+    place.mkdir()
+    found = {path.name.removesuffix(".deb") for path in fetch(place, NICS[nic].kernels)}
+    assert found - {"apt-get", "download"} == names | {"busybox-static"}
+
+
+@pytest.mark.parametrize("apt", ["debian"], indirect=True)
+@pytest.mark.usefixtures("apt")
+def test_the_doctor_names_the_kernel_that_guests_get(tmp_path: Path) -> None:
+    (check,) = (each for each in driver_registry.node_checks() if each.key == "guest_kernel_facts")
+    for model, package in (("virtio", "linux-image-cloud-amd64 9-1"), ("e1000", "linux-image-amd64 9-1")):
+        dut = chosen(TOPOLOGIES / "local.yaml", model).dut
+        asked = check.arguments(dut)
+        assert asked is not None
+        (found,) = check_kernel("nodes.DUT1", dut, guest_kernel_facts.answer(dict(asked)))
+        assert (found.level, str(found)) == (Severity.OK, f"nodes.DUT1: guest kernel: {package}, for {model} NICs")
+    (tmp_path / "known" / "linux-image-amd64").unlink()
+    (found,) = check_kernel("nodes.DUT1", dut, guest_kernel_facts.answer(dict(asked)))
+    assert found.level is Severity.WARNING
+    assert str(found).startswith(
+        "nodes.DUT1.vm.nic: guest kernel: apt knows none of linux-image-amd64, linux-image-generic: "
+        "virtual machines with e1000 NICs need the image of an earlier run"
+    )
+
+
+def unpacked_packages(root: Path, *modules: str, built_in: str = "") -> Path:
+    """What packages of a kernel and of busybox unpack to."""
+    folder = root / "lib" / "modules" / "6.1-test"
+    for name in modules:
+        path = folder / "kernel" / "drivers" / f"{name}.ko"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"\0depends=\0" + name.encode())
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "modules.builtin").write_text(f"kernel/drivers/{built_in}.ko\n" if built_in else "", encoding="utf-8")
+    for name in ("boot/vmlinuz-6.1-test", "bin/busybox"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_bytes(name.encode())
+    return root
+
+
+def test_an_image_for_e1000_loads_its_driver_also_beside_an_application(tmp_path: Path) -> None:
+    root = unpacked_packages(tmp_path / "root", "e1000", "virtio_net", "virtio_pci", "virtio_console")
+    (tmp_path / "made").mkdir()
+    made = write(root, {}, tmp_path / "made", "e1000")
+    assert made.modules == ("e1000",)
+    assert {"e1000", "virtio_pci", "virtio_console"} == set(made.application_modules)
+    entries = unpacked((tmp_path / "made" / "initramfs.cpio").read_bytes())
+    assert b"insmod /modules/e1000.ko" in entries["init"][1]
+    assert entries["modules/e1000.ko"][1].endswith(b"e1000")
+    assert "modules/virtio_net.ko" not in entries
+
+
+def test_a_kernel_without_the_driver_is_refused_unless_it_is_built_in(tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    root = unpacked_packages(tmp_path / "lacks", "virtio_net", "virtio_pci", "e1000e")
+    with pytest.raises(
+        Unsupported, match=r"^the kernel 6\.1-test has no module e1000, which e1000 NICs of guests need$"
+    ):
+        write(root, {}, tmp_path / "made", "e1000")
+    root = unpacked_packages(tmp_path / "has", built_in="net/ethernet/intel/e1000/e1000")
+    assert write(root, {}, tmp_path / "made", "e1000").modules == ()
+
+
+def test_images_of_both_models_stand_beside_each_other(tmp_path: Path) -> None:
+    packages = {"virtio": ("virtio_net", "virtio_pci"), "e1000": ("e1000",)}
+    for nic, modules in packages.items():
+        made = tmp_path / "cache" / f"guest-6.1-test-{recipe(nic)}"
+        made.mkdir(parents=True)
+        write(unpacked_packages(tmp_path / nic, *modules), {}, made, nic)
+    found = {nic: cached(tmp_path / "cache", nic) for nic in packages}
+    assert {nic: set(each.description.modules) for nic, each in found.items() if each} == {
+        nic: set(modules) for nic, modules in packages.items()
+    }
+
+
+def test_without_apt_only_an_image_of_the_model_will_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = tmp_path / "csit-density" / f"guest-6.1-test-{recipe()}"
+    made.mkdir(parents=True)
+    write(unpacked_packages(tmp_path / "root", "virtio_net", "virtio_pci"), {}, made, "virtio")
+    assert not any("there is no apt-get" in str(each) for each in missing())
+    (problem,) = (str(each) for each in missing("e1000") if "there is no apt-get" in str(each))
+    assert problem.endswith("from a machine that has run a VSC with nic: e1000")
+
+
+def test_vhost_net_is_asked_of_the_hosts_kernel_for_virtio_only() -> None:
+    dut = load_topology(TOPOLOGIES / "local.yaml").dut
+    (vhost,) = (each for each in KERNEL if each.label == "vhost-net")
+    assert vhost.when(dut)
+    assert not vhost.when(chosen(TOPOLOGIES / "local.yaml", "e1000").dut)
+
+
+def packed_kernel(payload: bytes, sectors: int = 3) -> bytes:
+    """A kernel with a payload, by the boot protocol: 0 sectors stand for 4, and its size follows what is packed."""
+    setup = bytearray(512 * ((sectors or 4) + 1))
+    setup[0x1F1], setup[0x202:0x206] = sectors, b"HdrS"
+    struct.pack_into("<2I", setup, 0x248, 100, len(payload) + 4)
+    return bytes(setup) + bytes(100) + payload + struct.pack("<I", 65906612) + b"relocations"
+
+
+@pytest.mark.parametrize("sectors", [0, 3, 39])
+def test_guests_boot_a_kernel_packed_by_xz_unpacked(sectors: int) -> None:
+    elf = b"\x7fELF" + bytes(range(256)) * 9
+    assert unpacked_kernel(packed_kernel(lzma.compress(elf, check=lzma.CHECK_CRC32), sectors)) == elf
+    for other in (packed_kernel(b"\x28\xb5\x2f\xfdof zstd", sectors), b"no kernel", b""):
+        assert unpacked_kernel(other) == other
+
+
+def test_a_damaged_kernel_is_refused() -> None:
+    whole = lzma.compress(bytes(9000))
+    with pytest.raises(UnpackError):
+        unpacked_kernel(packed_kernel(whole[:40]))
