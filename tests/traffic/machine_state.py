@@ -40,12 +40,12 @@ class MachineState:
         return cls({**made, "control groups": groups, "claims of a run": claims, "settings": set(_settings())})
 
     def changes_to(self, later: Self) -> str:
-        """What is new and what is gone; empty where nothing is."""
-        return "; ".join(
-            f"{kind}: new {sorted(later.found[kind] - names)}, gone {sorted(names - later.found[kind])}"
+        """What is new and what is gone; empty where nothing is. Workers of others may end meanwhile."""
+        rows = {
+            kind: (sorted(later.found[kind] - names), sorted(set() if kind == "workers" else names - later.found[kind]))
             for kind, names in self.found.items()
-            if later.found[kind] != names
-        )
+        }
+        return "; ".join(f"{kind}: new {new}, gone {gone}" for kind, (new, gone) in rows.items() if new or gone)
 
 
 def _settings() -> list[str]:
