@@ -77,7 +77,7 @@ class ChainRun(Frozen):
     """Mean, one way, under the load; None where it was not measured."""
     idle_latency_s: float | None
     """The same without load."""
-    delays: tuple[PartDelay, ...] | None = None
+    delays: tuple[PartDelay, ...] | None = Field(default=None, exclude_if=is_none)
     """Where packets spend their time without load; None where that was not measured, and in earlier records."""
     series: tuple[FeatureSeries, ...]
     cpus: Mapping[str, float] = Field(default_factory=dict)
