@@ -50,7 +50,6 @@ policies: [router > gateway]
 lengths: [2]
 workloads: {protocols: [UDP], volumes_mbps: [4], sessions: [4], frames: [64B]}
 duration_s: 1
-repetitions: 1
 faults:
   - {vnf: nat, limits: {cpu: 0.02}}
 """
@@ -144,7 +143,8 @@ def test_an_nf_that_is_slowed_in_all_chains_with_it_is_named(_study: int, tmp_pa
     first = slowed.causes[0]
     assert (first.owner, first.what, first.others) == ("nat", "every chain with nat", 0)
     with_nat = {run.chain for run in slowed.runs if len(run.chain.members) > 1 and "nat" in run.chain.order}
-    assert set(first.chains) == with_nat == {suspect.chain for suspect in slowed.suspects if suspect.worse}
+    assert set(first.chains) == with_nat
+    assert with_nat <= {suspect.chain for suspect in slowed.suspects if suspect.worse}
     assert len(with_nat) == 4
 
 

@@ -25,7 +25,7 @@ from csit_utils.dataset.items import Dataset, RecordedTest, Status
 from csit_utils.studies.density.analysis.answers import AnswerVerdict, Question, answers, evidence
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
 from resources.libraries.python.paths import PROJECT
@@ -60,7 +60,7 @@ _NOISE = 0.004
 _STANDARD_ERRORS = 4.0
 
 
-class Answered(NamedTuple):
+class AnsweredQuestion(NamedTuple):
     """One question about one cell."""
 
     is_true: bool
@@ -84,7 +84,7 @@ class _System:
         }
         self._topology = load_topology(_TOPOLOGY).model_copy(update={"simulation": simulation})
         self.services = rng.choice([1, 2, 4, 6, 8])
-        self._cell = Cell(service_type=ServiceType.CSC, nf_chains=self.services, nf_nodes=rng.choice([1, 2]))
+        self._cell = Cell(service_type=ServiceType.CSC, **Dimensions(self.services, rng.choice([1, 2])).columns)
         self.rng = rng
 
     def test(self, test_type: TestType, repetition: int) -> DensityTest:
@@ -142,7 +142,7 @@ def _answer(question: Question, records: Sequence[DensityRecord]) -> bool | None
     return None if found.next.verdict in {AnswerVerdict.RATE_UNKNOWN, AnswerVerdict.LATENCY_UNKNOWN} else False
 
 
-def questions(seed: int) -> Iterator[Answered]:
+def questions(seed: int) -> Iterator[AnsweredQuestion]:
     """Ask some questions about one system, those on the edge left out."""
     system = _System(seed)
     searched = system.searched()
@@ -161,7 +161,7 @@ def questions(seed: int) -> Iterator[Answered]:
         before = after = _answer(question, [searched])
         if before is None:
             after = _answer(question, [searched, system.at_rate(question.rate_pps)])
-        yield Answered(is_true, before, after)
+        yield AnsweredQuestion(is_true, before, after)
 
 
 def _truth(system: _System, load_pps: float, bound_ns: float) -> bool | None:
@@ -197,7 +197,7 @@ def missed_in_searches(searches: int, search: str) -> MissedBands:
                 }
             }
         )
-        cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
+        cell = Cell(service_type=ServiceType.CSC, **Dimensions(2, 1).columns)
         asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile(search))
         world = SimulatedTestbed(topology)
         made = DensityTest(topology, world, asked, world.environment())

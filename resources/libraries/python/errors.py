@@ -171,22 +171,6 @@ class NoTraffic(CsitError):
     """Packets of a service instance do not arrive although every part works: a result."""
 
 
-class NotConnected(NoTraffic):
-    """Packets of some flows are lost at a low rate.
-
-    Args:
-        complaints: A sentence for each of these flows.
-        some_arrive: Whether some packets of every flow arrive.
-    """
-
-    def __init__(self, complaints: Sequence[str], *, some_arrive: bool) -> None:
-        super().__init__(
-            f"{'packets are lost at a low rate' if some_arrive else 'no traffic'}: {'; '.join(complaints)}"
-        )
-        self.complaints = tuple(complaints)
-        self.some_arrive = some_arrive
-
-
 class SystemBroken(CsitError):
     """A part of the system under test or of the generator has died, or hangs: what was measured counts for nothing."""
 

@@ -3,7 +3,7 @@
 import pytest
 
 from csit_utils.bench.studies import density
-from csit_utils.bench.studies.density import Answered, missed_in_histories, questions, table
+from csit_utils.bench.studies.density import AnsweredQuestion, missed_in_histories, questions, table
 from csit_utils.studies.density.analysis.answers import Known, LoadWitness
 
 
@@ -21,7 +21,7 @@ def test_an_answer_by_a_higher_load_alone_would_be_wrong(monkeypatch: pytest.Mon
         return None if known.met and known.met[-1].load_pps >= load_pps else known.missed
 
     monkeypatch.setattr(Known, "missed_at", missed_at)
-    found: list[Answered] = [each for seed in range(4) for each in questions(seed)]
+    found: list[AnsweredQuestion] = [each for seed in range(4) for each in questions(seed)]
     assert sum(each.before not in {None, each.is_true} for each in found) > len(found) * density.WRONG
 
 

@@ -43,6 +43,10 @@ LONGEST_LOAD_S = 3600
 MOST_REPETITIONS = 1000
 MOST_TOGETHER = 64
 """Network functions on one server."""
+MOST_VERIFIED = 16
+"""Placements of network functions that one study measures."""
+MOST_ROUNDS = 3
+"""Further repetitions of the two best placements, while they cannot be told apart."""
 MOST_NAMES = 200
 """Network functions, policies or lengths of a study."""
 MOST_WORKLOADS = 1000

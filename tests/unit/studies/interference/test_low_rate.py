@@ -72,10 +72,10 @@ def cell() -> Iterator[CellUnderTest]:
 def test_a_loss_in_a_system_that_is_whole_is_a_complaint(cell: CellUnderTest) -> None:
     parts = cell.deployment.parts
     cell.deployment.parts = replace(parts, generator=HalfWay(parts))  # type: ignore[arg-type]
-    error = cell.connectivity(cell.measure)
-    assert error is not None
-    assert "packets are lost, last seen at" in error.complaints[0]
-    assert str(error).startswith("packets are lost at a low rate: ")
+    lost = cell.connectivity(cell.measure)
+    assert lost is not None
+    assert "packets are lost, last seen at" in lost.complaints[0]
+    assert lost.text.startswith("packets are lost at a low rate: ")
 
 
 @pytest.mark.parametrize(("lossy", "trials"), [(0, 1), (1, 2), (2, 3), (3, 3)])

@@ -8,7 +8,7 @@ import pytest
 from robot.run import run_cli
 
 from resources.libraries.python.errors import SystemBroken
-from resources.libraries.python.testbed.deployment.cell import CellUnderTest
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Disconnection
 
 ROOT = Path(__file__).parents[4]
 REASON = "nf-1-1 has died"
@@ -63,7 +63,7 @@ def test_a_sweep_that_failed_otherwise_is_tried_again_when_the_run_is_resumed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(CellUnderTest, "complaints", lambda *_: ("nothing arrived",))
+        patch.setattr(CellUnderTest, "connectivity", lambda *_: Disconnection(("nothing arrived",), False))
         assert sweep(tmp_path) == 1
     assert [event["event"] for event in events(tmp_path)] == ["started", "finished", "ended"]
     assert sweep(tmp_path, "-v", f"RESUME:{tmp_path}") == 0

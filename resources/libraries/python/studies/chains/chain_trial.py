@@ -9,7 +9,7 @@ from math import inf
 from statistics import fmean
 from typing import Literal
 
-from resources.libraries.python.errors import CsitError, SystemBroken, Unsupported
+from resources.libraries.python.errors import CsitError, NoTraffic, SystemBroken, Unsupported
 from resources.libraries.python.model.findings.evidence import LocatedLosses
 from resources.libraries.python.model.measurements.delays import JOINT, HopDelay
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries, StateGraph
@@ -77,10 +77,10 @@ class ChainUnderLoad:
             NoTraffic: No packet arrives without load.
             SystemBroken: A part died.
         """
-        if error := self._cell.connectivity(self._cell.measure):
-            if not error.some_arrive:
-                raise error
-            self.notes.append(f"{self._chain.name}: {error}")
+        if lost := self._cell.connectivity(self._cell.measure):
+            if not lost.some_arrive:
+                raise NoTraffic(lost.text)
+            self.notes.append(f"{self._chain.name}: {lost.text}")
         idle = self._without_load(workloads[0])
         for workload in workloads:
             run = self._under(workload, duration_s, *idle)

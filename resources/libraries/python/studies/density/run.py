@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from resources.libraries.python.driver_registry import generators
-from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.errors import NoTraffic, Unsupported
 from resources.libraries.python.model.measurements.energy import Energy
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.qualification import Qualification
@@ -157,13 +157,13 @@ class DensityTest:
         """Send at a low rate and see packets of every instance arrive in both directions.
 
         Raises:
-            NotConnected: Some do not; the text names the last hop that saw them.
+            NoTraffic: Some do not; the text names the last hop that saw them.
         """
-        error = self._cell.connectivity(self.measure)
-        self._complaints = error.complaints if error else ()
+        lost = self._cell.connectivity(self.measure)
+        self._complaints = lost.complaints if lost else ()
         self._judge()
-        if error:
-            raise error
+        if lost:
+            raise NoTraffic(lost.text)
 
     def too_noisy(self) -> str | None:
         """Return why the machine is too noisy for the goals of the search; None where it is not, or is not known.

@@ -5,9 +5,10 @@ A vSwitch may keep packets of one trial, which the next one would count as recei
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.errors import CsitError, NotConnected, PlanError, RunStopped, SystemBroken
+from resources.libraries.python.errors import CsitError, NoTraffic, PlanError, RunStopped, SystemBroken
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import TestType
@@ -83,6 +84,21 @@ _EACH_NF_S = 60.0
 _CALIBRATION_S = 0.3
 _LOW_RATE_TRIALS = 3
 _log = logging.getLogger(__name__)
+
+
+class Disconnection(NamedTuple):
+    """Flows whose packets do not arrive at a low rate."""
+
+    complaints: tuple[str, ...]
+    """A sentence for each."""
+    some_arrive: bool
+    """Whether some packets of every flow arrive."""
+
+    @property
+    def text(self) -> str:
+        """As an error."""
+        what = "packets are lost at a low rate" if self.some_arrive else "no traffic"
+        return f"{what}: {'; '.join(self.complaints)}"
 
 
 class CellUnderTest:
@@ -167,8 +183,8 @@ class CellUnderTest:
             raise SystemBroken("; ".join(found))
         return result
 
-    def connectivity(self, measure: Callable[[Trial], TrialResult]) -> NotConnected | None:
-        """Send at a low rate; return the error that names, for each flow that does not arrive, where it was last seen.
+    def connectivity(self, measure: Callable[[Trial], TrialResult]) -> Disconnection | None:
+        """Send at a low rate; return the flows that do not arrive, None where all do.
 
         Where some do not arrive it is done again, a few times: a machine that stands still for a moment loses what
         comes then, all of it where a CPU that every packet crosses stands still; a broken system loses it each time.
@@ -186,19 +202,19 @@ class CellUnderTest:
             # A part may die in the middle of this trial, when some of its packets have come through.
             if found := self.problems():
                 raise SystemBroken("; ".join(found))
-            error = NotConnected(complaints, some_arrive=all(flow.received for flow in result.flows))
-            _log.info("%s", error)
-        return error
+            found_lost = Disconnection(complaints, all(flow.received for flow in result.flows))
+            _log.info("%s", found_lost.text)
+        return found_lost
 
     def verify_traffic(self) -> None:
         """Send at a low rate and see packets of every flow arrive.
 
         Raises:
-            NotConnected: Some do not; the text names the last hop that saw them.
+            NoTraffic: Some do not; the text names the last hop that saw them.
             SystemBroken: Packets do not arrive, and a part is not well.
         """
-        if error := self.connectivity(self.measure):
-            raise error
+        if found := self.connectivity(self.measure):
+            raise NoTraffic(found.text)
 
     def highest_loads(self) -> HighestLoads:
         """Maximum load of the generator on this deployment, and first load of a search.

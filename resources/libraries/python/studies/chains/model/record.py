@@ -82,9 +82,9 @@ class ChainRun(Frozen):
     series: tuple[FeatureSeries, ...]
     cpus: Mapping[str, float] = Field(default_factory=dict)
     """CPUs that each VNF may use: those of its data threads, or its limit where that is less."""
-    placed: Mapping[str, tuple[int, ...]] = Field(default_factory=dict)
+    placed: Mapping[str, tuple[int, ...]] = Field(default_factory=dict, exclude_if=is_empty)
     """Logical CPUs of the data threads of each VNF and of VSWITCH; empty in earlier records."""
-    losses: tuple[PartLoss, ...] | None = None
+    losses: tuple[PartLoss, ...] | None = Field(default=None, exclude_if=is_none)
     """By part, those that lost nothing left out; None where hops were not counted."""
     graphs: tuple[StateGraph, ...] = ()
     planted: str | None = None
@@ -258,7 +258,7 @@ class Suspect(Frozen):
     """Mean of 4/n: a chain with a larger mean distance is a suspect; None in records of older versions."""
     distances: tuple[Distance, ...]
     """Those above the threshold, largest first."""
-    worse: tuple[Excess, ...] = ()
+    worse: tuple[Excess, ...] = Field(default=(), exclude_if=is_empty)
     """The largest excess of each owner and feature, the largest first."""
     outliers: tuple[Outlier, ...] = Field(default=(), exclude_if=is_empty)
     """Of earlier records."""
@@ -329,9 +329,9 @@ class ChainStudy(Frozen):
     statistics: Statistics = ()
     suspects: tuple[Suspect, ...] = Field(default=())
     """By falling strength; in records of older versions by falling mean distance."""
-    causes: tuple[CommonCause, ...] = ()
+    causes: tuple[CommonCause, ...] = Field(default=(), exclude_if=is_empty)
     """What the chains that are worse than predicted have in common, the largest excess first."""
-    judged: tuple[str, ...] = ()
+    judged: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """Sentences: what was judged with which error, and what could not be judged; empty in earlier records."""
     bounds: tuple[VnfBound, ...] = Field(default=(), exclude_if=is_empty)
     """What bounds each VNF alone."""

@@ -13,12 +13,13 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.base import Frozen, Inconsistency
+from resources.libraries.python.model.base import Frozen, Inconsistency, at_most
 from resources.libraries.python.model.bounds import (
     HIGHEST_BPS,
     LONGEST_LOAD_S,
     MOST_MEMORY_MIB,
     MOST_NAMES,
+    MOST_REPETITIONS,
     MOST_WORKLOADS,
 )
 from resources.libraries.python.model.findings.coverage import LeastMeasured
@@ -34,7 +35,8 @@ from resources.libraries.python.model.request.nf_size import NfSize
 VnfName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")]
 
 
-REPETITIONS, MOST_REPETITIONS = 2, 20
+REPETITIONS = 2
+Repetitions = Annotated[int, Field(ge=0), at_most(MOST_REPETITIONS)]
 RESERVED_NAMES = frozenset({"chain", "host", "vswitch", SOFTIRQ})
 """In the place of a VNF they mean the chain from end to end, the machine, the virtual switch, and the kernel in call
 stacks."""
@@ -118,7 +120,7 @@ class ChainStudySpec(Frozen):
     workloads: Annotated[tuple[Workload, ...], Field(min_length=1)]
     duration_s: Annotated[int, Field(ge=1)] = 5
     """Duration of each workload: samples, one each second."""
-    repetitions: Annotated[int, Field(ge=0, le=MOST_REPETITIONS)] = REPETITIONS
+    repetitions: Repetitions = Field(default=REPETITIONS, exclude_if=lambda count: count == REPETITIONS)
     """Times that chains are measured again which deviate from their VNFs alone; 0 to judge them by one run."""
     faults: tuple[Fault, ...] = ()
     least_measured: LeastMeasured = 1.0
@@ -232,7 +234,7 @@ class ChainFile(Frozen):
     lengths: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=MOST_NAMES)] = ()
     workloads: _Workloads
     duration_s: Annotated[int, Field(ge=1, le=LONGEST_LOAD_S)] = 5
-    repetitions: Annotated[int, Field(ge=0, le=MOST_REPETITIONS)] = REPETITIONS
+    repetitions: Repetitions = REPETITIONS
     faults: tuple[Fault, ...] = ()
     least_measured: LeastMeasured = 1.0
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from resources.libraries.python.model.bounds import MOST_ROUNDS
 from resources.libraries.python.studies.interference.analysis.placement import (
     Servers,
     capacity_difference,
@@ -11,7 +12,7 @@ from resources.libraries.python.studies.interference.analysis.placement import (
     ranked,
 )
 from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
-from resources.libraries.python.studies.interference.model.record import MOST_ROUNDS, Group
+from resources.libraries.python.studies.interference.model.record import Group
 
 _NEGLIGIBLE = 0.005
 """Of the largest possible capacity: placements that certainly differ by less are equally good."""

@@ -16,6 +16,7 @@ from resources.libraries.python.model.bounds import (
     MOST_REPETITIONS,
     MOST_SWEPT,
     MOST_TOGETHER,
+    MOST_VERIFIED,
 )
 from resources.libraries.python.model.findings.coverage import Coverage, LeastMeasured
 from resources.libraries.python.model.load import load_yaml
@@ -104,10 +105,6 @@ def _resources(asked: object) -> object:
     return asked
 
 
-MOST_VERIFIED = 16
-"""Placements that one study measures."""
-MOST_ROUNDS = 3
-"""Of further repetitions for the two best placements, while they cannot be told apart."""
 Group = tuple[str, tuple[str, ...]]
 """A target and what is beside it; nothing where it is alone."""
 _LISTS = {"frame": "frames", "load_pps": "loads_pps"}
