@@ -18,6 +18,8 @@ RUNS = (
     *_OF_CHAIN, *_OF_WORKLOAD, "offered_bps", "throughput_bps", "loss_ratio", "latency_s", "idle_latency_s", "planted",
     "failed",
 )  # fmt: skip
+PARTS = (*_OF_CHAIN, *_OF_WORKLOAD, "owner", "cause", "loss_ratio", "delay_s", "delay_median_s", "packets")
+"""Packets that a part lost, or its delay without load, a row for each."""
 SAMPLES = (*_OF_CHAIN, *_OF_WORKLOAD, "owner", "feature", "unit", "second", "value")
 STATISTICS = (*_OF_CHAIN, *_OF_WORKLOAD, "owner", "feature", "unit", "mean", "stdev", "samples", "filtered")
 SUSPECTS = (
@@ -46,6 +48,7 @@ def chain_tables(record: ChainsRecord) -> tuple[tuple[str, list[Row]], ...]:
         return ()
     tables = (
         ("runs", [RUNS, *_runs(study)]),
+        ("parts", [PARTS, *_parts(study)]),
         ("samples", [SAMPLES, *_samples(study)]),
         ("statistics", [STATISTICS, *_statistics(study)]),
         ("suspects", [SUSPECTS, *_suspects(study)]),
@@ -62,6 +65,14 @@ def _runs(study: ChainStudy) -> Iterator[Row]:
     for run in study.runs:
         measured = (run.offered_bps, run.throughput_bps, run.loss_ratio, run.latency_s, run.idle_latency_s)
         yield (*_chain(run.chain), *_workload(run.workload), *measured, run.planted, run.failed)
+
+
+def _parts(study: ChainStudy) -> Iterator[Row]:
+    for run in (*study.path, *study.runs, *study.repeated):
+        head = (*_chain(run.chain), *_workload(run.workload))
+        yield from ((*head, loss.owner, loss.cause, loss.ratio, None, None, None) for loss in run.losses or ())
+        for part in run.delays or ():
+            yield (*head, part.owner, None, None, part.mean_s, part.median_s, part.packets)
 
 
 def _samples(study: ChainStudy) -> Iterator[Row]:
