@@ -43,7 +43,7 @@ def suspects(
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
 ) -> None:
-    """Rank chains that are worse than their VNFs predict, with reasons.
+    """Rank chains that are worse than their VNFs, with reasons.
 
     Rules: `worse than predicted`: throughput, loss, latency, waiting, throttled time, reads from storage or CPU time
     per packet is worse than the VNFs alone predict; `mean distance`: the mean of Cook's distances over all features

@@ -72,10 +72,10 @@ def test_a_record_of_version_1_is_read_as_before() -> None:
 @pytest.mark.parametrize(
     ("damage", "error"),
     [
-        ({"chain": {}}, r"statistics: Value error, 0\.chain\.members: Field required"),
-        ({"colour": "red"}, r"statistics: Value error, 0\.colour: Extra inputs are not permitted"),
+        ({"chain": {}}, r"statistics: 0\.chain\.members: Field required"),
+        ({"colour": "red"}, r"statistics: 0\.colour: Extra inputs are not permitted"),
         ({"features": [{"owner": "nat"}]}, r"statistics\.0\.feature: Field required"),
-        ({"features": 3}, r"statistics: Value error, 0\.features: Input should be a valid tuple"),
+        ({"features": 3}, r"statistics: 0\.features: Input should be a valid tuple"),
     ],
 )
 def test_errors_in_a_group_are_reported_with_their_place(damage: dict[str, object], error: str) -> None:
