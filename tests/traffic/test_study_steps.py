@@ -20,6 +20,7 @@ policies: [edge > core]
 lengths: [2]
 workloads: {{protocols: [UDP], volumes_mbps: [0.2], sessions: [1], frames: [64B]}}
 duration_s: 1
+repetitions: 0
 """
 """A chain, and each of its parts alone."""
 PARTS_AND_CHAIN = [("edge",), ("core",), ("edge", "core")]

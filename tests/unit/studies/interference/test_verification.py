@@ -83,6 +83,7 @@ def test_two_placements_that_cannot_be_told_apart_are_measured_three_times_more_
     assert rounds(beside_c=0.8999, error=0.0005) == 0, "certainly equal: no repetition changes the advice"
 
 
+@pytest.mark.slow
 def test_a_study_that_verifies_advises_the_placement_that_is_truly_best_and_measured() -> None:
     found = measured(spec(verify=3, repetitions=5))
     study = study_of(spec(together=4))

@@ -29,6 +29,7 @@ def test_a_curve_without_a_break_point_has_one_in_one_of_twenty_rows_at_most(
     assert sum(curve_break_point(rates, row) is not None for row in seen) <= 2
 
 
+@pytest.mark.slow
 def test_a_plateau_is_found_in_most_rows_with_noise_of_a_twentieth() -> None:
     rates = np.linspace(LAST / 30, LAST, 30)
     found = [curve_break_point(rates, noisy(np.minimum(rates / 1.8, 1), 0.05, seed)) for seed in range(20)]

@@ -58,6 +58,7 @@ def test_a_change_of_the_growth_of_a_cpu_before_it_is_full_is_the_second_break_p
     assert profile.second is not None and profile.second.reason.startswith("the CPU of v changes by 0.3")
 
 
+@pytest.mark.slow
 def test_one_break_point_is_not_taken_for_two() -> None:
     for seed in range(3):
         rates = np.linspace(0.1, 3.2, 32)
@@ -76,6 +77,7 @@ def test_functions_that_miss_the_points_are_named_with_their_error() -> None:
     )
 
 
+@pytest.mark.slow
 def test_loss_that_is_exactly_what_throughput_leaves_over_does_not_contradict_it() -> None:
     for last in (2.2, 3.2, 8.0):
         points = points_of(halved_from_1_to_2, {"v": (growing_to(1.0, 1.0),)}, last, noise=0.03)

@@ -59,6 +59,7 @@ def points_of(done: Sequence[LoadEnded]) -> list[SweepPoint]:
     return sorted((each.point for each in done if each.point is not None), key=lambda each: each.rate_pps)
 
 
+@pytest.mark.slow
 def test_loads_are_added_around_the_break_point_until_its_interval_is_narrow_and_make_it_narrower() -> None:
     widths = []
     for seed in range(4):
