@@ -113,7 +113,7 @@ def test_nginx_in_a_virtual_machine_meets_its_like(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before)
     found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.interference
-    assert found is not None
+    assert found is not None, done.stdout
     assert sorted(each.against for each in found.measurements) == [(), ("proxy",)]
     assert [(row.target, row.against) for row in found.matrix] == [("proxy", ("proxy",))]
     for each in found.measurements:
