@@ -8,23 +8,25 @@ from contextlib import contextmanager
 
 CPU = max(os.sched_getaffinity(0))
 PULSE_MS, PAUSE_MS = 3, 47
-_PULSES = f"""\
-import os, time
-os.sched_setaffinity(0, {{{CPU}}})
+_PULSES = """\
+import os, sys, time
+cpu, pulse_ms, pause_ms = map(int, sys.argv[1:])
+os.sched_setaffinity(0, {cpu})
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(99))
 print("ready", flush=True)
 while True:
-    end = time.monotonic() + {PULSE_MS / 1000}
+    end = time.monotonic() + pulse_ms / 1000
     while time.monotonic() < end:
         pass
-    time.sleep({PAUSE_MS / 1000})
+    time.sleep(pause_ms / 1000)
 """
 
 
 @contextmanager
-def pulses() -> Iterator[None]:
-    """Take the CPU for 3 ms of every 50 ms, from everybody."""
-    with subprocess.Popen([sys.executable, "-c", _PULSES], stdout=subprocess.PIPE, text=True) as process:
+def pulses(pulse_ms: int = PULSE_MS, pause_ms: int = PAUSE_MS) -> Iterator[None]:
+    """Take the CPU for some milliseconds from everybody, again and again; pauses are between."""
+    argv = [sys.executable, "-c", _PULSES, *map(str, (CPU, pulse_ms, pause_ms))]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         try:
             yield

@@ -29,8 +29,8 @@ contenders:
 VM = """
 name: machines
 frame: 512B
-load_pps: 500
-duration_s: 0.5
+load_pps: 100
+duration_s: 2
 repetitions: 1
 contenders: [{name: proxy, type: IV, kind: qemu_nginx_proxy}]
 """
@@ -41,7 +41,10 @@ def run(folder: Path, spec: str) -> subprocess.CompletedProcess[str]:
     (folder / "small.yaml").write_text(spec)
     resource = PROJECT / "resources" / "libraries" / "robot" / "interference.resource"
     (folder / "small.robot").write_text(SUITE.format(resource=resource, spec=folder / "small.yaml"))
-    options = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "--log", "NONE", "--report", "NONE")
+    # On a busy machine that emulates the guests' CPUs, two of them boot for minutes.
+    topology = (PROJECT / "topologies" / "local.yaml").read_text()
+    (folder / "local.yaml").write_text(topology.replace("    vms: ", "    vm: {boot_within_s: 300}\n    vms: "))
+    options = ("-v", f"TOPOLOGY:{folder / 'local.yaml'}", "--log", "NONE", "--report", "NONE")
     return run_robot(folder / "out", *options, sources=[folder / "small.robot"])
 
 
@@ -105,7 +108,6 @@ def test_hardware_counters_are_there_or_their_absence_is_noted_once(study: Inter
     assert len(said) == (0 if counted else 1)
 
 
-@realtime(RATE)
 @pytest.mark.skipif(bool(NO_GUESTS), reason=NO_GUESTS)
 def test_nginx_in_a_virtual_machine_meets_its_like(tmp_path: Path) -> None:
     before = network_state()
@@ -113,11 +115,11 @@ def test_nginx_in_a_virtual_machine_meets_its_like(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before)
     found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.interference
-    assert found is not None
+    assert found is not None, done.stdout
     assert sorted(each.against for each in found.measurements) == [(), ("proxy",)]
     assert [(row.target, row.against) for row in found.matrix] == [("proxy", ("proxy",))]
     for each in found.measurements:
-        assert each.throughput_pps > 50, found.notes
+        assert 10 < each.throughput_pps < 101, found.notes
         assert each.cpu and each.cpu > 0.01, "QEMU with all its vCPUs, and the threads of its ports"
         assert each.memory_bytes and each.memory_bytes > 100 << 20, "of the guest"
 

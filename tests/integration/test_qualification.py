@@ -33,6 +33,8 @@ BRIEF = ("--brief", "--frames", "64B", "--json")
 SHORT = ("-v", "SEARCH:quick,mrr=1,mrr_trial=0.1")
 PACKETS, GAP_US = 2_000, 500
 LOW_PPS = 500.0
+LEAST_PPS = 20_000
+"""What the generator reaches on any machine; that it sends more than trafgen is measured by `./csit bench`."""
 
 
 def qualify(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -65,21 +67,16 @@ def test_arrivals_are_those_that_trafgen_counts_and_spaces() -> None:
 
 
 @needs_cpus
-@needs_trafgen
-@realtime(RATE)
-def test_the_rates_of_a_loop_back_are_above_those_of_trafgen_on_such_a_pair(tmp_path: Path) -> None:
+def test_a_loop_back_is_qualified_by_rates_gaps_and_latency_and_the_result_is_kept(tmp_path: Path) -> None:
     before = network_state()
     done = qualify("topologies/local.yaml", *BRIEF, "--flows", "1", "--folder", str(tmp_path))
     assert done.returncode == 0, done.stderr
     wait_for_network_state(before)
     (row,) = [json.loads(line) for line in done.stdout.splitlines()]
-    with bench.veth_pair(bench.NAMESPACE, bench.PORTS, receive_cpu=1), bench.trafgen_frames() as frames:
-        offered_pps, delivered_pps = max(bench.trafgen_round(str(_TRAFGEN), frames) for _ in range(2))
-    assert row["offered_pps"] > offered_pps, "our generator sends more"
-    assert row["received_pps"] > 0.7 * delivered_pps, "and as much arrives"
-    assert row["highest_pps"] is not None and row["highest_pps"] <= 1.01 * row["offered_pps"]
+    assert row["received_pps"] <= 1.01 * row["offered_pps"]
+    assert row["highest_pps"] is not None and LEAST_PPS < row["highest_pps"] <= 1.01 * row["offered_pps"]
     assert row["loss_free_pps"] is None or row["loss_free_pps"] <= row["highest_pps"]
-    assert row["rate_error"] is not None and row["rate_error"] < 0.01
+    assert row["rate_error"] is not None and 0 <= row["rate_error"] < 0.01
     assert row["gap_p50_ns"] == pytest.approx(1e9 / row["gap_load_pps"], rel=0.3)
     assert row["gap_p50_ns"] <= row["gap_p99_ns"] <= row["gap_p999_ns"]
     assert 500 < row["floor_ns"] <= row["floor_p50_ns"] < 1e6
@@ -96,7 +93,7 @@ def test_the_ring_is_qualified_as_itself(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)
     assert (row["key_generator"], row["sending"], row["key_nic"]) == ("ring", "AF_PACKET TX ring", "veth")
-    assert row["highest_pps"] and row["highest_pps"] > 20_000
+    assert row["highest_pps"] and row["highest_pps"] > LEAST_PPS
 
 
 def plant_low_rates(file: Path) -> None:

@@ -77,11 +77,13 @@ import os, signal, sys, time
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
 print("stopping", flush=True)
 while True:
-    for number, pause_s in ((signal.SIGSTOP, 0.01), (signal.SIGCONT, 0.09)):
+    for number, pause_s in ((signal.SIGSTOP, 0.1), (signal.SIGCONT, 0.3)):
         for pid in map(int, sys.argv[1:]):
             os.kill(pid, number)
         time.sleep(pause_s)
 """
+LONG_MS = 40
+"""Longer than threads wait for a CPU on a machine that is busy with other things."""
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +188,7 @@ def hogged(cpu: int) -> Iterator[None]:
 
 @contextmanager
 def stopping(pids: Iterable[int]) -> Iterator[None]:
-    """Stop processes for 10 ms of every 100 ms; no CPU is taken from anybody."""
+    """Stop processes for 100 ms of every 400 ms; no CPU is taken from anybody."""
     argv = [sys.executable, "-c", STOPPING, *map(str, pids)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as stopper:
         try:
@@ -379,7 +381,7 @@ def test_a_tail_is_the_hosts_or_that_of_the_nf_that_stands_still(world: Testbed)
         with stopping(processes("openvpn")):
             said = tail_cause(experiment)
         assert said.endswith(": an NF or a vSwitch causes it"), said
-        with pulses():
+        with pulses(LONG_MS, 5 * LONG_MS):
             experiment.set_noise(floor())
             said = tail_cause(experiment)
         assert said.endswith(": the host causes it") and f" on CPU {CPU}, observed for 0.9 s" in said, said
@@ -413,21 +415,33 @@ def test_a_data_thread_moved_during_the_measurement_is_noticed(world: Testbed) -
         assert [row.interface for row in experiment.draft.affinity if row.actual_cpus == (0,)] == ["csn1x1i1"]
 
 
-@realtime(RATE)
+def drop_routed(owner: str, percent: int) -> None:
+    """Drop a share of what an NF routes, packet by packet, at any rate."""
+    rules = (
+        "table ip t; delete table ip t; table ip t { chain c { type filter hook forward priority 0; "
+        f"numgen inc mod 100 < {percent} drop; }}; }};"
+    )
+    inside(owner, "nft", rules)
+
+
 def test_a_system_that_is_slow_in_some_trials_runs_in_two_bands_and_a_steady_one_does_not(world: Testbed) -> None:
     with running(world, mrr=(12, 0.2)) as experiment:
-        limit_routed("nf-1-1", 2 * LIMIT_PPS)
+        experiment.most_pps = 4_000.0  # of which queues hold what comes in 60 ms, should a data thread wait so long
+        drop_routed("nf-1-1", 20)
         experiment.mrr()
         assert VerdictKind.UNSTABLE not in verdict_kinds(experiment, "MRR")
+        steady = len(experiment.draft.trials)
         numbers = itertools.count()
 
         def toggle() -> None:
-            inside("nf-1-1", "nft", "delete", "table", "ip", "t")
-            # A quarter of the trials in the low band.
-            limit_routed("nf-1-1", LIMIT_PPS if next(numbers) % 4 == 1 else 2 * LIMIT_PPS)
+            # Half of the trials in the low band.
+            drop_routed("nf-1-1", 60 if next(numbers) % 2 else 20)
 
         experiment.before_trial = toggle
         experiment.mrr()
         assert VerdictKind.UNSTABLE in verdict_kinds(experiment, "MRR")
         assert VerdictKind.NF_BOUND in verdict_kinds(experiment, "MRR")
-        assert "two bands: of 12 trials at the highest load 3 forwarded" in evidence(experiment)
+        # A trial that the generator did not offer in time says nothing about the system.
+        counted = [done for done in experiment.draft.trials[steady:] if not done.generator_limited]
+        low = [done for done in counted if (done.loss_ratio or 0.0) > 0.4]
+        assert f"two bands: of {len(counted)} trials at the highest load {len(low)} forwarded" in evidence(experiment)

@@ -66,6 +66,22 @@ def test_a_burst_that_loses_once_is_sent_again() -> None:
     assert found_by(system(once), repetitions=1).frames[0] >= 296
 
 
+def test_a_burst_that_the_generator_cut_short_is_none_of_that_length() -> None:
+    whole, short = system(lambda length: length > 300), set[float]()
+
+    def run(trial: Trial) -> TrialResult:
+        result = whole(trial)
+        if trial.duration_s in short:
+            return result
+        short.add(trial.duration_s)
+        flows = tuple(flow.model_copy(update={"sent": 1, "received": 1}) for flow in result.flows)
+        return result.model_copy(update={"flows": flows, "generator_limited": True})
+
+    found = found_by(run, repetitions=1)
+    assert 296 <= found.frames[0] <= 300
+    assert found.offered_pps == pytest.approx(LOAD_PPS, rel=0.01), "as shown by those that were sent in full"
+
+
 @pytest.mark.parametrize("longest", [40, 500, 20_000])
 def test_a_search_takes_about_as_many_bursts_as_a_preview_expects(longest: int) -> None:
     found = found_by(system(lambda length: length > longest), repetitions=50)

@@ -3,8 +3,9 @@
 Bursts are sent at the highest rate of the generator, to all instances in both directions at once. The longest burst of
 which no frame is lost is searched in each of several repetitions, and their mean is the result. A burst that loses
 frames is sent once more, and has failed only if it loses frames again (loss verification): a pause of the host is no
-limit of the system. The size of the buffer follows from it in seconds: its implied time is the mean burst over the rate
-at which it was sent; the corrected time takes off what the system forwards meanwhile, at its throughput.
+limit of the system. A burst that the generator did not send at its rate is sent again, as a shorter or a slower one
+says nothing about that length. The size of the buffer follows from it in seconds: its implied time is the mean burst
+over the rate at which it was sent; the corrected time takes off what the system forwards meanwhile, at its throughput.
 """
 
 from collections.abc import Callable
@@ -23,6 +24,8 @@ _LONGEST_S = 2.0
 """A burst that lasts so long without a loss shows no buffer (RFC 2544: the least duration of a trial)."""
 _RESOLUTION = 0.01
 """Of the length of a burst; one frame where that is more."""
+_TRIES = 3
+"""To send a burst at its rate: one that the generator cut short or drew out is no burst of that length."""
 
 
 def measure_back_to_back(
@@ -118,7 +121,10 @@ class _Bursts:
 
     def _whole(self, length: int) -> bool:
         trial = Trial(load_pps=self._load_pps, duration_s=length / self._flow_pps, frame=self._frame, purpose=PURPOSE)
-        result = self._measure(trial)
+        for _ in range(_TRIES):
+            result = self._measure(trial)
+            if not result.generator_limited:
+                break
         if result.offered_duration_s > 0:
             self.offered_pps.append(result.sent / result.offered_duration_s)
         return result.sent > 0 and result.received >= result.sent
