@@ -152,7 +152,8 @@ def test_packets_pass_through_guests_in_both_directions(machine: MachineLock) ->
 @realtime(LOSS)
 def test_packets_pass_through_a_guest_with_emulated_network_cards_as_soon_as_it_is_ready(machine: MachineLock) -> None:
     plan = plan_of("local", "VSC", 1, 1)
-    with deployed(plan, machine, settings=Vm(nic="e1000", accelerator="tcg")) as (fabric, guests):
+    settings = Vm(nic="e1000", accelerator="tcg", boot_within_s=180.0)
+    with deployed(plan, machine, settings=settings) as (fabric, guests):
         send_both_ways(plan, fabric)
         assert set(guests.counters().values()) == {InterfaceCounters(FRAMES, FRAMES, 0, 0)}
         ((_, words),) = emulators().items()

@@ -20,7 +20,7 @@ from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.findings.check_finding import Severity
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.studies.shared.choices import choices, chosen_topology, rerun_of
+from resources.libraries.python.studies.shared.choices import choices, chosen_topology, generator_chosen, rerun_of
 from resources.libraries.python.unpacking import UnpackError
 from tests.unit.drivers.functions.guest_archives import unpacked
 
@@ -122,6 +122,12 @@ def test_a_variable_that_a_testbed_cannot_follow_is_refused(name: str, model: st
 def test_a_testbed_without_virtual_machines_has_no_such_choice(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^NIC_MODEL 'e1000': the testbed has no virtual machines$"):
         chosen(changed(tmp_path, "local.yaml", vms=None), "e1000")
+
+
+def test_generator_and_network_cards_are_chosen_side_by_side() -> None:
+    both = {"TOPOLOGY": str(TOPOLOGIES / "local.yaml"), "NIC_MODEL": "e1000", "GENERATOR": "ring"}
+    topology = generator_chosen(both.get)
+    assert (topology.tg.generator.driver, topology.dut.settings(Vm).nic) == ("ring", "e1000")
 
 
 def test_a_run_with_another_model_is_another_testbed_and_says_how_to_repeat_it() -> None:

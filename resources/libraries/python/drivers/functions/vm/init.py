@@ -16,6 +16,8 @@ QUIET = (
     "panic=-1",
     # A guest that gets no CPU during an overload is no fault of its kernel.
     "nowatchdog",
+    # The kernel counts ticks of the timer while it boots, and panics where a busy host gave it no CPU for them.
+    "no_timer_check",
     # Neighbour discovery and MLD packets would be counted as test traffic.
     "ipv6.disable=1",
 )
