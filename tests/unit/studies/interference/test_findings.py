@@ -113,7 +113,7 @@ def test_sensitivities_of_0_633_and_0_637_are_a_tie_and_named_as_one() -> None:
     for seed in range(6):
         made = study(pairs_with(rows), seed=seed)
         line = next(line for line in summary_in_words(made) if "sensitive" in line)
-        assert line.startswith("the most sensitive one is ") and ", not told apart: " in line, line
+        assert line.startswith("the most sensitive one is ") and ", not distinguishable: " in line, line
         assert {name for name in "ABC" if f"{name} (it loses" in line} == {"A", "B"}
         assert made.findings is not None
         assert [each.ranks for each in made.findings.sensitivity] == [(1, 2), (1, 2), (3, 3)]
@@ -122,7 +122,7 @@ def test_sensitivities_of_0_633_and_0_637_are_a_tie_and_named_as_one() -> None:
 def test_network_functions_that_are_all_alike_have_no_order() -> None:
     made = study(pairs_with(dict.fromkeys("ABC", 0.7), 0.0), seed=2)
     assert [line.partition(":")[0] for line in summary_in_words(made)[1:3]] == [
-        "none is told apart as the most sensitive one", "none is told apart as the most aggressive one",
+        "no NF is distinguishable as the most sensitive one", "no NF is distinguishable as the most aggressive one",
     ]  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 A band is seen by `fewest` values in it. Values fall into a lower band independently of each other, each with the
 probability `share`; so the number in it is binomial, and bands are missed where it is too small on either side. This
-takes for granted that bands far enough apart are told apart by each value.
+assumes that each value shows to which of two distant bands it belongs.
 """
 
 from collections.abc import Callable

@@ -83,8 +83,8 @@ def _extreme(quality: str, clause: str, means: Sequence[RankedMean]) -> str:
         return f"most {quality}{tested} is {names[0].name}: {clause.format(percent(names[0].lost))}"
     amounts = _joined([f"{each.name} ({clause.format(percent(each.lost))})" for each in names])
     if len(names) == len(means):
-        return f"none is told apart as the most {quality} one: {amounts}"
-    return f"the most {quality} one is {' or '.join(each.name for each in names)}, not told apart: {amounts}"
+        return f"no NF is distinguishable as the most {quality} one: {amounts}"
+    return f"the most {quality} one is {' or '.join(each.name for each in names)}, not distinguishable: {amounts}"
 
 
 def _shares(shares: Sequence[ResourceShare]) -> Iterator[str]:

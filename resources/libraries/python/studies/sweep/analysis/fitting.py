@@ -34,7 +34,7 @@ _ZOOMS = 9
 _STEP = 1e-5
 """Of a coefficient, for derivatives."""
 _TOLD_APART = 1e13
-"""Largest condition number with which coefficients are told apart."""
+"""Largest condition number at which coefficients are identifiable."""
 _FINEST = 1e-6
 """Relative to the values: nothing is measured more exactly, so curves that fit better than this are equally good."""
 
