@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
+from resources.libraries.python.drivers.host.ownership.processes import is_stopped
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.probes.sampler.features import LinuxFeatureSampler
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing
@@ -83,16 +85,29 @@ def send_all(flow: Flow) -> None:
         time.sleep(0.004)
 
 
+@contextmanager
+def standing_still() -> Iterator[None]:
+    """Stop Open vSwitch, and wait for the fact: a busy CPU lets a thread take the signal when it has its turn."""
+    pid = pid_of("ovs-vswitchd")
+
+    def running() -> str:
+        return str([task.name for task in Path(f"/proc/{pid}/task").iterdir() if not is_stopped(int(task.name))] or "")
+
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until("stop of all threads of ovs-vswitchd", running, READ_WITHIN_S, pause_s=0.01)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 def received_while_it_stands(deployment: Deployment) -> Rows:
     """One second in which packets come and nobody takes them, two in which they are taken."""
-    sampler, forwarder = sampler_of(deployment), pid_of("ovs-vswitchd")
+    sampler = sampler_of(deployment)
     sampler.start()
-    os.kill(forwarder, signal.SIGSTOP)
-    try:
+    with standing_still():
         namespaces.run_inside("csit-generator", partial(send_all, deployment.plan.flows[0]))
         time.sleep(1.1)
-    finally:
-        os.kill(forwarder, signal.SIGCONT)
     time.sleep(2.0)
     return ended(sampler)
 
@@ -167,17 +182,9 @@ def test_what_an_overload_leaves_in_the_rings_is_not_received_in_the_next_trial(
         def offered(load_pps: float) -> TrialResult:
             return run(Trial(load_pps=load_pps, duration_s=0.5, frame=frame("64B"), purpose="sweep"))
 
-        def overloaded() -> TrialResult:
-            """A trial that Open vSwitch stands still in: on a slow machine a high load would not overload it."""
-            forwarder = pid_of("ovs-vswitchd")
-            os.kill(forwarder, signal.SIGSTOP)
-            try:
-                return offered(20_000.0)
-            finally:
-                os.kill(forwarder, signal.SIGCONT)
-
         for _ in range(2):
-            overload = overloaded()
+            with standing_still():  # a slow machine has no load that would overload it
+                overload = offered(20_000.0)
             assert overload.received < 0.9 * overload.sent
             clearing.after(overload)
             clearing.before(run, overload.trial, flows)

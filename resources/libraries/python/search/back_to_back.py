@@ -24,8 +24,10 @@ _LONGEST_S = 2.0
 """A burst that lasts so long without a loss shows no buffer (RFC 2544: the least duration of a trial)."""
 _RESOLUTION = 0.01
 """Of the length of a burst; one frame where that is more."""
-_TRIES = 3
+_TRIES = 5
 """To send a burst at its rate: one that the generator cut short or drew out is no burst of that length."""
+_FULL = 0.99
+"""Share of a burst that must have been sent: what is never sent has not passed."""
 
 
 def measure_back_to_back(
@@ -86,6 +88,7 @@ class _Bursts:
     def __init__(self, measure: Callable[[Trial], TrialResult], frame: Frame, flows: int, load_pps: float) -> None:
         self._measure = measure
         self._frame = frame
+        self._flows = flows
         self._flow_pps = load_pps / flows
         self._load_pps = load_pps
         self.most = round(_LONGEST_S * self._flow_pps)
@@ -127,7 +130,7 @@ class _Bursts:
                 break
         if result.offered_duration_s > 0:
             self.offered_pps.append(result.sent / result.offered_duration_s)
-        return result.sent > 0 and result.received >= result.sent
+        return result.sent >= max(1, _FULL * length * self._flows) and result.received >= result.sent
 
 
 def bursts_in_words(found: BackToBack) -> str:
