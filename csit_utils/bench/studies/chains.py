@@ -62,7 +62,9 @@ PLACES = ("one chain", "share", "function", "order", "position", "two causes")
 """Where a fault is planted."""
 
 
-class _Asked(NamedTuple):
+class PlannedFault(NamedTuple):
+    """A study to simulate."""
+
     place: str | None
     """Of the fault; None for a study without one."""
     seed: int
@@ -76,7 +78,7 @@ class _Planted(NamedTuple):
 class PlantedOutcome(NamedTuple):
     """Findings of a study against its truth."""
 
-    asked: _Asked
+    asked: PlannedFault
     fault: str
     found: bool
     """Whether all faulty chains are suspects, and no other is."""
@@ -92,8 +94,8 @@ def table(studies: int) -> list[BoundedQuantity]:
     Args:
         studies: Studies of each place of the fault; four times as many have none.
     """
-    asked = [_Asked(None, seed) for seed in range(4 * studies)]
-    asked += [_Asked(place, seed) for place in PLACES for seed in range(studies)]
+    asked = [PlannedFault(None, seed) for seed in range(4 * studies)]
+    asked += [PlannedFault(place, seed) for place in PLACES for seed in range(studies)]
     with ProcessPoolExecutor() as executor:
         outcomes = list(executor.map(study_outcome, asked, chunksize=4))
     healthy = [each for each in outcomes if each.asked.place is None]
@@ -121,7 +123,7 @@ def _share(what: str, rows: Sequence[bool], bound: float) -> BoundedQuantity:
     return BoundedQuantity(what, sum(rows) / len(rows), bound, "of studies", note)
 
 
-def study_outcome(asked: _Asked) -> PlantedOutcome:
+def study_outcome(asked: PlannedFault) -> PlantedOutcome:
     """Simulate a study and compare its findings with what was planted."""
     rng = Random(f"{asked.place}/{asked.seed}")  # noqa: S311 (reproducible, not secret)
     spec = _spec(rng)
