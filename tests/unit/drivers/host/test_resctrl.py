@@ -88,7 +88,7 @@ def test_a_run_that_is_killed_leaves_what_the_next_one_gives_back(
         removed = lock.remove_leftovers()
         assert untouched(mounted)
         assert lock.leftovers() == []
-    assert len(removed) == (steps > 1), "nothing is told where nothing was made"
+    assert len(removed) == (steps > 1), "no removal is reported where nothing was created"
 
 
 def test_what_the_kernel_refuses_is_said_and_given_back(mounted: Kernel, lock: MachineLock) -> None:

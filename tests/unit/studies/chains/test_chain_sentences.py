@@ -31,7 +31,7 @@ def test_the_preview_counts_chains_names_policies_and_planted_faults(study: Chai
     first, *policies, more, fault = preview_in_words(study, simulated=False)
     assert first.startswith("11 chains (4 of 1, 7 of 2 VNFs) under 4 workloads of 1 s, about ")
     assert [line.split("'")[1] for line in policies] == list(SPEC.policies)
-    assert more == "chains that deviate from their VNFs alone are measured 2 times more, and so are these"
+    assert more == "chains that deviate from their VNFs alone are measured again, 2 times, with those VNFs"
     assert fault == "planted fault: in nat > gateway nat is limited to 0.02 CPUs"
 
 

@@ -157,7 +157,7 @@ def preview_in_words(study: ChainStudyTest, *, simulated: bool) -> tuple[str, ..
         lines.append(f"then call stacks of the first {MOST_SAMPLED} suspects and their references{time}")
     if spec.repetitions and chains.with_path:
         lines.append(
-            f"chains that deviate from their VNFs alone are measured {spec.repetitions} times more, and so are these"
+            f"chains that deviate from their VNFs alone are measured again, {spec.repetitions} times, with those VNFs"
         )
     lines += [f"planted fault: {text}" for text in study.planted()]
     return tuple(lines)
