@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.recording.records import records_schema
-from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
+from resources.libraries.python.studies.sweep.model.profile import Indicator, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.robot_runs import PROJECT, run_robot
 
@@ -99,7 +99,12 @@ def test_the_path_alone_makes_the_delay_of_a_chain_that_of_its_parts(records: di
     path = records["Path Alone"]
     assert path.sweep is not None
     assert path.profile is not None
-    assert (path.sweep.vnfs, path.profile.break_point, len(path.sweep.points)) == ((), None, 12)
+    found = path.profile.break_point
+    assert found is not None
+    assert (path.sweep.vnfs, found.indicator, found.vnf) == ((), Indicator.LOSS, None), "the vSwitch loses packets"
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= truth_gbps(path) <= found.high
     (prediction,) = records["Router And Firewall"].predictions
     assert prediction.path == "path"
     assert prediction.summed_delay_error is not None

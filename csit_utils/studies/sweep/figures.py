@@ -11,11 +11,10 @@ from csit_utils.report.figures import DASHES, Figure, Json, axes, axis, scatter
 from csit_utils.studies.sweep.words import vnf_words
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.result import l2_bps
-from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.analysis.profile import value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, function_in_words, rate_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
-from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
+from resources.libraries.python.studies.sweep.model.profile import GIGA, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample, Vnf
 
 _ON_A_LINE = 60

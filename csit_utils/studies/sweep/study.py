@@ -9,9 +9,9 @@ from csit_utils.report.explanations import Explanation
 from csit_utils.report.study import RecordKind, Study
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.words import headline, title
-from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.analysis.sentences import errors_in_words, profile_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import tables_of
+from resources.libraries.python.studies.sweep.model.profile import GIGA
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord
 
 EXPLANATIONS = (

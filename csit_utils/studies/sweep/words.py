@@ -2,8 +2,7 @@
 
 from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate
 from resources.libraries.python.model.request.cell import Cell
-from resources.libraries.python.studies.sweep.analysis.points import GIGA
-from resources.libraries.python.studies.sweep.model.profile import Prediction, ProfileMetric
+from resources.libraries.python.studies.sweep.model.profile import GIGA, Prediction, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
 
 MODELS = {"hungriest": "by the bottleneck VNF", "shared_cpus": "with shared CPUs"}

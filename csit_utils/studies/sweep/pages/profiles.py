@@ -17,7 +17,6 @@ from csit_utils.studies.sweep.comparison import comparisons
 from csit_utils.studies.sweep.figures import FIRST_SCALE, NAMES, metric_axes, shown, sweep_figures
 from csit_utils.studies.sweep.words import kind_words
 from resources.libraries.python.studies.sweep.analysis.fitting import coefficient_intervals, student
-from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.analysis.profile import (
     HighestRate,
     QualityBounds,
@@ -29,7 +28,7 @@ from resources.libraries.python.studies.sweep.analysis.profile import (
 )
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, highest_in_words, rate_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
-from resources.libraries.python.studies.sweep.model.profile import Fit, Profile, ProfileMetric
+from resources.libraries.python.studies.sweep.model.profile import GIGA, Fit, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 
 _NOTHING = 1e-13

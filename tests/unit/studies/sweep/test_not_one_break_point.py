@@ -126,6 +126,15 @@ def test_a_service_that_loses_a_part_from_a_load_on_saturates_by_loss() -> None:
     assert point.rate == pytest.approx(1.3, rel=0.01)
 
 
+@pytest.mark.parametrize("capacity", [2.92, 2.95, 3.05, 3.15])
+def test_where_the_last_load_alone_loses_packets_the_interval_reaches_up_to_it(capacity: float) -> None:
+    points = points_of(lambda r: np.minimum(r, capacity), {}, last=3.2, loads=11, noise=0.0)
+    point = profile_of("path", points, {}).break_point
+    assert point is not None
+    assert point.low is not None and point.high is not None
+    assert point.low <= capacity <= point.high
+
+
 def test_a_service_whose_memory_stops_growing_saturates_by_memory_also_when_read_from_a_file() -> None:
     points = tuple(
         each.model_copy(update={"memory_mib": {"v": min(64.0, 16 + 40 * each.input_bps / 1e9)}})

@@ -11,8 +11,7 @@ from statistics import fmean
 
 from resources.libraries.python.model.result import l2_bps
 from resources.libraries.python.quantities import rates
-from resources.libraries.python.studies.sweep.analysis.points import GIGA
-from resources.libraries.python.studies.sweep.model.profile import BreakPoint
+from resources.libraries.python.studies.sweep.model.profile import GIGA, BreakPoint
 from resources.libraries.python.studies.sweep.model.record import (
     Bursts,
     CpuUse,

@@ -260,7 +260,8 @@ def _located(points: _Points, fit: _Fit) -> tuple[_Fit, Array, Array]:
     certain = int((~points.cut).sum())
     free = max(1, certain - _parameters(points, fit.degrees) - 1)  # one for the noise, whose form is found as well
     bound = _f_bound(fit.noise.free or free)
-    axes = [_first_places(points, count)] * count
+    candidates = _first_places(points, count)
+    axes = [candidates] * count
     low = high = fit.places
     for _ in range(_ROUNDS if count else 0):
         places = _combined(axes, points.u)
@@ -275,6 +276,9 @@ def _located(points: _Points, fit: _Fit) -> tuple[_Fit, Array, Array]:
         low = np.maximum(inside.min(axis=0) - steps / 2, edges[0])
         high = np.minimum(inside.max(axis=0) + steps / 2, edges[1])
         axes = [_around(axis, inside[:, knot], _FINER_PLACES[count]) for knot, axis in enumerate(axes)]
+    # Up to the outermost point no line was laid: with a single point behind a knot, it may be anywhere before that.
+    low = np.where(low <= candidates[0], points.u.min(), low)
+    high = np.where(high >= candidates[-1], points.u.max(), high)
     return fit, low, high
 
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
+from resources.libraries.python.studies.sweep.model.profile import GIGA, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 
 Array = npt.NDArray[np.float64]
 
-GIGA = 1e9
 SENDER_TOLERANCE = 0.05
 """A point at which generator and network interface of the sender disagree by more than this share has no known rate."""
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from resources.libraries.python.csv_tables import original
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.sweep.analysis.fitting import coefficient_intervals
-from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.model.profile import (
+    GIGA,
     BreakPoint,
     Fit,
     Prediction,

@@ -7,6 +7,9 @@ from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 
+GIGA = 1e9
+"""Bits per second in a Gbit/s."""
+
 
 class ProfileMetric(StrEnum):
     """Metrics that a profile describes as functions of the input rate r in Gbit/s (one way, L2 bits with FCS)."""
