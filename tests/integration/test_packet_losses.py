@@ -231,7 +231,8 @@ def test_more_packets_than_can_be_counted_are_refused(generator: BuiltInGenerato
 def test_ordinary_trials_run_between_those_that_count(generator: BuiltInGenerator) -> None:
     with Forwarder(untouched, untouched):
         for _ in range(2):
-            counted = undisturbed(generator, counting(0.1, 10_000.0))
+            counted = generator.run(counting(0.1, 10_000.0))
             assert [flow.lost for flow in counted.losses] == [0, 0]
-            plain = undisturbed(generator, Trial(load_pps=10_000, duration_s=0.1, frame=B64, probe_pps=100))
-            assert (plain.received, [row.received for row in plain.latency]) == (1000, [10, 10])
+            plain = generator.run(Trial(load_pps=10_000, duration_s=0.1, frame=B64, probe_pps=100))
+            assert plain.received == plain.sent > 900
+            assert [row.received for row in plain.latency] == [row.sent for row in plain.latency]

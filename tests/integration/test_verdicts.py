@@ -317,6 +317,10 @@ def test_what_the_system_can_more_than_carry_is_bound_by_the_generator(world: Te
         losses_are_those_of_tcpdump(experiment, tmp_path)
 
 
+_MOMENTS = 20
+"""Trials among which one is in a moment in which the machine does not stand still."""
+
+
 def floor() -> tuple[CpuNoise, ...]:
     """The noise floor of the CPU that pulses are on."""
     with closing(LocalConnection()) as here:
@@ -357,8 +361,16 @@ def test_losses_are_the_hosts_or_those_of_the_nf_that_drops_packets(world: Testb
         experiment.set_noise(quiet)
         inside("nf-1-1", "nft", "table ip t { chain c { type filter hook forward priority 0; "
                "numgen random mod 300 == 0 drop; }; };")  # fmt: skip
-        said = loss_cause(experiment)
+        said = next(
+            (line for line in (loss_cause(experiment) for _ in range(_MOMENTS)) if longest_burst(line) < 20), ""
+        )
         assert "an NF or a vSwitch causes them; lost by the counters of all hops: nf-1-1 " in said, said
+
+
+def longest_burst(said: str) -> int:
+    """Packets in a row: one of 300 at random are never many, a machine that stands still loses hundreds."""
+    found = re.search(r"([\d,]+) in a row at most", said)
+    return int(found[1].replace(",", "")) if found else 0
 
 
 def tail_cause(experiment: Capped) -> str:
