@@ -10,7 +10,7 @@ import groovy.transform.Field
     TYPES       : /(VSC|CSC|CSP)(,(VSC|CSC|CSP))*/,
     TESTS       : /(NDRPDR|MRR|LATENCY)(,(NDRPDR|MRR|LATENCY))*/,
     CELLS       : /[0-9x,{}-]+/,
-    NF_SIZES    : /[0-9a-z.,+-]+/,
+    NF_SIZES    : /[0-9][0-9a-z.,+-]*/,
     NF_KINDS    : /[a-z0-9_+]*/,
     VSWITCH     : /[124](,[124])*/,
     FRAMES      : /(\w[\w-]*|pcap:[\w.\/+@=-]+)(,(\w[\w-]*|pcap:[\w.\/+@=-]+))*/,
