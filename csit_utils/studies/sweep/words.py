@@ -12,7 +12,9 @@ MODELS = {"hungriest": "by the bottleneck VNF", "shared_cpus": "with shared CPUs
 
 def title(record: SweepRecord) -> str:
     """Service, frame and size: `firewall, 64B, 1c`."""
-    return record.test_name if record.sweep is None else f"{record.sweep.name}, {sweep_words(record.sweep)}"
+    if record.sweep is None:
+        return record.test_name
+    return f"{record.sweep.name}, {sweep_words(record.sweep)}{', SMT off' if record.smt_off else ''}"
 
 
 def headline(record: SweepRecord) -> str | None:

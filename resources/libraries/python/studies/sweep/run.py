@@ -21,6 +21,7 @@ from resources.libraries.python.studies.sweep.analysis.points import observe
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.analysis.seconds import vnfs
+from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
 from resources.libraries.python.studies.sweep.journal import SweepJournal, SweepMemory
 from resources.libraries.python.studies.sweep.load_steps import (
     BEYOND,
@@ -31,7 +32,7 @@ from resources.libraries.python.studies.sweep.load_steps import (
     rates_around,
     sweep,
 )
-from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile
+from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile, SmtGain
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample, SweepSpec
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import RelativeBursts, SweepRequest
@@ -83,7 +84,8 @@ class ServiceSweep:
         Raises:
             PlanError: The service does not fit.
         """
-        self.draft.plan = plan = self._cell.plan(self.asked.flows // len(self.asked.cell.instances))
+        self.draft.plan = plan = self._cell.plan(self.asked.flows // len(self.asked.cell.instances), self.asked.smt)
+        self.draft.smt_off = plan.smt_off
         return plan
 
     def digest(self) -> str:
@@ -219,6 +221,24 @@ class ServiceSweep:
         self.draft.pattern = "chain"
         self.draft.predictions = made = predictions(found, plan, measured, profiles.path(found.spec.frame.name))
         return made
+
+    def compare_smt(self, profiles: ProfileStore) -> tuple[SmtGain, ...]:
+        """Compare the service without SMT with the same sweep with it.
+
+        Args:
+            profiles: Measured before.
+
+        Raises:
+            ConfigError: The same sweep was not measured with SMT, or this one has it.
+            CsitError: There is no profile.
+        """
+        sweep, profile = self.draft.sweep, self.draft.profile
+        if sweep is None or profile is None:
+            raise CsitError("nothing to compare: the service has no profile")
+        if not self.draft.smt_off:
+            raise ConfigError(f"{sweep.name} was measured with SMT: compare the sweep that has smt=off")
+        self.draft.smt_gains = gains = smt_gains(profiles.with_smt(sweep), profile)
+        return gains
 
     def remove(self) -> str | None:
         """Remove the service and see that nothing is left of it; return what went wrong, None when nothing did.

@@ -13,6 +13,7 @@ from resources.libraries.python.studies.sweep.model.profile import (
     Prediction,
     Profile,
     ProfileMetric,
+    SmtGain,
 )
 
 MODELS = {
@@ -51,9 +52,11 @@ def break_point_in_words(profile: Profile) -> str:
 
 def rate_in_words(point: BreakPoint) -> str:
     """Rate and interval: `2.501 Gbit/s (95 % interval 2.498 to 2.504)`."""
-    if point.low is None or point.high is None:
-        return f"{point.rate:.4g} Gbit/s"
-    return f"{point.rate:.4g} Gbit/s ({interval_in_words(point.low, point.high)})"
+    return _value_in_words(point.rate, point.low, point.high)
+
+
+def _value_in_words(value: float, low: float | None, high: float | None) -> str:
+    return f"{value:.4g} Gbit/s" + ("" if low is None or high is None else f" ({interval_in_words(low, high)})")
 
 
 def interval_in_words(low: float | None, high: float | None) -> str:
@@ -103,6 +106,18 @@ def trust_in_words(found: Trust) -> str:
 def error_in_words(metric: ProfileMetric, error: float) -> str:
     """The mean error of a prediction: `4.1 %`."""
     return f"{error:.2f} percentage points" if metric is ProfileMetric.LOSS else f"{100 * error:.1f} %"
+
+
+def smt_in_words(gains: Sequence[SmtGain]) -> tuple[str, ...]:
+    """What SMT adds, a line for each quantity."""
+    lines = []
+    for row in gains:
+        off, on = (_value_in_words(each.value, each.low, each.high) for each in (row.smt_off, row.smt_on))
+        gain = f"{100 * row.gain.value:+.1f} %"
+        if row.gain.low is not None and row.gain.high is not None:
+            gain += f" (95 % interval {100 * row.gain.low:+.1f} to {100 * row.gain.high:+.1f} %)"
+        lines.append(f"SMT changes the {row.quantity} by {gain}, from {off} without it to {on} with it")
+    return tuple(lines)
 
 
 def highest_in_words(highest: HighestRate) -> str:
