@@ -52,7 +52,7 @@ def discover(root: Path = SYSTEM, allowed: Collection[int] | None = None, record
 
 
 def _before_smt_off(record: Path) -> CpuLayout | None:
-    """The CPUs before a run switched SMT off; None where none has, or its record is damaged (taking the lock says so)."""
+    """The CPUs before a run switched SMT off; None where none has, or its record is damaged, as the lock will say."""
     with suppress(OSError, ValueError, KeyError, IndexError, TypeError):
         # Not by the model of the record, which needs the drivers.
         return CpuLayout.model_validate(json.loads(record.read_bytes())["smt"][0]["layout"])

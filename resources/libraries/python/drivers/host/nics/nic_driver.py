@@ -126,7 +126,7 @@ class Surroundings:
                 now = called() or f"port {index}"
                 netlink.do([rtnetlink_messages.set_down(now, index), rtnetlink_messages.rename(now, index, name)])
             # That of a virtual function may be another one each time its driver gets it.
-            if before.mac is not None and (now := devices(netlink).get(name)) is not None and now.mac != before.mac:
+            if before.mac is not None and (new := devices(netlink).get(name)) is not None and new.mac != before.mac:
                 netlink.do([rtnetlink_messages.set_mac(name, index, before.mac)])
             if before.mtu is not None:
                 netlink.do([rtnetlink_messages.set_mtu(name, index, before.mtu)])
