@@ -61,6 +61,17 @@ EXPLANATIONS = (
         "load is known to have saturated the service, not that it has no limit.",
     ),
     Explanation(
+        "smt-gain",
+        "What SMT adds",
+        "Change of the break-point, and of the throughput in saturation, from one thread on each core to all of them.",
+        "Percent of the value with SMT switched off.",
+        "The same service on the same cores is swept with SMT on and off. Saturated throughput is that of the fitted "
+        "function at the first load from the break-point on. The interval of the ratio follows from those of both "
+        "values, by MOVER on logarithms.",
+        "SMT is off on the whole machine, for the vSwitch and other NFs as well: it is not the gain of the NF alone. "
+        "On one machine the generator loses threads, too. Loads follow the capacity of each of both, unless given.",
+    ),
+    Explanation(
         "profile-error",
         "Errors of a profile",
         "Deviation of the fitted functions from the measured values.",

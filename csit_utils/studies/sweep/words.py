@@ -3,6 +3,7 @@
 from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
+from resources.libraries.python.studies.sweep.analysis.sentences import gain_in_words
 from resources.libraries.python.studies.sweep.model.profile import Prediction, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
 
@@ -23,7 +24,8 @@ def headline(record: SweepRecord) -> str | None:
         return None
     if record.kind == "bursts":
         return _bursts_headline(record.sweep)
-    return "; ".join([_saturation(record, record.sweep), *_prediction_errors(record)])
+    gains = (f"SMT changes the {row.quantity} by {gain_in_words(row.gain)}" for row in record.smt_gains)
+    return "; ".join([_saturation(record, record.sweep), *_prediction_errors(record), *gains])
 
 
 def _saturation(record: SweepRecord, sweep: Sweep) -> str:

@@ -69,11 +69,11 @@ def test_fitted_profiles_are_compared_with_intervals_around_the_truth() -> None:
 def test_it_is_a_sentence_and_a_row() -> None:
     assert smt_in_words([GAIN]) == (
         "SMT changes the break-point by +30.0 % (95 % interval +22.4 to +38.1 %), from 0.2 Gbit/s (95 % interval 0.19 "
-        "to 0.21) without it to 0.26 Gbit/s (95 % interval 0.25 to 0.27) with it",
+        "to 0.21) without to 0.26 Gbit/s (95 % interval 0.25 to 0.27) with it",
     )
     bare = GAIN.model_copy(update={name: Estimate(value=-0.1) for name in ("smt_on", "smt_off", "gain")})
     assert smt_in_words([bare]) == (
-        "SMT changes the break-point by -10.0 %, from -0.1 Gbit/s without it to -0.1 Gbit/s with it",
+        "SMT changes the break-point by -10.0 %, from -0.1 Gbit/s without to -0.1 Gbit/s with it",
     )
     columns, row = smt_rows("nat", [GAIN])
     assert dict(zip(columns, row, strict=True)) == pytest.approx(

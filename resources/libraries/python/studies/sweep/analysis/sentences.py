@@ -9,6 +9,7 @@ from resources.libraries.python.studies.sweep.analysis.profile import HighestRat
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
 from resources.libraries.python.studies.sweep.model.profile import (
     BreakPoint,
+    Estimate,
     Fit,
     Prediction,
     Profile,
@@ -113,11 +114,14 @@ def smt_in_words(gains: Sequence[SmtGain]) -> tuple[str, ...]:
     lines = []
     for row in gains:
         off, on = (_value_in_words(each.value, each.low, each.high) for each in (row.smt_off, row.smt_on))
-        gain = f"{100 * row.gain.value:+.1f} %"
-        if row.gain.low is not None and row.gain.high is not None:
-            gain += f" (95 % interval {100 * row.gain.low:+.1f} to {100 * row.gain.high:+.1f} %)"
-        lines.append(f"SMT changes the {row.quantity} by {gain}, from {off} without it to {on} with it")
+        lines.append(f"SMT changes the {row.quantity} by {gain_in_words(row.gain)}, from {off} without to {on} with it")
     return tuple(lines)
+
+
+def gain_in_words(gain: Estimate) -> str:
+    """A relative change with its interval: `+30.0 % (95 % interval +22.4 to +38.1 %)`."""
+    interval = "" if gain.low is None or gain.high is None else f"{100 * gain.low:+.1f} to {100 * gain.high:+.1f} %"
+    return f"{100 * gain.value:+.1f} %" + (f" (95 % interval {interval})" if interval else "")
 
 
 def highest_in_words(highest: HighestRate) -> str:
