@@ -1,11 +1,16 @@
 """What SMT adds: from profiles of known capacities, in words, as a table, and refused where one is missing."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import numpy as np
 import pytest
 
 from csit_utils.studies.sweep.words import title
-from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of
@@ -17,11 +22,13 @@ from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import SweepRequest
 from resources.libraries.python.studies.sweep.run import ServiceSweep
+from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 from tests.builders import NOWHERE, SIM
 from tests.unit.csit_utils.builders import B64
 from tests.unit.csit_utils.characterization_records import FIREWALL, swept
 from tests.unit.csit_utils.characterization_records import sweep_of as firewall_of
+from tests.unit.planning.labs import lab
 from tests.unit.studies.sweep.known_profiles import known_profile
 from tests.unit.studies.sweep.synthetic_sweeps import growing_to, plain_router, sweep_of
 
@@ -50,16 +57,16 @@ def test_a_quantity_that_one_of_both_lacks_is_left_out() -> None:
     assert row.quantity == "break-point"
 
 
-def measured(capacity: float, vcpus: int) -> Profile:
+def measured(capacity: float, vcpus: int, noise: float = 0.002, seed: int = 0) -> Profile:
     """A profile that is fitted to loads with a little noise."""
     rates = np.linspace(0.1, 1.6, 16) * capacity
     threads = (growing_to(1.0, capacity),) * vcpus
-    points = sweep_of(rates, plain_router(capacity), {"nf-1-1": threads}, noise=0.002, seed=vcpus)
+    points = sweep_of(rates, plain_router(capacity), {"nf-1-1": threads}, noise=noise, seed=seed)
     return profile_of("nf", points, {"nf-1-1": vcpus})
 
 
 def test_fitted_profiles_are_compared_with_intervals_around_the_truth() -> None:
-    for row in smt_gains(measured(1.3, 2), measured(1.0, 1)):
+    for row in smt_gains(measured(1.3, 2), measured(1.0, 1, seed=1)):
         assert row.gain.low is not None and row.gain.high is not None
         assert row.gain.low < row.gain.value < row.gain.high
         assert row.gain.value == pytest.approx(0.3, abs=0.02)
@@ -150,6 +157,44 @@ def test_only_a_profiled_sweep_without_smt_is_compared() -> None:
     break_point, _ = without.compare_smt(store(on))
     assert break_point.gain.value == pytest.approx(1 / 3, abs=0.01)
     assert without.draft.smt_gains[0] == break_point
+
+
+@pytest.mark.parametrize("state", ["off", "forceoff", "notsupported", "notimplemented", None])
+def test_a_machine_whose_kernel_cannot_switch_it_is_refused_before_anything_starts(state: str | None) -> None:
+    control = "/sys/devices/system/cpu/smt/control"
+    settings = {} if state is None else {control: state}
+    other = NOWHERE.model_copy(update={"settings": {control: "on"}})
+    first = NOWHERE.model_copy(update={"settings": settings})
+    topology = lab(2, smt=True)
+    cell = firewall_of("firewall", (NfKind("vpp"),)).cell
+    world = cast(Testbed, SimpleNamespace(layout={}, drivers={}, simulation=None))
+
+    def planned(environment: Environment, smt: bool | None) -> ServiceSweep:
+        service = ServiceSweep(topology, world, SweepRequest("vpp", cell, B64, 1, Protocol.IP, 2, smt=smt), environment)
+        service.plan()
+        return service
+
+    says = f"{control} says {state}" if state else f"there is no {control}"
+    for smt in (True, False):
+        with pytest.raises(PlanError) as refused:
+            planned(first.model_copy(update={"nodes": {"DUT2": other}}), smt)
+        assert str(refused.value) == f"SMT on and off cannot be compared on DUT1: {says} there"
+        with pytest.raises(PlanError, match="cannot be compared on DUT2"):
+            planned(other.model_copy(update={"nodes": {"DUT2": first}}), smt)
+    assert planned(other.model_copy(update={"nodes": {"DUT2": other}}), smt=False).draft.smt_off
+    assert not planned(first, smt=None).draft.smt_off
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_truth() -> None:
+    """Noise of 1 % in everything but the rate; see the methodology for what intervals of break-points hold."""
+    held = {"break-point": 0, "saturated throughput": 0}
+    rounds = 40
+    for seed in range(rounds):
+        for row in smt_gains(measured(1.3, 2, 0.01, seed), measured(1.0, 1, 0.01, 1000 + seed)):
+            assert row.gain.low is not None and row.gain.high is not None
+            held[row.quantity] += row.gain.low <= 0.3 <= row.gain.high
+    assert min(held.values()) >= 0.8 * rounds, held
 
 
 def test_the_request_changes_no_digest_by_itself() -> None:

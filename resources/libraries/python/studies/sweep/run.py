@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Sequence
 
-from resources.libraries.python.errors import ConfigError, CsitError, SystemBroken
+from resources.libraries.python.errors import ConfigError, CsitError, PlanError, SystemBroken
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, TestType
 from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.draft import Draft
+from resources.libraries.python.recording.environment import SMT_CONTROL
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
     MeasuredPath,
@@ -82,11 +83,28 @@ class ServiceSweep:
         """Derive the plan.
 
         Raises:
-            PlanError: The service does not fit.
+            PlanError: The service does not fit, or SMT cannot be switched off.
         """
+        if self.asked.smt is not None:
+            self._refuse_fixed_smt()
         self.draft.plan = plan = self._cell.plan(self.asked.flows // len(self.asked.cell.instances), self.asked.smt)
         self.draft.smt_off = plan.smt_off
         return plan
+
+    def _refuse_fixed_smt(self) -> None:
+        """Refuse DUTs whose kernel cannot switch SMT off; a simulated one can.
+
+        Raises:
+            PlanError: There is one.
+        """
+        topology, environment = self.draft.topology, self.draft.environment
+        if topology.world is World.SIM:
+            return
+        for name in topology.duts:
+            state = environment.nodes.get(name, environment).settings.get(SMT_CONTROL)
+            if state != "on":
+                says = f"{SMT_CONTROL} says {state}" if state else f"there is no {SMT_CONTROL}"
+                raise PlanError(f"SMT on and off cannot be compared on {name}: {says} there")
 
     def digest(self) -> str:
         """Digest of the sweep and its plan: sweeps of the same digest are parts of one."""
