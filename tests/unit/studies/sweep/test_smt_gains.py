@@ -17,7 +17,7 @@ from resources.libraries.python.studies.sweep.analysis.profile import profile_of
 from resources.libraries.python.studies.sweep.analysis.sentences import smt_in_words
 from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
 from resources.libraries.python.studies.sweep.analysis.tables import smt_rows
-from resources.libraries.python.studies.sweep.model.profile import Estimate, Profile, SmtGain
+from resources.libraries.python.studies.sweep.model.profile import Profile, SmtEstimate, SmtGain
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import SweepRequest
@@ -34,9 +34,9 @@ from tests.unit.studies.sweep.synthetic_sweeps import growing_to, plain_router, 
 
 GAIN = SmtGain(
     quantity="break-point",
-    smt_on=Estimate(value=0.26, low=0.25, high=0.27),
-    smt_off=Estimate(value=0.2, low=0.19, high=0.21),
-    gain=Estimate(value=0.3, low=0.224, high=0.381),
+    smt_on=SmtEstimate(value=0.26, low=0.25, high=0.27),
+    smt_off=SmtEstimate(value=0.2, low=0.19, high=0.21),
+    gain=SmtEstimate(value=0.3, low=0.224, high=0.381),
 )
 
 
@@ -78,7 +78,7 @@ def test_it_is_a_sentence_and_a_row() -> None:
         "SMT changes the break-point by +30.0 % (95 % interval +22.4 to +38.1 %), from 0.2 Gbit/s (95 % interval 0.19 "
         "to 0.21) without to 0.26 Gbit/s (95 % interval 0.25 to 0.27) with it",
     )
-    bare = GAIN.model_copy(update={name: Estimate(value=-0.1) for name in ("smt_on", "smt_off", "gain")})
+    bare = GAIN.model_copy(update={name: SmtEstimate(value=-0.1) for name in ("smt_on", "smt_off", "gain")})
     assert smt_in_words([bare]) == (
         "SMT changes the break-point by -10.0 %, from -0.1 Gbit/s without to -0.1 Gbit/s with it",
     )

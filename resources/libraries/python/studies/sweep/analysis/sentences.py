@@ -9,11 +9,11 @@ from resources.libraries.python.studies.sweep.analysis.profile import HighestRat
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
 from resources.libraries.python.studies.sweep.model.profile import (
     BreakPoint,
-    Estimate,
     Fit,
     Prediction,
     Profile,
     ProfileMetric,
+    SmtEstimate,
     SmtGain,
 )
 
@@ -118,7 +118,7 @@ def smt_in_words(gains: Sequence[SmtGain]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def gain_in_words(gain: Estimate) -> str:
+def gain_in_words(gain: SmtEstimate) -> str:
     """A relative change with its interval: `+30.0 % (95 % interval +22.4 to +38.1 %)`."""
     interval = "" if gain.low is None or gain.high is None else f"{100 * gain.low:+.1f} to {100 * gain.high:+.1f} %"
     return f"{100 * gain.value:+.1f} %" + (f" (95 % interval {interval})" if interval else "")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from resources.libraries.python.search.ratio_interval import IntervalEstimate, relative_gain
 from resources.libraries.python.studies.sweep.analysis.fitting import half_width, value_of
-from resources.libraries.python.studies.sweep.model.profile import Estimate, Profile, ProfileMetric, SmtGain
+from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric, SmtEstimate, SmtGain
 
 
 def smt_gains(smt_on: Profile, smt_off: Profile) -> tuple[SmtGain, ...]:
@@ -21,12 +21,12 @@ def _compared(smt_on: Profile, smt_off: Profile) -> Iterator[SmtGain]:
         yield SmtGain(quantity="saturated throughput", smt_on=on, smt_off=off, gain=_gain(off, on))
 
 
-def _break_point(profile: Profile) -> Estimate | None:
+def _break_point(profile: Profile) -> SmtEstimate | None:
     found = profile.break_point
-    return None if found is None else Estimate(value=found.rate, low=found.low, high=found.high)
+    return None if found is None else SmtEstimate(value=found.rate, low=found.low, high=found.high)
 
 
-def saturated_throughput(profile: Profile) -> Estimate | None:
+def saturated_throughput(profile: Profile) -> SmtEstimate | None:
     """Throughput at the first saturated load, by the fitted function; None where there is none."""
     row = profile.of(ProfileMetric.THROUGHPUT)
     fit = None if row is None or profile.break_point is None else row.sat
@@ -34,13 +34,13 @@ def saturated_throughput(profile: Profile) -> Estimate | None:
     if fit is None or value is None or value <= 0:
         return None
     half = half_width(fit, fit.first_rate)
-    return Estimate(value=value, low=value - half, high=value + half) if fit.covariance else Estimate(value=value)
+    return SmtEstimate(value=value, low=value - half, high=value + half) if fit.covariance else SmtEstimate(value=value)
 
 
-def _gain(before: Estimate, after: Estimate) -> Estimate:
+def _gain(before: SmtEstimate, after: SmtEstimate) -> SmtEstimate:
     if before.low is None or before.high is None or after.low is None or after.high is None:
-        return Estimate(value=after.value / before.value - 1)
+        return SmtEstimate(value=after.value / before.value - 1)
     value, low, high = relative_gain(
         IntervalEstimate(before.value, before.low, before.high), IntervalEstimate(after.value, after.low, after.high)
     )
-    return Estimate(value=value, low=low, high=high)
+    return SmtEstimate(value=value, low=low, high=high)

@@ -97,7 +97,7 @@ class BreakPoint(Frozen):
         return None if self.low is None or self.high is None else (self.high - self.low) / self.rate
 
 
-class Estimate(Frozen):
+class SmtEstimate(Frozen):
     """A value with its 95 % interval, whose ends are None where they are unknown."""
 
     value: float
@@ -110,9 +110,9 @@ class SmtGain(Frozen):
 
     quantity: Literal["break-point", "saturated throughput"]
     """In Gbit/s, one way, L2 bits with FCS. Throughput is that of the fitted function at the first saturated load."""
-    smt_on: Estimate
-    smt_off: Estimate
-    gain: Estimate
+    smt_on: SmtEstimate
+    smt_off: SmtEstimate
+    gain: SmtEstimate
     """What SMT adds, relative to the value without."""
 
 
