@@ -241,11 +241,9 @@ def _with_smt(topology: Topology, layouts: dict[str, CpuLayout], smt: bool | Non
             f"{' and '.join(without)} {'have' if len(without) > 1 else 'has'} one thread on each core, so SMT on and "
             "off cannot be compared: enable SMT in the firmware, or echo on > /sys/devices/system/cpu/smt/control"
         )
-    return (
-        layouts
-        if smt
-        else {name: each.without_smt() if name in topology.duts else each for name, each in layouts.items()}
-    )
+    if smt:
+        return layouts
+    return {name: each.without_smt() if name in topology.duts else each for name, each in layouts.items()}
 
 
 def _machines(topology: Topology, cell: Cell, wiring: Wiring) -> dict[str, str]:

@@ -22,6 +22,9 @@ class SmtKernel:
         self.second = {4, 5, 6, 7}
         """Threads that go offline."""
         (root / "cpu/smt").mkdir(parents=True)
+        for cpu in CPUS:
+            (root / "cpu" / f"cpu{cpu}").mkdir()
+            (root / "cpu" / f"cpu{cpu}" / "online").write_text("1\n")
         self.write(root, "on")
 
     def write(self, _: Path, state: str) -> None:
@@ -62,6 +65,24 @@ def test_it_is_off_for_a_cell_and_on_record_meanwhile(kernel: SmtKernel, tmp_pat
         part.stop()  # safe to repeat
         assert smt_control(kernel.root) == "on"
         assert held.leftovers() == []
+
+
+def test_cpus_that_a_user_had_offline_are_offline_again(kernel: SmtKernel, tmp_path: Path) -> None:
+    """Also where a cleanup was killed when SMT was on again; the kernel takes all threads online."""
+    (kernel.root / "cpu/online").write_text("0-4,6-7\n")
+    with lock(tmp_path) as held:
+        part = SmtOff(found(kernel, tmp_path), held, kernel.root)
+        part.start()
+        part.stop()
+        offline = {cpu: (kernel.root / "cpu" / f"cpu{cpu}" / "online").read_text().strip() for cpu in CPUS}
+        assert offline == dict.fromkeys(CPUS, "1") | {5: "0"}
+        (kernel.root / "cpu/online").write_text("0-4,6-7\n")
+        part.start()
+        (kernel.root / "cpu/cpu5/online").write_text("1\n")
+        kernel.write(kernel.root, "on")  # and then the end of that process
+    with lock(tmp_path) as following:
+        assert following.remove_leftovers() == []
+    assert (kernel.root / "cpu/cpu5/online").read_text() == "0"
 
 
 def test_the_next_run_after_a_kill_plans_with_all_threads_and_switches_it_on(kernel: SmtKernel, tmp_path: Path) -> None:

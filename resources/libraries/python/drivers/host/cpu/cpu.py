@@ -16,6 +16,8 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 SYSTEM = Path("/sys/devices/system")
 ON = "on"
 """State of SMT; others are `off`, `forceoff`, `notsupported` and `notimplemented`."""
+SMT_KEY = "smt"
+"""Of leftovers on the record of a machine: SMT that was switched off."""
 _RECORD = Path("/run/csit-density/owner.json")
 
 
@@ -55,7 +57,7 @@ def _before_smt_off(record: Path) -> CpuLayout | None:
     """The CPUs before a run switched SMT off; None where none has, or its record is damaged, as the lock will say."""
     with suppress(OSError, ValueError, KeyError, IndexError, TypeError):
         # Not by the model of the record, which needs the drivers.
-        return CpuLayout.model_validate(json.loads(record.read_bytes())["smt"][0]["layout"])
+        return CpuLayout.model_validate(json.loads(record.read_bytes())[SMT_KEY][0]["layout"])
     return None
 
 

@@ -8,15 +8,13 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.cpu.cpu import ON, SYSTEM, online, smt_control
+from resources.libraries.python.drivers.host.cpu.cpu import ON, SMT_KEY, SYSTEM, online, smt_control
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 
-KEY = "smt"
-"""Of leftovers on the record of a machine; `cpu.discover` reads it there."""
 _OFF = "off"
 
 
@@ -27,6 +25,8 @@ class SmtSwitchedOff(Frozen):
     """Where `cpu/` is."""
     layout: CpuLayout
     """CPUs that a run could use with it."""
+    online: tuple[int, ...]
+    """CPUs that were online: the kernel also takes those online that a user had offline."""
 
     def __str__(self) -> str:
         return "switched off; it was on"
@@ -42,10 +42,12 @@ def remove(entries: Iterable[SmtSwitchedOff]) -> list[str]:
 
 
 def _switch_on(entry: SmtSwitchedOff) -> list[str]:
-    if smt_control(entry.root) == ON:
-        return []
-    _write(entry.root, ON)
-    return ["switched SMT on again"]
+    was_off = smt_control(entry.root) != ON
+    if was_off:
+        _write(entry.root, ON)
+    for cpu in sorted(set(online(entry.root)).difference(entry.online)):
+        (entry.root / f"cpu/cpu{cpu}/online").write_text("0", encoding="ascii")
+    return ["switched SMT on again"] if was_off else []
 
 
 def _write(root: Path, state: str) -> None:
@@ -72,9 +74,10 @@ class SmtOff:
             claims: The machine's record.
             root: Where `cpu/` is; another one for tests.
         """
-        self._entry = SmtSwitchedOff(root=root, layout=layout)
+        self._layout = layout
         self._claims = claims
-        self._claimed = False
+        self._root = root
+        self._entry: SmtSwitchedOff | None = None
 
     def start(self) -> None:
         """Switch it off.
@@ -83,14 +86,15 @@ class SmtOff:
             Unsupported: The kernel of this machine cannot.
             CsitError: It refuses, or takes other CPUs offline than was planned for.
         """
-        root = self._entry.root
+        root = self._root
         if (state := smt_control(root)) != ON:
             said = f"{root}/cpu/smt/control says {state}" if state else f"there is no {root}/cpu/smt/control"
             raise Unsupported(f"SMT cannot be switched off on this machine: {said}")
-        self._claims.claim(KEY, self._entry)
-        self._claimed = True
+        entry = SmtSwitchedOff(root=root, layout=self._layout, online=tuple(online(root)))
+        self._claims.claim(SMT_KEY, entry)
+        self._entry = entry
         _write(root, _OFF)
-        planned = {row.cpu for row in self._entry.layout.without_smt().cpus}
+        planned = {row.cpu for row in self._layout.without_smt().cpus}
         if gone := planned.difference(online(root)):
             raise CsitError(f"CPU {min(gone)} went offline with SMT, although it is the first thread of its core")
 
@@ -100,7 +104,7 @@ class SmtOff:
         Raises:
             CsitError: The kernel refuses, and it stays on record.
         """
-        if self._claimed:
-            _switch_on(self._entry)
-            self._claims.release(KEY, [self._entry])
-            self._claimed = False
+        if self._entry is not None:
+            remove([self._entry])
+            self._claims.release(SMT_KEY, [self._entry])
+            self._entry = None
