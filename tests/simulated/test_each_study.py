@@ -24,7 +24,7 @@ from tests.simulated.in_process import SIM, passed, robot_words
 SIMULATION = simulation_of(load_topology(SIM))
 DEVIATIONS = 3 * SIMULATION.noise
 """Three standard deviations of a capacity from trial to trial, relative."""
-KINDS = {"sweep": 8, "chain": 2, "bursts": 2, "chains": 1, "interference": 1, "outage": 1, "sizing": 1, "stateful": 1}
+KINDS = {"sweep": 10, "chain": 2, "bursts": 2, "chains": 1, "interference": 1, "outage": 1, "sizing": 1, "stateful": 1}
 SNORT_KPPS = 1 / 4.5e-3
 """Of `specs/snort/simulation.json`: one thread, 4.5 ms for each thousand packets."""
 PAIRS = {("gateway", "inspection"): 0.854, ("monitor", "inspection"): 0.615, ("inspection", "monitor"): 0.645}
@@ -152,6 +152,16 @@ def test_a_chain_is_predicted_from_its_parts(studied: Dataset) -> None:
     (prediction,) = only(studied, "chain", "Router And Firewall").predictions
     assert prediction.parts == ("router", "firewall")
     assert prediction.errors[ProfileMetric.THROUGHPUT] <= DEVIATIONS
+
+
+def test_smt_adds_what_the_second_thread_of_a_simulated_core_does(studied: Dataset) -> None:
+    record = only(studied, "sweep", "Service Without SMT")
+    truth = 2 * SIMULATION.sibling_speed - 1
+    assert record.smt_off and record.plan.cores.smt is False
+    for row in record.smt_gains:
+        assert row.gain.low < row.gain.value < row.gain.high
+        assert row.gain.value == pytest.approx(truth, abs=2 * DEVIATIONS), row.quantity
+    assert [row.quantity for row in record.smt_gains] == ["break-point", "saturated throughput"]
 
 
 def test_bursts_lose_packets_above_the_capacity_only(studied: Dataset) -> None:

@@ -38,7 +38,7 @@ class SweepComparison:
 
 
 def comparisons(found: Sequence[View]) -> list[SweepComparison]:
-    """Groups of sweeps that differ in the size of VNFs or in the frame."""
+    """Groups of sweeps that differ in the size of VNFs, in the frame, or in SMT."""
     groups: dict[tuple[object, ...], list[tuple[View, Sweep]]] = {}
     for view in found:
         sweep = view.record.sweep
@@ -48,7 +48,7 @@ def comparisons(found: Sequence[View]) -> list[SweepComparison]:
             groups.setdefault((view.record.testbed, view.record.simulated, *key), []).append((view, sweep))
     made = []
     for number, own in enumerate(groups.values(), 1):
-        if len({(sweep.cell.nf_sizes, sweep.spec.frame, sweep.spec.protocol) for _, sweep in own}) > 1:
+        if len({(one.cell.nf_sizes, one.spec.frame, one.spec.protocol, view.record.smt_off) for view, one in own}) > 1:
             made.append(_comparison(f"sweeps-{number}", own))
     return made
 
@@ -134,7 +134,7 @@ def _line(
 
 
 def _flavors(own: Sequence[tuple[View, Sweep]]) -> Iterator[str]:
-    """Steps from one flavor to the next, of sweeps with the same frame."""
+    """Steps from one flavor to the next, of sweeps with the same frame and state of SMT."""
     by_frame: dict[str, dict[int, ProfiledFlavor]] = {}
     for view, sweep in own:
         if view.record.profile is not None:
@@ -142,7 +142,8 @@ def _flavors(own: Sequence[tuple[View, Sweep]]) -> Iterator[str]:
             flavor = ProfiledFlavor(
                 f"{sweep.name} {'+'.join(map(str, sweep.cell.nf_sizes))}", vcpus, view.record.profile
             )
-            by_frame.setdefault(sweep.spec.frame.name, {}).setdefault(vcpus, flavor)
+            same = f"{sweep.spec.frame.name}{', SMT off' if view.record.smt_off else ''}"
+            by_frame.setdefault(same, {}).setdefault(vcpus, flavor)
     for frame, flavors in by_frame.items():
         yield from (f"{frame}: {line}" for line in scaling_in_words(steps(list(flavors.values()))))
 

@@ -9,7 +9,7 @@ from csit_utils.report.explanations import Explanation
 from csit_utils.report.study import RecordKind, Study
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.words import headline, title
-from resources.libraries.python.studies.sweep.analysis.sentences import errors_in_words, profile_in_words
+from resources.libraries.python.studies.sweep.analysis.sentences import errors_in_words, profile_in_words, smt_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import tables_of
 from resources.libraries.python.studies.sweep.model.profile import GIGA
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord
@@ -61,6 +61,17 @@ EXPLANATIONS = (
         "load is known to have saturated the service, not that it has no limit.",
     ),
     Explanation(
+        "smt-gain",
+        "What SMT adds",
+        "Change of the break-point, and of the throughput in saturation, from one thread on each core to all of them.",
+        "Percent of the value with SMT switched off.",
+        "The same service on the same cores is swept with SMT on and off. Saturated throughput is that of the fitted "
+        "function at the first load from the break-point on. The interval of the ratio follows from those of both "
+        "values, by MOVER on logarithms.",
+        "SMT is off on the whole machine, for the vSwitch and other NFs as well: it is not the gain of the NF alone. "
+        "On one machine the generator loses threads, too. Loads follow the capacity of each of both, unless given.",
+    ),
+    Explanation(
         "profile-error",
         "Errors of a profile",
         "Deviation of the fitted functions from the measured values.",
@@ -98,7 +109,7 @@ def _identity(record: SweepRecord) -> object:
     if record.sweep is None:
         return None
     spec = record.sweep.spec
-    return record.sweep.cell.model_dump_json(), spec.frame, spec.protocol, spec.flows, spec.departures
+    return record.sweep.cell.model_dump_json(), spec.frame, spec.protocol, spec.flows, spec.departures, record.smt_off
 
 
 def _lines(record: SweepRecord) -> Iterator[str]:
@@ -106,6 +117,7 @@ def _lines(record: SweepRecord) -> Iterator[str]:
         # The first line is the break-point, which is in the headline.
         yield from (line for line in profile_in_words(record.profile)[1:] if line not in record.profile.notes)
     yield from errors_in_words(record.predictions)
+    yield from smt_in_words(record.smt_gains)
 
 
 def _warnings(record: SweepRecord) -> Iterator[str]:
@@ -126,7 +138,7 @@ def measured(item: Characterized, record: SweepRecord) -> Iterator[MeasuredRow]:
         item,
         tuple(_numbers(record, sweep)),
         test_type=" ".join((BREAK_POINT, WITHOUT_LOSS, SATURATED)),
-        service_type=sweep.name,
+        service_type=f"{sweep.name}{' (SMT off)' if record.smt_off else ''}",
         **cell.dimensions.columns,
         nf_size=cell.size_name,
         vs_dtc=cell.vs_dtc,

@@ -2,6 +2,7 @@
 
 from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate
 from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.studies.sweep.analysis.sentences import gain_in_words
 from resources.libraries.python.studies.sweep.model.profile import GIGA, Prediction, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
 
@@ -11,7 +12,9 @@ MODELS = {"hungriest": "by the bottleneck VNF", "shared_cpus": "with shared CPUs
 
 def title(record: SweepRecord) -> str:
     """Service, frame and size: `firewall, 64B, 1c`."""
-    return record.test_name if record.sweep is None else f"{record.sweep.name}, {sweep_words(record.sweep)}"
+    if record.sweep is None:
+        return record.test_name
+    return f"{record.sweep.name}, {sweep_words(record.sweep)}{', SMT off' if record.smt_off else ''}"
 
 
 def headline(record: SweepRecord) -> str | None:
@@ -20,7 +23,8 @@ def headline(record: SweepRecord) -> str | None:
         return None
     if record.kind == "bursts":
         return _bursts_headline(record.sweep)
-    return "; ".join([_saturation(record, record.sweep), *_prediction_errors(record)])
+    gains = (f"SMT changes the {row.quantity} by {gain_in_words(row.gain)}" for row in record.smt_gains)
+    return "; ".join([_saturation(record, record.sweep), *_prediction_errors(record), *gains])
 
 
 def _saturation(record: SweepRecord, sweep: Sweep) -> str:

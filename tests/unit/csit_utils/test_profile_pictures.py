@@ -10,6 +10,7 @@ from csit_utils.studies.sweep.pages import predictions, profiles
 from csit_utils.studies.sweep.pages.predictions import PartMeasurements, delays_figure, parts_figure
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.sweep.analysis.profile import value_at
+from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord
 from tests.unit.csit_utils.characterization_records import FIREWALL, chained, one_of_each, profiled, sweep_of, swept
@@ -117,3 +118,22 @@ def test_delays_of_the_path_and_the_vnfs_add_up_along_the_chain() -> None:
     whole = plain.variants["below saturation"]["data"][0]["y"][at]
     assert whole == pytest.approx(router["y"][at] + 0.02, abs=1e-6), "without a path each has all of its delay"
     assert len(figure.variants["below half of it"]["data"][0]["x"]) < len(path["x"])
+
+
+def test_both_profiles_are_side_by_side_and_the_one_without_smt_says_what_smt_adds() -> None:
+    one, other = swept("With", ONE), swept("Without", sweep_of("firewall", FIREWALL, capacity_pps=1.5e5))
+    assert one.profile is not None and other.profile is not None
+    gains = smt_gains(one.profile, other.profile)
+    page = made(profiles.PAGE, one, other.model_copy(update={"smt_off": True, "smt_gains": gains}))
+    html = str(page.html)
+    assert "Side by side: firewall on local" in html
+    assert "firewall, 64B, 1c, SMT off" in html
+    assert "SMT changes the break-point by +33." in html
+    assert "SMT changes the saturated throughput by +33." in html
+    assert "of 2 vCPUs" not in html and "Gains of more vCPUs" not in html
+
+
+def test_a_part_without_smt_is_not_compared_with_a_chain_that_has_it() -> None:
+    off = swept("Without", ONE).model_copy(update={"smt_off": True})
+    assert not [name for name in figures(made(predictions.PAGE, chained(), off)) if name.endswith("-parts")]
+    assert [name for name in figures(made(predictions.PAGE, chained(), swept("With", ONE))) if name.endswith("-parts")]

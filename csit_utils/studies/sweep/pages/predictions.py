@@ -199,7 +199,7 @@ def _chained(view: View, every: Sequence[View]) -> Chained:
 
 
 def _alone(view: View, every: Sequence[View]) -> PartMeasurements:
-    """Sweeps of single VNFs and of the path, with the frame and the size that the chain has."""
+    """Sweeps of single VNFs and of the path, with the frame, the size and the state of SMT that the chain has."""
     chain = view.record.sweep
     found: dict[str, Sweep] = {}
     path: Sweep | None = None
@@ -207,9 +207,11 @@ def _alone(view: View, every: Sequence[View]) -> PartMeasurements:
         sweep = other.record.sweep if isinstance(other.record, SweepRecord) else None
         if chain is None or sweep is None or len(sweep.vnfs) > 1 or not sweep.points:
             continue
-        alike = (other.record.testbed, other.record.simulated, sweep.spec.frame, sweep.cell.nf_sizes) == (
-            view.record.testbed,
-            view.record.simulated,
+        own, its = view.record, other.record
+        alike = (its.testbed, its.simulated, its.smt_off, sweep.spec.frame, sweep.cell.nf_sizes) == (
+            own.testbed,
+            own.simulated,
+            own.smt_off,
             chain.spec.frame,
             chain.cell.nf_sizes,
         )

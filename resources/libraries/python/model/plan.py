@@ -288,6 +288,8 @@ class Plan(Frozen):
     """Division of last-level caches; empty where no NF has ways of its own."""
     machines: dict[str, str] = Field(default_factory=dict)
     """The node that each owner of ports is on; empty where all are on one machine."""
+    smt_off: bool = Field(default=False, exclude_if=_is_empty)
+    """Whether SMT is switched off on the machines of the DUTs while this is deployed."""
 
     def ports(self, owner: str) -> tuple[Port, ...]:
         """All ports of one owner."""

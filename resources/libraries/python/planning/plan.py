@@ -174,6 +174,7 @@ def make_plan(
     *,
     sources: int = SOURCES_PER_FLOW,
     ip_version: IpVersion = 4,
+    smt: bool | None = None,
 ) -> Plan:
     """Derive everything.
 
@@ -184,12 +185,13 @@ def make_plan(
             not named are taken from the topology.
         sources: Source addresses of each flow.
         ip_version: Of the addresses of flows and NFs.
+        smt: Whether the DUTs have SMT on while this is deployed, or switched off; None for as they are.
 
     Raises:
         ConfigError: The CPUs of a node of a lab are neither given nor listed.
         PlanError: The cell cannot be planned on this testbed.
     """
-    dut, layouts = topology.dut, layouts_of(topology, layout)
+    dut, layouts = topology.dut, _with_smt(topology, layouts_of(topology, layout), smt)
     check(topology, len(cell.instances))
     core_map = place(topology, cell, layouts)
     edges, of_kinds, vswitch = edges_of(topology), kinds(topology, cell), vswitch_of(dut)
@@ -222,7 +224,26 @@ def make_plan(
         ),
         cache=divide(topology, cell, core_map, layouts),
         machines=_machines(topology, cell, wiring),
+        smt_off=smt is False,
     )
+
+
+def _with_smt(topology: Topology, layouts: dict[str, CpuLayout], smt: bool | None) -> dict[str, CpuLayout]:
+    """Logical CPUs with SMT on or off on the DUTs.
+
+    Raises:
+        PlanError: A DUT has no SMT, or it is off already.
+    """
+    if smt is None:
+        return layouts
+    if without := [name for name in topology.duts if not layouts[name].smt]:
+        raise PlanError(
+            f"{' and '.join(without)} {'have' if len(without) > 1 else 'has'} one thread on each core, so SMT on and "
+            "off cannot be compared: enable SMT in the firmware, or echo on > /sys/devices/system/cpu/smt/control"
+        )
+    if smt:
+        return layouts
+    return {name: each.without_smt() if name in topology.duts else each for name, each in layouts.items()}
 
 
 def _machines(topology: Topology, cell: Cell, wiring: Wiring) -> dict[str, str]:

@@ -13,12 +13,13 @@ from resources.libraries.python.paths import PROJECT
 
 _PACKAGES = ("robotframework", "MLRsearch", "pyroute2", "pydantic", "numpy", "hdrhistogram")
 
+SMT_CONTROL = "/sys/devices/system/cpu/smt/control"
 _SETTINGS = (
     "/proc/sys/kernel/sched_rt_runtime_us",
     "/proc/sys/net/core/netdev_budget",
     "/sys/devices/system/cpu/isolated",
     "/sys/devices/system/cpu/nohz_full",
-    "/sys/devices/system/cpu/smt/control",
+    SMT_CONTROL,
     "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
     "/sys/devices/system/cpu/vulnerabilities/spectre_v2",
 )

@@ -4,11 +4,20 @@ import errno
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.nics.ethtool import Parameters
-from resources.libraries.python.drivers.host.nics.nic_driver import Surroundings
+from resources.libraries.python.drivers.host.nics.nic_driver import Binding, Surroundings
+from resources.libraries.python.drivers.host.nics.port_inventory import Device
 
 GROUP_NODE = "kernel/iommu_groups"
 INDEX = 7
 """Of each port of the kernel."""
+
+
+MAC = "3c:fd:fe:00:00:01"
+
+
+def device(name: str, index: int = INDEX, *, mac: str = MAC, mtu: int = 1500, up: bool = True) -> Device:
+    """A physical port as the kernel has it."""
+    return Device(index, name, mac, mtu, up, up, promiscuous=False, loopback=False, kind=None, master=None, below=None)
 
 
 class FakePci(Surroundings):
@@ -106,8 +115,8 @@ class FakePci(Surroundings):
                 port.rmdir()
             (folder / "net").rmdir()
 
-    def refusal_of_port(self, interface: str) -> tuple[str | None, bool, int]:
-        return self.refusals.get(interface), True, 9000
+    def refusal_of_port(self, interface: str) -> tuple[str | None, Device]:
+        return self.refusals.get(interface), device(interface, mtu=9000)
 
     def users_of(self, device: Path) -> list[str]:  # type: ignore[override]
         users, self.ending = [*self.users, *self.ending], []
@@ -116,5 +125,5 @@ class FakePci(Surroundings):
     def parameters_of_port(self, interface: str) -> Parameters:
         return self.parameters.get(interface, {})
 
-    def restore_port(self, index: int, name: str, up: bool, mtu: int | None, parameters: Parameters) -> None:
-        self.restored.append((index, name, up, mtu, parameters))
+    def restore_port(self, index: int, name: str, before: Binding) -> None:
+        self.restored.append((index, name, before.up, before.mtu, before.parameters))

@@ -9,7 +9,7 @@ from resources.libraries.python.drivers.host.nics import ethtool, nic_driver
 from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, Binding, PciDrivers, Surroundings
 from resources.libraries.python.drivers.host.nics.port_inventory import Device
 from resources.libraries.python.errors import ConfigError, CsitError, NotReady, Unsupported
-from tests.unit.drivers.host.fake_pci import INDEX, FakePci
+from tests.unit.drivers.host.fake_pci import INDEX, MAC, FakePci, device
 
 PORT = "0000:3b:00.0"
 OTHER = "0000:3b:00.1"
@@ -34,7 +34,8 @@ def drivers(pci: FakePci) -> PciDrivers:
 def test_a_port_goes_to_user_space_and_back(pci: FakePci) -> None:
     host = drivers(pci)
     binding = host.look(PORT)
-    assert binding == Binding(pci_address=PORT, driver="i40e", override=None, device="nosuch0", up=True, mtu=9000)
+    was = {"device": "nosuch0", "up": True, "mtu": 9000, "mac": MAC}
+    assert binding == Binding(pci_address=PORT, driver="i40e", override=None, **was)
     assert not pci.written  # looking changes nothing
     host.bind(binding)
     assert (pci.driver(PORT), pci.override(PORT)) == (USER_SPACE, USER_SPACE)
@@ -212,6 +213,7 @@ class RecordedNetlink:
     """A kernel that has one port besides the loopback device."""
 
     name = "enp59s0f1"
+    mac = MAC
     done: list[str]
     socket = None
 
@@ -222,11 +224,7 @@ class RecordedNetlink:
         self.done.extend(request.what for request in requests)
 
     def ports(self, _: object) -> dict[str, Device]:
-        rows = [
-            Device(index, name, "", 1500, False, False, False, index == 1, None, None, None)
-            for index, name in ((1, "lo"), (INDEX, self.name))
-        ]
-        return {row.name: row for row in rows}
+        return {"lo": device("lo", 1, mac=""), self.name: device(self.name, mac=self.mac, up=False)}
 
 
 @pytest.mark.parametrize(("called", "renames"), [("enp59s0f1", False), ("eth1", True)])
@@ -247,3 +245,25 @@ def test_a_port_that_udev_renames_while_it_is_restored(
     assert host.restore(binding) == [f"gave PCI port {OTHER} back to i40e"]
     renamed = ["bring eth1 down", "call eth1 enp59s0f1"] if renames else []
     assert kernel.done == [*renamed, "give enp59s0f1 an MTU of 9000", "bring enp59s0f1 up"]
+
+
+def test_mac_offloads_and_promiscuity_are_given_back_before_the_port_is_up(
+    pci: FakePci, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A virtual function may have another MAC each time that its driver gets it, and offloads are the driver's own."""
+    kernel = RecordedNetlink()
+    kernel.name, kernel.mac, kernel.done = "nosuch0", "02:00:00:00:00:99", []
+    restored: list[object] = []
+    monkeypatch.setattr(nic_driver, "Netlink", lambda: kernel)
+    monkeypatch.setattr(nic_driver, "devices", kernel.ports)
+    monkeypatch.setattr(ethtool, "restore_parameters", lambda *given: restored.append((given[2], list(kernel.done))))
+    monkeypatch.setattr(pci, "restore_port", Surroundings.restore_port)
+    pci.parameters["nosuch0"] = {"offloads": (3, 0)}
+    host = drivers(pci)
+    seen = host.look(PORT).model_copy(update={"promiscuous": True})
+    binding = Binding.model_validate_json(seen.model_dump_json())  # as the next run reads it after a kill
+    host.bind(binding)
+    host.restore(binding)
+    moved = [f"give nosuch0 the MAC {MAC}", "give nosuch0 an MTU of 9000"]
+    assert kernel.done == [*moved, "make nosuch0 promiscuous", "bring nosuch0 up"]
+    assert restored == [({"offloads": (3, 0)}, moved)]

@@ -12,7 +12,7 @@ import pytest
 from resources.libraries.python.drivers.host.nics import ethtool
 from resources.libraries.python.drivers.host.nics.ethtool import CHANGED_WITH_QUEUES, parameters, restore_parameters
 
-QUEUES, RINGS, COALESCING, PAUSE = 0x3C, 0x10, 0x0E, 0x12
+QUEUES, RINGS, COALESCING, PAUSE, FEATURES = 0x3C, 0x10, 0x0E, 0x12, 0x3A
 FRESH = {
     QUEUES: (0, 0, 1, 8, 0, 0, 1, 8),
     RINGS: (4096, 0, 0, 4096, 512, 0, 0, 512),
@@ -24,6 +24,7 @@ TUNED = {
     "ring sizes": (2048, 0, 0, 1024),
     "interrupt coalescing": (8, *[0] * 21),
     "pause frames": (0, 0, 0),
+    "offloads": (0b0001, 0),
 }
 
 
@@ -34,6 +35,8 @@ class PortDriver:
         self.values = dict(FRESH)
         self.lacks: set[int] = set()
         self.refuses: set[int] = set()
+        self.features = [[0b1011, 0b1110, 0b1110, 0b0100], [1, 1, 1, 0]]
+        """Blocks of available, requested, active and fixed features."""
         self.negotiates = False
         """Whether it refuses to change autoneg of pause frames, as i40e and ice do."""
         self.set: list[int] = []
@@ -43,9 +46,12 @@ class PortDriver:
         name, address = struct.unpack("16sQ16x", argument)
         assert name.rstrip(b"\0") == b"ens1f0"
         (command,) = struct.unpack("=I", ctypes.string_at(address, 4))
-        kind = command if command in FRESH else command - 1
+        kind = command if command in (*FRESH, FEATURES) else command - 1
         if kind in self.lacks:
             raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        if kind == FEATURES:
+            self._features(address, wants=kind != command)
+            return
         body = struct.Struct(f"={1 + len(FRESH[kind])}I")
         if kind == command:
             ctypes.memmove(address, body.pack(command, *self.values[kind]), body.size)
@@ -62,6 +68,19 @@ class PortDriver:
         self.values[kind] = body.unpack(ctypes.string_at(address, body.size))[1:]
         if kind == QUEUES:
             self.values[COALESCING] = FRESH[COALESCING]
+
+    def _features(self, address: int, *, wants: bool) -> None:
+        """Two blocks, of as many as the caller has space for."""
+        if not wants:
+            words = [word for block in self.features for word in block]
+            ctypes.memmove(address, struct.pack("=10I", FEATURES, 2, *words), 40)
+            return
+        count, *words = struct.unpack("=5I", ctypes.string_at(address + 4, 20))
+        assert count == 2, "the kernel takes all of its blocks only"
+        self.set.append(FEATURES)
+        for block, valid, wanted in zip(self.features, words[::2], words[1::2], strict=True):
+            assert not valid & ~block[0], "what cannot be switched is refused"
+            block[1] = block[1] & ~valid | wanted & valid
 
 
 @pytest.fixture
@@ -80,10 +99,11 @@ def where() -> Iterator[socket.socket]:
 def test_what_a_driver_forgets_is_set_back_queues_first(driver: PortDriver, where: socket.socket) -> None:
     restore_parameters(where, "ens1f0", dict(reversed(TUNED.items())))
     assert parameters(where, "ens1f0") == TUNED
-    assert driver.set == [QUEUES, RINGS, COALESCING, PAUSE]
+    assert driver.set == [QUEUES, RINGS, COALESCING, PAUSE, FEATURES]
+    assert [block[1] for block in driver.features] == [0b0101, 0], "what cannot be switched stays"
     assert driver.values[RINGS][:4] == FRESH[RINGS][:4], "maxima are the driver's"
     restore_parameters(where, "ens1f0", TUNED)
-    assert len(driver.set) == 4, "what is right is not set again: a change of queues may cut the link"
+    assert len(driver.set) == 5, "what is right is not set again: a change of queues may cut the link"
 
 
 def test_a_port_that_keeps_its_driver_has_those_that_new_queues_change(
@@ -114,7 +134,7 @@ def test_pause_frames_are_set_back_although_their_negotiation_cannot_be(
 
 
 def test_what_a_driver_does_not_have_is_not_on_record(driver: PortDriver, where: socket.socket) -> None:
-    driver.lacks = {RINGS, PAUSE}
+    driver.lacks = {RINGS, PAUSE, FEATURES}
     assert set(parameters(where, "ens1f0")) == {"queues", "interrupt coalescing"}
 
 
@@ -122,10 +142,11 @@ def test_what_a_driver_refuses_is_named_and_the_rest_is_set_back(
     driver: PortDriver, where: socket.socket, caplog: pytest.LogCaptureFixture
 ) -> None:
     driver.refuses = {RINGS}
-    restore_parameters(where, "ens1f0", {**TUNED, "pause frames": (0, 0)})
+    restore_parameters(where, "ens1f0", {**TUNED, "pause frames": (0, 0), "offloads": (1,)})
     assert [record.message for record in caplog.records] == [
         "ring sizes of ens1f0 could not be set back to (2048, 0, 0, 1024): ethtool -G ens1f0 ended with 22: "
         "Invalid argument",
         "pause frames of ens1f0 could not be set back to (0, 0): pack expected 4 items for packing (got 3)",
+        "offloads of ens1f0 could not be set back to (1,): zip() argument 2 is shorter than argument 1",
     ]
     assert driver.set == [QUEUES, COALESCING]

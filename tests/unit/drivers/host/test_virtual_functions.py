@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, PciDrivers
+from resources.libraries.python.drivers.host.nics.port_inventory import Device
 from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
 from resources.libraries.python.drivers.host.nics.virtual_functions import (
     FunctionNetlink,
@@ -22,7 +23,7 @@ from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.planning.plan import make_plan
-from tests.unit.drivers.host.fake_pci import FakePci
+from tests.unit.drivers.host.fake_pci import FakePci, device
 from tests.unit.planning.labs import lab
 
 PARENT, FUNCTION, MAC = "0000:3b:00.1", "0000:3b:11.0", "02:00:5e:00:53:01"
@@ -52,8 +53,8 @@ class SriovPci(FakePci):
         else:
             (self.parent / "virtfn0").symlink_to(self.add(FUNCTION, "iavf", port="ens1f1v0", group=2))
 
-    def refusal_of_port(self, interface: str) -> tuple[str | None, bool, int]:
-        return self.refusals.get(interface), self.up, 1500
+    def refusal_of_port(self, interface: str) -> tuple[str | None, Device]:
+        return self.refusals.get(interface), device(interface, up=self.up)
 
     def bring_down(self, name: str) -> None:  # type: ignore[override]
         self.down.append(name)

@@ -119,6 +119,14 @@ def test_physical_ports_by_their_address() -> None:
     assert "dpdk {" not in startup().text()
 
 
+@pytest.mark.parametrize("driver", [None, "igb_uio", "vfio-pci"])
+def test_vpp_takes_ports_by_the_driver_that_the_topology_names(driver: str | None) -> None:
+    """By itself VPP asks for vfio-pci behind an IOMMU, also for ports of igb_uio (`vlib_pci_bind_to_uio`)."""
+    devices = tuple(VppDevice(f"0000:af:00.{number}", f"csv1p{number}", uio_driver=driver) for number in (0, 1))
+    named = [line for line in sections(startup(devices=devices).text())["dpdk"] if line.startswith("uio-driver")]
+    assert named == ([] if driver is None else [f"uio-driver {driver}"])
+
+
 def test_how_threads_wait() -> None:
     assert waiting(Vpp(), oversubscribed=False) == IdleBehaviour("polling", 0)
     assert waiting(Vpp(), oversubscribed=True) == IdleBehaviour("interrupt", 100)

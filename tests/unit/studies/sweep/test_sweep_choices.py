@@ -32,6 +32,10 @@ def test_what_a_row_leaves_open_is_as_the_variables_say() -> None:
     assert (named.frame.name, named.flows, named.duration_s, named.rates) == ("64B", 2, 3, None)
 
 
+def test_smt_is_left_as_it_is_unless_a_row_says_otherwise() -> None:
+    assert [asked(smt=smt).smt for smt in ("", "on", "off")] == [None, True, False]
+
+
 def test_a_service_is_a_pipeline_with_an_nf_for_each_kind() -> None:
     cell = asked(nf_kinds="linux_router+linux_firewall", nf_sizes="1c+3c").cell
     assert (cell.service_type, cell.nf_chains, cell.nf_nodes) == ("CSP", 1, 2)
@@ -69,6 +73,7 @@ def test_a_generator_is_chosen_by_name_and_sends_what_it_can() -> None:
             "the generator auto sends IP, UDP and no TCP; ditg or iperf3 would, chosen by GENERATOR",
         ),
         ({}, {"protocol": "SCTP"}, "there is no protocol 'SCTP' for a sweep; there are auto, IP, UDP, TCP, ICMP"),
+        ({}, {"smt": "both"}, "smt: 'both' is neither 'on' nor 'off'"),
         ({"STOP_LOSS": "20 %"}, {}, "STOP_LOSS: '20 %' is not a loss ratio from 0 to 1, such as 0.2"),
         ({"SWEEP_WIDTH": "narrow"}, {}, "SWEEP_WIDTH: 'narrow' is neither 'off' nor percent from 0.1 to 100"),
         ({"SWEEP_WIDTH": "0"}, {}, "SWEEP_WIDTH: '0' is neither 'off' nor percent from 0.1 to 100"),

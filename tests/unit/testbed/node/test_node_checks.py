@@ -314,6 +314,19 @@ def test_virtual_functions_matter_only_where_the_kernel_loses_the_port() -> None
     assert line.endswith("; if nothing uses them: echo 0 > /sys/bus/pci/devices/0000:18:00.0/sriov_numvfs")
 
 
+def test_a_nic_without_virtual_functions_is_a_problem_where_they_are_asked_for() -> None:
+    there = ports(port1=port(1, most_virtual_functions=0))
+    assert of_dut(**there) == []
+    of_functions = two_nodes(dut={"interfaces": {"port1": {"nic_vfs": 1}}})
+    assert of_dut(of_functions, **ports(port1=port(1, most_virtual_functions=64))) == []
+    (line,) = of_dut(of_functions, **there)
+    assert line == (
+        "problem nodes.DUT1.interfaces.port1.nic_vfs: virtual functions: 0000:18:00.0 has no virtual functions "
+        "(SR-IOV), which nic_vfs asks for; enable SR-IOV in the firmware of the machine and of the NIC, or remove "
+        "nic_vfs"
+    )
+
+
 def test_an_address_is_to_be_taken_from_what_sets_it_again() -> None:
     fixes = [
         line.partition("; ")[2].partition("; ")[2]

@@ -62,9 +62,9 @@ def test_a_port_is_the_same_by_address_and_by_name(tmp_path: Path) -> None:
     port = by_address["ports"]["port1"]
     expected = {
         "device": "ens1f0", "pci_address": ONE, "driver": "ice", "numa_node": 1, "vendor": "0x8086", "model": "0x1572",
-        "iommu_group": "17", "virtual_functions": 0, "pcie": None, "pause": None, "mac_address": "3c:fd:fe:00:00:01",
-        "up": True, "carrier": True, "speed_mbps": 25000, "mtu": 9000, "addresses": ["2001:db8::1"],
-        "default_route": True, "master": "br0",
+        "iommu_group": "17", "virtual_functions": 0, "most_virtual_functions": 0, "pcie": None, "pause": None,
+        "mac_address": "3c:fd:fe:00:00:01", "up": True, "carrier": True, "speed_mbps": 25000, "mtu": 9000,
+        "addresses": ["2001:db8::1"], "default_route": True, "master": "br0",
     }  # fmt: skip
     assert port == expected
     assert by_address["vfio_pci"] == "loaded" and by_address["uio_pci_generic"] == "available"
@@ -151,6 +151,12 @@ def test_virtual_functions_are_counted(tmp_path: Path) -> None:
     root = tree(nics(tmp_path), {f"sys/bus/pci/devices/{TWO}/sriov_numvfs": "8"})
     counted = [look(root, pci_address=address)["ports"]["port1"]["virtual_functions"] for address in (ONE, TWO)]
     assert counted == [0, 8]
+
+
+def test_how_many_virtual_functions_a_port_can_have_is_known(tmp_path: Path) -> None:
+    root = tree(nics(tmp_path), {f"sys/bus/pci/devices/{TWO}/sriov_totalvfs": "64"})
+    found = [look(root, pci_address=address)["ports"]["port1"]["most_virtual_functions"] for address in (ONE, TWO)]
+    assert found == [0, 64]
 
 
 def test_programs_that_have_a_port_are_named(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Declarations about Linux itself: what a killed run leaves of a divided cache, and the check of it."""
+"""Declarations about Linux itself: what a killed run leaves of a divided cache, its check, and SMT that is off."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 from resources.libraries.python.model.driver import Leftover, NodeCheck
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 
-_PACKAGE = "resources.libraries.python.drivers.host.cache"
+_HOST = "resources.libraries.python.drivers.host"
+_PACKAGE = f"{_HOST}.cache"
 
 
 def _of_dut(node: TgNode | DutNode) -> Mapping[str, Any] | None:
@@ -20,5 +21,6 @@ LEFTOVERS = (
         entry=f"{_PACKAGE}.resctrl:DividedCache",
         remove=f"{_PACKAGE}.resctrl:remove",
     ),
+    Leftover(key="smt", label="SMT", entry=f"{_HOST}.cpu.smt:SmtSwitchedOff", remove=f"{_HOST}.cpu.smt:remove"),
 )
 CHECKS = (NodeCheck(sent=f"{_PACKAGE}.cache_facts", arguments=_of_dut, check=f"{_PACKAGE}.cache_check:check"),)

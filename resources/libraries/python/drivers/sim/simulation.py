@@ -92,6 +92,9 @@ class Simulation(Frozen):
     """Virtual time of a trial besides sending."""
     capacity_scale: Annotated[float, Field(gt=0)] = 1.0
     """Factor on the calibrated capacity of every cell."""
+    sibling_speed: Annotated[float, Field(gt=0, le=1)] = Field(default=0.65, exclude_if=lambda speed: speed == 0.65)
+    """Speed of a data thread while the other thread of its core works as well, relative to one that has the core for
+    itself, as all have where SMT is switched off. Capacities are calibrated with two busy threads on each core."""
     scales_to: dict[NfKind, Annotated[float, Field(gt=0)]] = Field(
         default_factory=dict, exclude_if=lambda kinds: not kinds
     )

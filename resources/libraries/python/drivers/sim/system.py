@@ -93,8 +93,8 @@ class WorkAccounts:
 class SimulatedSystem:
     """All of one simulated cell: generator, vSwitch, NFs.
 
-    Results depend on the simulation's seed, the cell, the test type, its repetition and the frame, never on what ran
-    before.
+    Results depend on the simulation's seed, the cell, the state of SMT, the test type, its repetition and the frame,
+    never on what ran before.
 
     Args:
         plan: The cell.
@@ -112,7 +112,7 @@ class SimulatedSystem:
         self.clock = clock
         self.running: set[str] = set()
         """Owners that have been started; packets end where they meet another."""
-        again = f"/{repetition}" if repetition else ""
+        again = f"{f'/{repetition}' if repetition else ''}{'/SMT off' if plan.smt_off else ''}"
         self._key = f"{simulation.seed}/{plan.cell.model_dump_json()}/{test_type}{again}"
         self._rngs: dict[str, Random] = {}
         self._truth = SimulatedTruth(plan, simulation)

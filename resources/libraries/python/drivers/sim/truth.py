@@ -239,6 +239,9 @@ class SimulatedTruth:
         self._by_instance = by_instance = bool(plan.cell.instance_kinds)
         self._cell = plan.cell if by_instance else plan.cell.model_copy(update={"nf_kinds": kinds})
         self._simulation = simulation
+        # A core does the work of one fast thread in the place of that of two slower ones.
+        core_speed = 1 / (2 * simulation.sibling_speed) if plan.smt_off else 1.0
+        self._scale = simulation.capacity_scale * core_speed
         self._flows = plan.flows
         memory_left = memory_left_ratio(plan)
         times = cpu_time_left(plan, impaired(plan, simulation.impaired))
@@ -256,7 +259,7 @@ class SimulatedTruth:
         """
         parts = (part,) if part else self.parts
         least_pps = min(min(self._rates(frame, each).values()) for each in parts)
-        return self._simulation.capacity_scale * least_pps * (1 if part else len(parts))
+        return self._scale * least_pps * (1 if part else len(parts))
 
     def limit_owners(self, frame: Frame, part: Part | None = None) -> frozenset[str]:
         """Whose loss it is when more is offered than a part can forward; by default of all of them."""
@@ -318,7 +321,7 @@ class SimulatedTruth:
             generator_pps: What the generator can.
         """
         simulation = self._simulation
-        scale, count = simulation.capacity_scale, len(self.parts)
+        scale, count = self._scale, len(self.parts)
         rates = {GENERATOR: generator_pps, VSWITCH: scale * self._vswitch_pps(frame)}
         for part in self.parts:
             here = self._rates(frame, part)
@@ -333,7 +336,7 @@ class SimulatedTruth:
 
     def taps_pps(self) -> dict[str, float]:
         """Copies per second that each passive NF can look at."""
-        scale = self._simulation.capacity_scale
+        scale = self._scale
         most: Mapping[NfKind, float] = self._simulation.scales_to
         return {
             tap.name: scale

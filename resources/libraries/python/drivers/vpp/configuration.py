@@ -89,6 +89,8 @@ class VppDevice:
     pci_address: str
     name: str
     queues: int = 1
+    uio_driver: str | None = None
+    """That the topology names for it; None for what VPP takes by itself, which is vfio-pci behind an IOMMU."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,8 @@ class VppInterface:
     master: bool = False
     """The end of a memif that makes its memory and listens."""
     pci_address: str | None = None
+    uio_driver: str | None = None
+    """Driver that a physical port is bound to, where the topology names it."""
 
     @property
     def queues(self) -> int:
@@ -132,6 +134,7 @@ def interfaces_of(
                 socket_id=count[kind] if kind is InterfaceKind.MEMIF else 0,
                 master=port == link.a,
                 pci_address=port.nic.pci_address if port.nic else None,
+                uio_driver=port.nic.uio_driver if port.nic else None,
             )
         )
     return tuple(made)

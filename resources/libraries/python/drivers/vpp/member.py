@@ -96,7 +96,7 @@ class VppMember:
             plugins=plugins,
             plugin_folder=plugin_folder(site.prefix),
             devices=tuple(
-                VppDevice(each.pci_address, each.name, each.queues)
+                VppDevice(each.pci_address, each.name, each.queues, each.uio_driver)
                 for each in self.interfaces
                 if each.kind is InterfaceKind.DPDK and each.pci_address is not None
             ),

@@ -53,6 +53,11 @@ class CpuLayout(Frozen):
         """Whether any physical core has more than one logical CPU."""
         return any(len(core) > 1 for node in self.numa_nodes for core in self.cores(node))
 
+    def without_smt(self) -> "CpuLayout":
+        """What is left when SMT is switched off: the first logical CPU of each physical core."""
+        first = {core[0] for node in self.numa_nodes for core in self.cores(node)}
+        return CpuLayout(cpus=tuple(row for row in self.cpus if row.cpu in first), cache=self.cache)
+
     @cached_property
     def numa_nodes(self) -> tuple[int, ...]:
         """The NUMA node numbers, ascending."""

@@ -27,6 +27,7 @@ from resources.libraries.python.studies.sweep.analysis.sentences import (
     break_point_in_words,
     errors_in_words,
     profile_in_words,
+    smt_in_words,
 )
 from resources.libraries.python.studies.sweep.analysis.tables import tables_of
 from resources.libraries.python.studies.sweep.journal import SweepJournal
@@ -95,6 +96,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
         duration: str = "",
         bursts: str = "",
         once: bool = False,
+        smt: str = "",
     ) -> None:
         """Describe what the test measures: a service and its traffic. Skips the test where the service does not fit.
 
@@ -112,11 +114,14 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
         say. Traffic goes both ways. With ``once`` the test is skipped where another one of the same run has measured
         the same: its record is there.
 
+        With ``smt=off`` the DUTs have SMT switched off while the service is deployed, and so one data thread on each
+        core. With ``smt=on`` they must have it. Where a DUT has no SMT, or it is off already, the test is skipped.
+
         | Describe Sweep | firewall | linux_firewall | rates=10000-200000/10000 | frame=512B |
         """
         topology, _, _ = self._testbed.opened()
         row = SweepRow(
-            name, nf_kinds, nf_sizes, branches, shared_nodes, frame, flows, protocol, rates, duration, bursts
+            name, nf_kinds, nf_sizes, branches, shared_nodes, frame, flows, protocol, rates, duration, bursts, smt
         )
         service = self._service(asked_sweep(self._choices, topology, row))
         try:
@@ -227,10 +232,25 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
 
         | Predict Chain | router | firewall |
         """
+        for line in errors_in_words(self._running.predict(parts, self._profile_store())):
+            logger.info(line)
+
+    @keyword
+    def compare_smt(self) -> None:
+        """Compare the service, measured with ``smt=off``, with the same sweep that was measured with SMT before.
+
+        That was in this run, or in an earlier one whose results are below the folder that the variable ``PROFILES``
+        names. The record has what SMT adds to the break-point and to the saturated throughput.
+
+        | Compare SMT |
+        """
+        for line in smt_in_words(self._running.compare_smt(self._profile_store())):
+            logger.info(line)
+
+    def _profile_store(self) -> ProfileStore:
         if self._profiles is None:
             raise CsitError("the testbed is not open; the suite setup is missing")
-        for line in errors_in_words(self._running.predict(parts, self._profiles)):
-            logger.info(line)
+        return self._profiles
 
     @keyword
     def close_test(self, status: str, message: str) -> None:
@@ -256,7 +276,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
         if record.profile is not None:
             lines.append(break_point_in_words(record.profile))
         predictions = [each.model_copy(update={"notes": ()}) for each in record.predictions]
-        return [*lines, *errors_in_words(predictions)]
+        return [*lines, *errors_in_words(predictions), *smt_in_words(record.smt_gains)]
 
     def refuse_wrong(self, choices: Lookup) -> Topology:
         """Refuse a wrong sweep, too; only before a run, as suites of users may give each row values of its own."""
@@ -300,6 +320,7 @@ class SweepRow:
     rates: str = ""
     duration: str = ""
     bursts: str = ""
+    smt: str = ""
 
 
 def asked_sweep(lookup: Lookup, topology: Topology, row: SweepRow) -> SweepRequest:
@@ -327,6 +348,7 @@ def asked_sweep(lookup: Lookup, topology: Topology, row: SweepRow) -> SweepReque
         bursts=parse_bursts(row.bursts) if row.bursts else None,
         stop_loss_ratio=_share(_value(lookup, "STOP_LOSS")),
         width=_width(_value(lookup, "SWEEP_WIDTH")),
+        smt=_smt(row.smt),
     )
     asked.check()
     return asked
@@ -388,6 +410,12 @@ def _width(text: str) -> float | None:
     if not _LEAST_WIDTH <= percent <= 100:
         raise ConfigError(f"SWEEP_WIDTH: '{quoted(text)}' is neither 'off' nor percent from {_LEAST_WIDTH} to 100")
     return percent / 100
+
+
+def _smt(text: str) -> bool | None:
+    if text not in ("", "on", "off"):
+        raise ConfigError(f"smt: '{quoted(text)}' is neither 'on' nor 'off'")
+    return None if not text else text == "on"
 
 
 def _value(lookup: Lookup, name: str) -> str:

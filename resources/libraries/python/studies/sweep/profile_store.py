@@ -56,6 +56,20 @@ class ProfileStore:
             )
         return known[name, frame]
 
+    def with_smt(self, sweep: Sweep) -> Profile:
+        """The newest profile of the same service and traffic that was measured with SMT.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        found = self._all().with_smt.get(_same(sweep))
+        if found is None:
+            raise ConfigError(
+                f"{sweep.name} has not been measured with SMT and {sweep.spec.frame.name} frames on testbed "
+                f"{self._testbed}; measure it with smt=on first, or set PROFILES to a folder with its results"
+            )
+        return found
+
     def path(self, frame: str) -> Sweep | None:
         """The newest sweep of the path without network functions; None where there is none."""
         return self._all().paths.get(frame)
@@ -70,10 +84,18 @@ class ProfileStore:
         return self._known
 
 
+def _same(sweep: Sweep) -> str:
+    """Service and traffic of a sweep, without its loads."""
+    traffic = sweep.spec.model_copy(update={"rates": None, "duration_s": 1})
+    return f"{sweep.cell.model_dump_json()} {traffic.model_dump_json()}"
+
+
 @dataclass
 class _Known:
     profiles: dict[tuple[str, str], Profile] = field(default_factory=dict)
-    """By name and frame."""
+    """By name and frame; of the machine as it is, with SMT if it has any."""
+    with_smt: dict[str, Profile] = field(default_factory=dict)
+    """By service and traffic; of machines that have SMT."""
     paths: dict[str, Sweep] = field(default_factory=dict)
     """By frame."""
 
@@ -81,6 +103,10 @@ class _Known:
         sweep = record.sweep
         if sweep is None or record.profile is None:
             return
+        if record.smt_off:
+            return
+        if record.plan is not None and record.plan.cores.smt:
+            self.with_smt[_same(sweep)] = record.profile
         self.profiles[sweep.name, sweep.spec.frame.name] = record.profile
         if not sweep.cell.nf_nodes:
             self.paths[sweep.spec.frame.name] = sweep

@@ -103,6 +103,8 @@ class SweepRequest:
     departures: Departures = Departures.CONSTANT
     width: float | None = DEFAULT_WIDTH
     """Relative width of the break-point's interval down to which further loads are measured; None measures none."""
+    smt: bool | None = None
+    """Whether SMT is on, or switched off for the sweep; None for as it is. Its plan says which, also for the digest."""
 
     def check(self) -> None:
         """Check that branches can share flows equally.
@@ -116,4 +118,5 @@ class SweepRequest:
 
     def digest(self, plan: Plan) -> str:
         """SHA-256 of the request and its plan: sweeps of the same digest are parts of one."""
-        return sha256(TypeAdapter(SweepRequest).dump_json(self) + digest(plan).encode()).hexdigest()
+        asked = TypeAdapter(SweepRequest).dump_json(self, exclude={"smt"})
+        return sha256(asked + digest(plan).encode()).hexdigest()

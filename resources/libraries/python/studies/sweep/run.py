@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Sequence
 
-from resources.libraries.python.errors import ConfigError, CsitError, SystemBroken
+from resources.libraries.python.errors import ConfigError, CsitError, PlanError, SystemBroken
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, TestType
 from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.draft import Draft
+from resources.libraries.python.recording.environment import SMT_CONTROL
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
     MeasuredPath,
@@ -21,6 +22,7 @@ from resources.libraries.python.studies.sweep.analysis.points import observe
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.analysis.seconds import vnfs
+from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
 from resources.libraries.python.studies.sweep.journal import SweepJournal, SweepMemory
 from resources.libraries.python.studies.sweep.load_steps import (
     BEYOND,
@@ -31,7 +33,7 @@ from resources.libraries.python.studies.sweep.load_steps import (
     rates_around,
     sweep,
 )
-from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile
+from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile, SmtGain
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample, SweepSpec
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import RelativeBursts, SweepRequest
@@ -81,10 +83,28 @@ class ServiceSweep:
         """Derive the plan.
 
         Raises:
-            PlanError: The service does not fit.
+            PlanError: The service does not fit, or SMT cannot be switched off.
         """
-        self.draft.plan = plan = self._cell.plan(self.asked.flows // len(self.asked.cell.instances))
+        if self.asked.smt is not None:
+            self._refuse_fixed_smt()
+        self.draft.plan = plan = self._cell.plan(self.asked.flows // len(self.asked.cell.instances), self.asked.smt)
+        self.draft.smt_off = plan.smt_off
         return plan
+
+    def _refuse_fixed_smt(self) -> None:
+        """Refuse DUTs whose kernel cannot switch SMT off; a simulated one can.
+
+        Raises:
+            PlanError: There is one.
+        """
+        topology, environment = self.draft.topology, self.draft.environment
+        if topology.world is World.SIM:
+            return
+        for name in topology.duts:
+            state = environment.nodes.get(name, environment).settings.get(SMT_CONTROL)
+            if state != "on":
+                says = f"{SMT_CONTROL} says {state}" if state else f"there is no {SMT_CONTROL}"
+                raise PlanError(f"SMT on and off cannot be compared on {name}: {says} there")
 
     def digest(self) -> str:
         """Digest of the sweep and its plan: sweeps of the same digest are parts of one."""
@@ -219,6 +239,24 @@ class ServiceSweep:
         self.draft.pattern = "chain"
         self.draft.predictions = made = predictions(found, plan, measured, profiles.path(found.spec.frame.name))
         return made
+
+    def compare_smt(self, profiles: ProfileStore) -> tuple[SmtGain, ...]:
+        """Compare the service without SMT with the same sweep with it.
+
+        Args:
+            profiles: Measured before.
+
+        Raises:
+            ConfigError: The same sweep was not measured with SMT, or this one has it.
+            CsitError: There is no profile.
+        """
+        sweep, profile = self.draft.sweep, self.draft.profile
+        if sweep is None or profile is None:
+            raise CsitError("nothing to compare: the service has no profile")
+        if not self.draft.smt_off:
+            raise ConfigError(f"{sweep.name} was measured with SMT: compare the sweep that has smt=off")
+        self.draft.smt_gains = gains = smt_gains(profiles.with_smt(sweep), profile)
+        return gains
 
     def remove(self) -> str | None:
         """Remove the service and see that nothing is left of it; return what went wrong, None when nothing did.

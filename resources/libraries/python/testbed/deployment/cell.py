@@ -122,11 +122,12 @@ class CellUnderTest:
         self.deploy_s: float | None = None
         self.remove_s: float | None = None
 
-    def plan(self, sources: int | None = None) -> Plan:
+    def plan(self, sources: int | None = None, smt: bool | None = None) -> Plan:
         """Derive the plan.
 
         Args:
             sources: Source addresses of each flow; None for as many as there are to be flows, or density tests have.
+            smt: As of `make_plan`.
 
         Raises:
             PlanError: The cell does not fit.
@@ -137,7 +138,9 @@ class CellUnderTest:
             raise PlanError(reason)
         more = {} if sources is None else {"sources": sources}
         version = self._asked.frame.ip_version
-        self._plan = make_plan(self._topology, self._asked.cell, self._world.layout, ip_version=version, **more)
+        self._plan = make_plan(
+            self._topology, self._asked.cell, self._world.layout, ip_version=version, smt=smt, **more
+        )
         return self._plan
 
     def deploy(self, plan: Plan) -> Deployment:

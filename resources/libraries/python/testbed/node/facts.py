@@ -163,6 +163,8 @@ class PortFacts(Frozen):
     iommu_group: str | None
     virtual_functions: int
     """How many it has."""
+    most_virtual_functions: int | None = None
+    """How many it can have; None where it is no PCI device."""
     pcie: PcieLink | None
     pause: PauseFrames | None
     """None where the kernel does not drive it, or its driver has no flow control."""

@@ -11,6 +11,7 @@ from resources.libraries.python.drivers.context import NO_CONTAINERS, DriverCont
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.cpu import discover, kept_awake
 from resources.libraries.python.drivers.host.cpu.memory import discover_memory
+from resources.libraries.python.drivers.host.cpu.smt import SmtOff
 from resources.libraries.python.drivers.host.links import link_devices
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.nics.port_inventory import numa_node_of
@@ -178,11 +179,12 @@ class TestbedMachine:
         site = DriverContext(plan, fabric, self._lock, asked.frame.largest_bytes, vswitch, container, capture)
         functions = [function for function in plan.functions if function.name in owners]
         taps = [tap for tap in plan.taps if tap.name in owners]
+        first = [SmtOff(self.layout, self._lock)] if plan.smt_off and self._dut is not None else []
         aside = cpu_without_data(self._threads(plan))
         # A path without NFs has none of them on every DUT.
         here = bool(functions or taps) or not (plan.functions or plan.taps)
         return NodeParts(
-            cables=(fabric, functions_of_nics, handed_over) if polled else (fabric,),
+            cables=(*first, fabric, *((functions_of_nics, handed_over) if polled else ())),
             switch=makers.switch(self._dut, site) if self._dut is not None and vswitch in owners else None,
             functions=makers.functions(self._dut, site, functions, taps) if self._dut is not None and here else None,
             generator=makers.generator(self._tg, site, asked.generator)

@@ -1,5 +1,6 @@
 """The machine's logical CPUs as the kernel describes them, and their idle states."""
 
+import json
 import os
 import re
 import struct
@@ -13,24 +14,51 @@ from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 
 SYSTEM = Path("/sys/devices/system")
+ON = "on"
+"""State of SMT; others are `off`, `forceoff`, `notsupported` and `notimplemented`."""
+SMT_KEY = "smt"
+"""Of leftovers on the record of a machine: SMT that was switched off."""
+_RECORD = Path("/run/csit-density/owner.json")
 
 
-def discover(root: Path = SYSTEM, allowed: Collection[int] | None = None) -> CpuLayout:
+def smt_control(root: Path = SYSTEM) -> str:
+    """State of SMT as the kernel has it; empty where it does not say."""
+    path = root / "cpu/smt/control"
+    return path.read_text(encoding="ascii").strip() if path.exists() else ""
+
+
+def discover(root: Path = SYSTEM, allowed: Collection[int] | None = None, record: Path = _RECORD) -> CpuLayout:
     """Read the layout of the CPUs that are online and that this process may use, and how their cache can be divided.
+
+    Those that a run has taken offline with SMT are there, too: if it was killed, the next run switches SMT on before it
+    uses them.
 
     Args:
         root: Where `cpu/` and `node/` are.
         allowed: CPUs that may be used; by default those of this process (its affinity, its cgroup's cpuset).
+        record: Of the run that has the machine, or of one that was killed; another file for tests.
 
     Raises:
         Unsupported: There is no description, or no CPU that may be used.
     """
     usable = os.sched_getaffinity(0) if allowed is None else allowed
+    if smt_control(root) not in ("", ON) and (before := _before_smt_off(record)) is not None:
+        cores = {(row.socket, row.core) for row in before.cpus if row.cpu in usable}
+        there = tuple(row for row in before.cpus if (row.socket, row.core) in cores)
+        return CpuLayout(cpus=there, cache=before.cache)
     rows = [row for row in _rows(root) if row[0] in usable]
     if not rows:
         raise Unsupported(f"none of the CPUs {sorted(usable)} is online in {root}/cpu")
     cache = resctrl.discover(cpus=str(root / "cpu"))
     return layout(rows).model_copy(update={"cache": cache})
+
+
+def _before_smt_off(record: Path) -> CpuLayout | None:
+    """The CPUs before a run switched SMT off; None where none has, or its record is damaged, as the lock will say."""
+    with suppress(OSError, ValueError, KeyError, IndexError, TypeError):
+        # Not by the model of the record, which needs the drivers.
+        return CpuLayout.model_validate(json.loads(record.read_bytes())[SMT_KEY][0]["layout"])
+    return None
 
 
 def _rows(root: Path) -> Iterator[tuple[int, int, int, int]]:
@@ -39,7 +67,7 @@ def _rows(root: Path) -> Iterator[tuple[int, int, int, int]]:
     The kernel's own core_id is not unique: it counts anew in every package, in some kernels in every die.
     """
     cores: dict[str, int] = {}
-    for cpu in _online(root):
+    for cpu in online(root):
         directory = root / "cpu" / f"cpu{cpu}"
         topology = directory / "topology"
         try:
@@ -52,7 +80,12 @@ def _rows(root: Path) -> Iterator[tuple[int, int, int, int]]:
         yield cpu, core, max(0, socket), _node(directory)
 
 
-def _online(root: Path) -> list[int]:
+def online(root: Path = SYSTEM) -> list[int]:
+    """Logical CPUs that are online.
+
+    Raises:
+        Unsupported: The kernel does not say.
+    """
     try:
         return sorted(expand((root / "cpu" / "online").read_text(encoding="ascii").strip()))
     except FileNotFoundError as error:

@@ -51,12 +51,45 @@ class _Parameters:
         _ask(where, interface, body, ("ethtool", self.option, interface, *changes))
 
 
+@dataclass(frozen=True, slots=True)
+class _Offloads:
+    """Offloads and other features that can be switched, a bit each; fulfils what `_Parameters` does.
+
+    The bits are those of the running kernel, which is also what has them on record.
+    """
+
+    get: int = 0x3A
+    set: int = 0x3B
+    option: str = "-K"
+    maxima: int = 0
+
+    def read(self, where: socket.socket, interface: str) -> tuple[int, ...]:
+        return tuple(available & requested for available, requested, _, _ in self._blocks(where, interface))
+
+    def write(self, where: socket.socket, interface: str, values: Sequence[int], *changes: str) -> None:
+        """Request what was requested, of all that can be switched; the kernel leaves out what excludes each other."""
+        blocks = self._blocks(where, interface)
+        words = [word for (available, *_), value in zip(blocks, values, strict=True) for word in (available, value)]
+        body = struct.pack(f"={2 + len(words)}I", self.set, len(blocks), *words)
+        _ask(where, interface, body, ("ethtool", self.option, interface, *changes))
+
+    def _blocks(self, where: socket.socket, interface: str) -> list[tuple[int, ...]]:
+        """Available, requested, active and fixed features, 32 in a block."""
+        body = struct.pack(f"={2 + 4 * _MOST_BLOCKS}I", self.get, _MOST_BLOCKS, *[0] * 4 * _MOST_BLOCKS)
+        answer = _ask(where, interface, body, ("ethtool", self.option.lower(), interface))
+        count = min(struct.unpack_from("=I", answer, 4)[0], _MOST_BLOCKS)
+        return [struct.unpack_from("=4I", answer, 8 + 16 * number) for number in range(count)]
+
+
+_MOST_BLOCKS = 8
+"""Of features; today's kernels have two."""
 _QUEUES = _Parameters(0x3C, 0x3D, "-L", 8, maxima=4)
-_PARAMETERS = {
+_PARAMETERS: Mapping[str, _Parameters | _Offloads] = {
     "queues": _QUEUES,
     "ring sizes": _Parameters(0x10, 0x11, "-G", 8, maxima=4),
     "interrupt coalescing": _Parameters(0x0E, 0x0F, "-C", 22),
     "pause frames": _Parameters(0x12, 0x13, "-A", 3),
+    "offloads": _Offloads(),
 }
 """In the order in which they are restored: some drivers forget what follows when the number of queues changes."""
 CHANGED_WITH_QUEUES = ("ring sizes", "interrupt coalescing")
@@ -213,12 +246,12 @@ def restore_parameters(where: socket.socket, interface: str, before: Mapping[str
             wanted = (*now[: one.maxima], *before[kind])
             if now != wanted:
                 _write(one, where, interface, now, wanted)
-        except (CommandFailed, struct.error) as error:
+        except (CommandFailed, struct.error, ValueError) as error:
             _log.warning("%s of %s could not be set back to %s: %s", kind, interface, before[kind], error)
 
 
 def _write(
-    kind: _Parameters, where: socket.socket, interface: str, now: tuple[int, ...], wanted: tuple[int, ...]
+    kind: _Parameters | _Offloads, where: socket.socket, interface: str, now: tuple[int, ...], wanted: tuple[int, ...]
 ) -> None:
     """Change settings of a port, all of them, or without whether pause frames are negotiated.
 

@@ -19,6 +19,7 @@ from resources.libraries.python.drivers.host.links.netlink import Netlink
 from resources.libraries.python.drivers.host.nics import ethtool
 from resources.libraries.python.drivers.host.nics.device_users import END_IT, users
 from resources.libraries.python.drivers.host.nics.port_inventory import (
+    Device,
     device_at,
     devices,
     driver_of,
@@ -68,8 +69,8 @@ class Surroundings:
             os.close(descriptor)
 
     @staticmethod
-    def refusal_of_port(interface: str) -> tuple[str | None, bool, int]:
-        """Why a port must not be taken from the kernel (None when it may be), whether it is up, and its MTU.
+    def refusal_of_port(interface: str) -> tuple[str | None, Device]:
+        """Why a port must not be taken from the kernel (None when it may be), and the port as it is.
 
         Raises:
             ConfigError: It is not in the network namespace of the calling thread.
@@ -79,7 +80,7 @@ class Surroundings:
             if interface not in known:
                 raise ConfigError(f"{interface} is in another network namespace, where it may be in use")
             device = known[interface]
-            return why_not(netlink, device, known), device.up, device.mtu
+            return why_not(netlink, device, known), device
 
     @staticmethod
     def parameters_of_port(interface: str) -> ethtool.Parameters:
@@ -100,17 +101,15 @@ class Surroundings:
         return [f"pid {pid} ({command})" for pid, command in users(device, Path("/proc"))]
 
     @staticmethod
-    def restore_port(index: int, name: str, up: bool, mtu: int | None, parameters: ethtool.Parameters) -> None:
-        """Give a port that is new its old name, MTU, parameters and state.
+    def restore_port(index: int, name: str, before: "Binding") -> None:
+        """Give a port that is new its old name, MAC, MTU, parameters and state.
 
         Waits first until udev has named the ports of this machine.
 
         Args:
             index: Its index: udev may rename it at any moment.
             name: The name that it had.
-            up: Whether it was up.
-            mtu: In bytes; None where that is not known.
-            parameters: Such as ring sizes.
+            before: All else.
         """
         with closing(Netlink()) as netlink:
 
@@ -126,10 +125,15 @@ class Surroundings:
             except NotReady:
                 now = called() or f"port {index}"
                 netlink.do([rtnetlink_messages.set_down(now, index), rtnetlink_messages.rename(now, index, name)])
-            if mtu is not None:
-                netlink.do([rtnetlink_messages.set_mtu(name, index, mtu)])
-            ethtool.restore_parameters(netlink.socket, name, parameters)
-            if up:
+            # That of a virtual function may be another one each time its driver gets it.
+            if before.mac is not None and (new := devices(netlink).get(name)) is not None and new.mac != before.mac:
+                netlink.do([rtnetlink_messages.set_mac(name, index, before.mac)])
+            if before.mtu is not None:
+                netlink.do([rtnetlink_messages.set_mtu(name, index, before.mtu)])
+            ethtool.restore_parameters(netlink.socket, name, before.parameters)
+            if before.promiscuous:
+                netlink.do([rtnetlink_messages.set_promiscuous(name, index, on=True)])
+            if before.up:
                 netlink.do([rtnetlink_messages.set_up(name, index)])
 
 
@@ -145,9 +149,11 @@ class Binding(Frozen):
     """The kernel's name of the port, where the kernel had it."""
     up: bool = False
     mtu: int | None = None
+    mac: str | None = None
+    promiscuous: bool = False
     parameters: dict[str, tuple[int, ...]] = Field(default_factory=dict)
-    """Queues, ring sizes, interrupt coalescing and pause frames, see `ethtool.parameters`; empty in records of earlier
-    versions."""
+    """Queues, ring sizes, interrupt coalescing, pause frames and offloads, see `ethtool.parameters`; some or all are
+    missing in records of earlier versions, as are MAC and `promiscuous`."""
 
     def __str__(self) -> str:
         return f"PCI port {self.pci_address}, taken from {self.driver or 'no driver'}"
@@ -204,9 +210,9 @@ class PciDrivers:
         if not place.is_dir():
             raise Unsupported(f"no driver {driver} for {pci_address} in this kernel: modprobe {driver} loads none")
         before, port = driver_of(folder), device_at(pci_address, self._root)
-        up, mtu, parameters = False, None, ethtool.Parameters()
+        was, parameters = None, ethtool.Parameters()
         if port is not None:
-            reason, up, mtu = self._around.refusal_of_port(port)
+            reason, was = self._around.refusal_of_port(port)
             if reason:
                 raise ConfigError(
                     f"{pci_address}: {port} {reason}: it may be what this machine is reached by; name another port"
@@ -226,8 +232,10 @@ class PciDrivers:
             driver=before,
             override=None if override in (None, _NO_OVERRIDE) else override,
             device=port,
-            up=up,
-            mtu=mtu,
+            up=was is not None and was.up,
+            mtu=None if was is None else was.mtu,
+            mac=None if was is None else was.mac,
+            promiscuous=was is not None and was.promiscuous,
             parameters=parameters,
         )
 
@@ -332,7 +340,7 @@ class PciDrivers:
             return "" if found else "no port of the kernel"
 
         wait_until(f"port of {binding.pci_address}", missing, self._within_s, _PAUSE_S)
-        self._around.restore_port(found[0], name, binding.up, binding.mtu, binding.parameters)
+        self._around.restore_port(found[0], name, binding)
 
     def _override(self, folder: Path, driver: str | None) -> None:
         if (_read(folder / "driver_override") or _NO_OVERRIDE) != (driver or _NO_OVERRIDE):

@@ -147,11 +147,11 @@ class VirtualFunctions:
             port = device_at(parent, self._root)
             if port is None:
                 raise ConfigError(f"{parent} has no port of the kernel, so its virtual functions cannot be configured")
-            reason, up, _ = self._around.refusal_of_port(port)
+            reason, was = self._around.refusal_of_port(port)
             if reason is not None:
                 raise ConfigError(f"{parent}: {port} {reason}: it may be what this machine is reached by")
             refuse_functions(parent, self._root)
-            function = ParentFunction(pci_address=parent, device=port, up=up)
+            function = ParentFunction(pci_address=parent, device=port, up=was.up)
             self._lock.claim_functions(function)
             self._made.append(function)
             self._write(folder / "sriov_numvfs", str(nic.vfs))

@@ -1,18 +1,15 @@
 """Comparison of two sizes: how much more one carries, with a confidence interval, and what scaling costs."""
 
 from collections.abc import Iterator, Sequence
-from math import exp, hypot, log
 from typing import NamedTuple
 
+from resources.libraries.python.search.ratio_interval import IntervalEstimate, relative_gain
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, MeasuredSize, Overhead, Scaling
-from resources.libraries.python.studies.sizing.search.capacity_estimate import Crossing
 
 LEAST_GAIN = 0.10
 """Something larger that brings less than this, and not surely anything, brings nothing."""
 _UNKNOWN = 0.5
 """An interval that reaches up to this gain does not show that there is none."""
-_LEAST = 0.01
-"""Of an estimate: an interval that reaches further down says no more."""
 
 
 class Gain(NamedTuple):
@@ -32,33 +29,22 @@ class Gain(NamedTuple):
 
 
 def gain(a: MeasuredSize, b: MeasuredSize) -> Gain | None:
-    """Compare the capacity of `b` with that of `a`; None where one of them is not known, or only a lower bound.
-
-    The interval of the ratio follows from those of both capacities: MOVER of Zou and Donner, Statistics in Medicine 27
-    (2008) 1693, on logarithms.
-    """
+    """Compare the capacity of `b` with that of `a`; None where one of them is not known, or only a lower bound."""
     before, after = _estimate(a), _estimate(b)
     if before is None or after is None:
         return None
-    (x, x_low, x_high), (y, y_low, y_high) = _logarithms(before), _logarithms(after)
-    middle = y - x
-    low, high = middle - hypot(y - y_low, x_high - x), middle + hypot(y_high - y, x - x_low)
-    return Gain(exp(middle) - 1, exp(low) - 1, exp(high) - 1)
+    return Gain(*relative_gain(before, after))
 
 
-def _estimate(sized: MeasuredSize) -> Crossing | None:
+def _estimate(sized: MeasuredSize) -> IntervalEstimate | None:
     """Capacity with its interval; without an estimate, between the last load that is carried and the next one."""
     for row in sized.capacities[:1]:
         if row.estimate is not None and row.low is not None and row.high is not None:
-            return Crossing(row.estimate, row.low, row.high)
+            return IntervalEstimate(row.estimate, row.low, row.high)
     if sized.capacity is None or sized.at_top:
         return None
     beyond = next((row.load for row in sized.offered if row.load > sized.capacity), sized.capacity)
-    return Crossing((sized.capacity + beyond) / 2, sized.capacity, beyond)
-
-
-def _logarithms(found: Crossing) -> tuple[float, float, float]:
-    return log(found.load), log(max(found.low, _LEAST * found.load)), log(found.high)
+    return IntervalEstimate((sized.capacity + beyond) / 2, sized.capacity, beyond)
 
 
 def best_of(sizes: Sequence[MeasuredSize], workload: float | None = None) -> str | None:

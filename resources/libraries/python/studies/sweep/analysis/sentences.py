@@ -13,6 +13,8 @@ from resources.libraries.python.studies.sweep.model.profile import (
     Prediction,
     Profile,
     ProfileMetric,
+    SmtEstimate,
+    SmtGain,
 )
 
 MODELS = {
@@ -51,9 +53,11 @@ def break_point_in_words(profile: Profile) -> str:
 
 def rate_in_words(point: BreakPoint) -> str:
     """Rate and interval: `2.501 Gbit/s (95 % interval 2.498 to 2.504)`."""
-    if point.low is None or point.high is None:
-        return f"{point.rate:.4g} Gbit/s"
-    return f"{point.rate:.4g} Gbit/s ({interval_in_words(point.low, point.high)})"
+    return _value_in_words(point.rate, point.low, point.high)
+
+
+def _value_in_words(value: float, low: float | None, high: float | None) -> str:
+    return f"{value:.4g} Gbit/s" + ("" if low is None or high is None else f" ({interval_in_words(low, high)})")
 
 
 def interval_in_words(low: float | None, high: float | None) -> str:
@@ -103,6 +107,21 @@ def trust_in_words(found: Trust) -> str:
 def error_in_words(metric: ProfileMetric, error: float) -> str:
     """The mean error of a prediction: `4.1 %`."""
     return f"{error:.2f} percentage points" if metric is ProfileMetric.LOSS else f"{100 * error:.1f} %"
+
+
+def smt_in_words(gains: Sequence[SmtGain]) -> tuple[str, ...]:
+    """What SMT adds, a line for each quantity."""
+    lines = []
+    for row in gains:
+        off, on = (_value_in_words(each.value, each.low, each.high) for each in (row.smt_off, row.smt_on))
+        lines.append(f"SMT changes the {row.quantity} by {gain_in_words(row.gain)}, from {off} without to {on} with it")
+    return tuple(lines)
+
+
+def gain_in_words(gain: SmtEstimate) -> str:
+    """A relative change with its interval: `+30.0 % (95 % interval +22.4 to +38.1 %)`."""
+    interval = "" if gain.low is None or gain.high is None else f"{100 * gain.low:+.1f} to {100 * gain.high:+.1f} %"
+    return f"{100 * gain.value:+.1f} %" + (f" (95 % interval {interval})" if interval else "")
 
 
 def highest_in_words(highest: HighestRate) -> str:

@@ -18,6 +18,7 @@ from resources.libraries.python.studies.sweep.model.profile import (
     Prediction,
     Profile,
     ProfileMetric,
+    SmtGain,
 )
 from resources.libraries.python.studies.sweep.model.record import CpuUse, SweepPoint, SweepRecord, SweepSample
 
@@ -49,6 +50,14 @@ PREDICTIONS = (
 plain sum of the parts' delays, which else is `delay_summed_ms`."""
 
 
+SMT_GAINS = (
+    "service", "quantity",
+    *(f"{state}_{what}gbps" for state in ("smt_on", "smt_off") for what in ("", "low_", "high_")),
+    "gain_percent", "gain_low_percent", "gain_high_percent",
+)  # fmt: skip
+"""A gain is what SMT adds, in percent of the value without; `low` and `high` are ends of 95 % intervals."""
+
+
 def tables_of(record: SweepRecord) -> tuple[tuple[str, list[Row]], ...]:
     """Name and rows of every table that a record of a sweep, of bursts or of a chain has something for."""
     sweep = record.sweep
@@ -57,6 +66,7 @@ def tables_of(record: SweepRecord) -> tuple[tuple[str, list[Row]], ...]:
         ("S_statistics", statistics(sweep.points) if sweep and sweep.points else []),
         ("coefficients", coefficients([record.profile]) if record.profile else []),
         ("predictions", predictions(record.predictions) if record.predictions else []),
+        ("smt", smt_rows(sweep.name, record.smt_gains) if sweep and record.smt_gains else []),
     )
     return tuple((name, rows) for name, rows in tables if rows)
 
@@ -137,6 +147,16 @@ def predictions(found: Sequence[Prediction]) -> list[Row]:
         for point in prediction.points:
             pairs = [each.get(metric) for metric in _UNITS for each in (point.predicted, point.measured)]
             rows.append((*head, point.rate, *pairs, prediction.path, point.summed_delay))
+    return rows
+
+
+def smt_rows(service: str, gains: Sequence[SmtGain]) -> list[Row]:
+    """A row per quantity with SMT on and off."""
+    rows: list[Row] = [SMT_GAINS]
+    for row in gains:
+        values = [end for each in (row.smt_on, row.smt_off) for end in (each.value, each.low, each.high)]
+        gain = (_scaled(end, 100) for end in (row.gain.value, row.gain.low, row.gain.high))
+        rows.append((service, row.quantity, *values, *gain))
     return rows
 
 

@@ -100,6 +100,25 @@ class BreakPoint(Frozen):
         return None if self.low is None or self.high is None else (self.high - self.low) / self.rate
 
 
+class SmtEstimate(Frozen):
+    """A value with its 95 % interval, whose ends are None where they are unknown."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+class SmtGain(Frozen):
+    """A quantity with SMT on and with SMT off."""
+
+    quantity: Literal["break-point", "saturated throughput"]
+    """In Gbit/s, one way, L2 bits with FCS. Throughput is that of the fitted function at the first saturated load."""
+    smt_on: SmtEstimate
+    smt_off: SmtEstimate
+    gain: SmtEstimate
+    """What SMT adds, relative to the value without."""
+
+
 class Profile(Frozen):
     """A service as functions of its input rate."""
 

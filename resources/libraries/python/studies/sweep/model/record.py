@@ -15,7 +15,7 @@ from resources.libraries.python.model.measurements.trial import Departures, Prot
 from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.model.request.cell import Cell, Frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile
+from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile, SmtGain
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -168,6 +168,10 @@ class SweepRecord(Record):
     sweep: Annotated[Sweep | None, PACKED] = None
     profile: Profile | None = None
     predictions: tuple[Prediction, ...] = ()
+    smt_off: bool = Field(default=False, exclude_if=_is_empty)
+    """Whether SMT, which is on otherwise, was switched off for it."""
+    smt_gains: tuple[SmtGain, ...] = Field(default=(), exclude_if=_is_empty)
+    """Comparison with the same sweep with SMT on; of quantities that both have."""
 
     @property
     def kind(self) -> str:

@@ -44,7 +44,7 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]
             *_identity(place, interface, there),
             *_use(place, there),
             *_programs(place, there, facts),
-            *(_functions(place, there, facts) if attachment_of(interface, node).unbinds else ()),
+            *(_functions(place, interface, there, facts) if attachment_of(interface, node).unbinds else ()),
             *_driver(place, interface, there, unbinds=attachment_of(interface, node).unbinds),
             *(() if facts.machine.cpu.hypervisor else _limits(place, interface, node, there, facts.ports)),
         ]
@@ -108,8 +108,12 @@ def _programs(place: str, there: PortFacts, facts: Facts) -> Iterator[CheckFindi
         yield problem(place, "in use", f"{there.pci_address} is in use by {', '.join(map(str, others))}", END_IT)
 
 
-def _functions(place: str, there: PortFacts, facts: Facts) -> Iterator[CheckFinding]:
+def _functions(place: str, interface: Interface, there: PortFacts, facts: Facts) -> Iterator[CheckFinding]:
     """Virtual functions of a port that loses its driver, or is to get some for a run. Those of a run are on record."""
+    if interface.nic_vfs and there.most_virtual_functions == 0:
+        text = f"{there.pci_address} has no virtual functions (SR-IOV), which nic_vfs asks for"
+        fix = "enable SR-IOV in the firmware of the machine and of the NIC, or remove nic_vfs"
+        yield problem(f"{place}.nic_vfs", "virtual functions", text, fix)
     ours = facts.leftovers.others.get("functions", ())
     if there.virtual_functions and not any(f"pci_address {there.pci_address}" in each.split(", ") for each in ours):
         text = f"{there.pci_address} has {there.virtual_functions} virtual functions, and a run needs it without"

@@ -82,6 +82,7 @@ def _port(root: Path, named: dict[str, Any]) -> dict[str, Any] | None:
         "model": _text(pci / "device") if pci else None,
         "iommu_group": (pci / "iommu_group").resolve().name if pci and (pci / "iommu_group").exists() else None,
         "virtual_functions": (_number(pci / "sriov_numvfs") if pci else None) or 0,
+        "most_virtual_functions": (_number(pci / "sriov_totalvfs") or 0) if pci else None,
         "pcie": _pcie(pci) if pci else None,
         "pause": None,
         "mac_address": None,
