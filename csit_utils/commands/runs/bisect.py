@@ -31,7 +31,6 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.parent_death import die_with_parent
-from resources.libraries.python.paths import write_whole
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.writer import check_folder
@@ -40,6 +39,7 @@ from resources.libraries.python.studies.density.model.selection import parse_kin
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.worlds.factory import located, world_of
+from resources.libraries.python.whole_files import write_whole
 
 _SPACE_BYTES = 10_000_000
 _LAST_OUTPUT = 300

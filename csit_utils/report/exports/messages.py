@@ -12,7 +12,7 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import runs_shown
 from csit_utils.report.units import DASH
 from csit_utils.studies.density.headlines import FigureView, HeadlineView, TestbedView, testbed_views
-from resources.libraries.python.paths import write_whole
+from resources.libraries.python.whole_files import write_whole
 
 _MOST = 20
 """Largest number of lines of a part."""
