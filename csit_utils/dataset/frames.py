@@ -19,7 +19,7 @@ from csit_utils.dataset.flatten import (
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import FlowRow, HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow, TrialRow
 from resources.libraries.python.csv_tables import harmless
-from resources.libraries.python.paths import write_whole
+from resources.libraries.python.whole_files import write_whole
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -27,7 +27,7 @@ from csit_utils.report.pages import pages_for_two
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import newest_first
 from csit_utils.report.study import Page
-from resources.libraries.python.paths import write_whole
+from resources.libraries.python.whole_files import write_whole
 
 TESTS = "tests"
 """Folder of the pages of single tests."""
@@ -190,9 +190,9 @@ def write_site(
     """
     pages = list(_pages(shown, processes))
     assets = folder / "assets"
-    write_whole(assets / "report.css", style())
-    write_whole(assets / "report.js", script())
-    write_whole(assets / "plotly.js", get_plotlyjs())
+    write_whole(assets / "report.css", style(), sync=False)
+    write_whole(assets / "report.js", script(), sync=False)
+    write_whole(assets / "plotly.js", get_plotlyjs(), sync=False)
     files = {page.name: "index.html" if page is pages[0] else f"{page.name}.html" for page in pages}
     # A failed test is also on the page of failures; prefer its own page.
     places = {anchor: files[page.name] for page in pages for anchor in page.ids}
@@ -203,7 +203,7 @@ def write_site(
         navigation = [(files[page.name], page) for page in pages]
         for page in pages:
             html = shell(shown, [page.linked(places, missing=missing)], navigation, assets="assets/")
-            write_whole(folder / files[page.name], html)
+            write_whole(folder / files[page.name], html, sync=False)
         write_messages(shown, _marked_title(shown), folder, places, url)
 
     navigation = [(f"../{files[page.name]}", page) for page in pages]
@@ -279,7 +279,7 @@ class TestPages:
     def _one(self, anchor: str) -> str:
         page = rendered(self.shown, anchor).linked(self.places, "../", self.missing)
         html = shell(self.shown, [page], self.navigation, assets="../assets/")
-        write_whole(self.folder / TESTS / f"{anchor}.html", html)
+        write_whole(self.folder / TESTS / f"{anchor}.html", html, sync=False)
         return anchor
 
 

@@ -27,8 +27,13 @@ class Bisection:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.hold, self.installing = folder / "hold", folder / "installing"
-        install = f'echo $$ >{self.installing}; while [ -e {self.hold} ]; do sleep 0.05; done; : "$1"'
+        self.hold, self.installing, self.left = folder / "hold", folder / "installing", folder / "left"
+        # What it leaves running is out of its group and its session, as daemons are.
+        left = f"echo $$ >{self.left}.new; mv {self.left}.new {self.left}; exec sleep 600"
+        install = (
+            f"setsid sh -c '{left}' >/dev/null 2>&1 & while ! [ -e {self.left} ]; do sleep 0.01; done; "
+            f'echo $$ >{self.installing}; while [ -e {self.hold} ]; do sleep 0.05; done; : "$1"'
+        )
         spec = {
             "source": {"versions": ["1.0", "1.1", "1.2"]},
             "install": ["sh", "-c", install, "install", "{revision}"],
@@ -97,9 +102,24 @@ def test_an_installation_ends_with_its_bisection(bisection: Bisection, number: s
         run.send_signal(number)
         _, err = run.communicate(timeout=_WITHIN_S)
     assert run.returncode not in (0, 70, _SAME) and "Traceback" not in err, err
-    bisection.wait("the end of the installation", lambda: not Path(f"/proc/{installation}").exists())
+    left = bisection.left.read_text().strip()
+    for process in (installation, left):
+        bisection.wait("the end of the installation", lambda process=process: not Path(f"/proc/{process}").exists())
     bisection.hold.unlink()
+    bisection.left.unlink()
     with bisection.start() as run:
+        run.communicate(timeout=_WITHIN_S)
+    assert run.returncode == _SAME
+
+
+def test_what_an_installation_left_running_ends_with_it(bisection: Bisection) -> None:
+    bisection.hold.touch()
+    with bisection.start() as run:
+        bisection.wait_installing()
+        left = Path("/proc", bisection.left.read_text().strip())
+        assert left.exists()
+        bisection.hold.unlink()
+        bisection.wait("the end of what the installation started", lambda: not left.exists())
         run.communicate(timeout=_WITHIN_S)
     assert run.returncode == _SAME
 

@@ -28,7 +28,7 @@ from tests.integration.machine_watch import running, wait_for, wait_for_end
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(bool(missing()), reason=missing())]
 DUT = "DUT1"
-PASSWORD = "env:DUT_PASSWORD"  # noqa: S105 (says where it is)
+PASSWORD = "env:CSIT_DUT_PASSWORD"  # noqa: S105 (says where it is)
 COUNT = "/run/count"
 SMALL = "/dev/shm"  # noqa: S108 (the node's own)
 
@@ -124,7 +124,7 @@ def test_a_revoked_host_key_is_refused(lab: Lab, tmp_path: Path) -> None:
 
 def test_password_by_reference(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     access = Access(**lab.access(DUT, user="guest", key_file=None, password=PASSWORD))
-    monkeypatch.setenv("DUT_PASSWORD", lab.passwords["guest"])
+    monkeypatch.setenv("CSIT_DUT_PASSWORD", lab.passwords["guest"])
     connection = SshConnection(DUT, access)
     assert connection.run(["id", "-un"]).stdout == "guest\n"
     connection.close()
@@ -135,16 +135,16 @@ def test_a_wrong_password_is_shown_nowhere(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     wrong = secrets.token_hex(8)
-    monkeypatch.setenv("DUT_PASSWORD", wrong)
+    monkeypatch.setenv("CSIT_DUT_PASSWORD", wrong)
     said = refusal(Access(**lab.access(DUT, user="guest", key_file=None, password=PASSWORD)))
-    assert said.endswith("does not let guest in; tried: password of env:DUT_PASSWORD")
+    assert said.endswith("does not let guest in; tried: password of env:CSIT_DUT_PASSWORD")
     assert wrong not in said + caplog.text
 
 
 def test_a_password_that_is_not_there(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DUT_PASSWORD", raising=False)
+    monkeypatch.delenv("CSIT_DUT_PASSWORD", raising=False)
     said = refusal(Access(**lab.access(DUT, key_file=None, password=PASSWORD)), ConfigError)
-    assert "password says env:DUT_PASSWORD, but the variable DUT_PASSWORD is not set" in said
+    assert "password says env:CSIT_DUT_PASSWORD, but the variable CSIT_DUT_PASSWORD is not set" in said
 
 
 def test_nothing_to_log_in_with(lab: Lab) -> None:
@@ -173,11 +173,11 @@ def locked_key(lab: Lab, tmp_path: Path) -> Path:
 def test_a_locked_key(lab: Lab, locked_key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     access = Access(**lab.access(DUT, key_file=str(locked_key)))
     assert "is locked; say where its passphrase is" in refusal(access, ConfigError)
-    access = access.model_copy(update={"password": "env:KEY_PASSPHRASE"})
-    monkeypatch.setenv("KEY_PASSPHRASE", "open barley")
+    access = access.model_copy(update={"password": "env:CSIT_KEY_PASSPHRASE"})
+    monkeypatch.setenv("CSIT_KEY_PASSPHRASE", "open barley")
     said = refusal(access, ConfigError)
-    assert said.endswith("does not open with the passphrase of env:KEY_PASSPHRASE")
-    monkeypatch.setenv("KEY_PASSPHRASE", "open sesame")
+    assert said.endswith("does not open with the passphrase of env:CSIT_KEY_PASSPHRASE")
+    monkeypatch.setenv("CSIT_KEY_PASSPHRASE", "open sesame")
     assert hostname(access) == "dut1"
 
 
@@ -207,7 +207,7 @@ def test_keys_of_the_agent(lab: Lab, locked_key: Path) -> None:
 
 
 def test_no_way_to_root(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DUT_PASSWORD", lab.passwords["guest"])
+    monkeypatch.setenv("CSIT_DUT_PASSWORD", lab.passwords["guest"])
     for become, said in {
         "auto": r"guest may not become root on DUT1 without a password .*; as root there: echo 'guest ALL=",
         "no": r"root's rights are needed on DUT1, guest is not root",

@@ -159,8 +159,8 @@ class TestLab:
     def test_a_user_without_sudo_and_a_python_that_is_not_there(
         self, lab: labs.Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("LAB_GUEST", lab.passwords["guest"])
-        guest = {"user": "guest", "key_file": None, "password": "env:LAB_GUEST"}
+        monkeypatch.setenv("CSIT_LAB_GUEST", lab.passwords["guest"])
+        guest = {"user": "guest", "key_file": None, "password": "env:CSIT_LAB_GUEST"}
         changes = {"TG": {"access": guest}, "DUT1": {"access": {"python": "/opt/python3.99"}}}
         findings = look(lab.topology(tmp_path, nodes=changes))
         texts = problems(findings)

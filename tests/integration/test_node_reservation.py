@@ -22,7 +22,14 @@ from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.connection.ssh import SshConnection
 from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.node_query import MARK, program
-from resources.libraries.python.testbed.node.reservation import Claim, ReservableNode, acquire, break_open, holder_of
+from resources.libraries.python.testbed.node.reservation import (
+    Claim,
+    HoldingProcess,
+    ReservableNode,
+    acquire,
+    break_open,
+    holder_of,
+)
 from resources.libraries.python.testbed.node.sent import leases
 from resources.libraries.python.testbed.roles.connection import Connection
 from tests.integration import lab as labs
@@ -127,7 +134,7 @@ with Lease({{"DUT1": node}}, "lab", "to be killed", 8.0):
 def test_a_run_that_was_killed_here_is_followed_at_once(tmp_path: Path) -> None:
     """It is resumed by the next command; only one who cannot know that it is dead waits for its lease."""
     with subprocess.Popen(["sleep", "60"]) as owner:
-        run = claim(pid=owner.pid, heartbeat=True)
+        run = claim(pid=owner.pid, process=HoldingProcess.of(owner.pid), heartbeat=True)
         assert acquire({"DUT1": here(tmp_path)}, run) == ()
         with pytest.raises(InUse):
             acquire({"DUT1": here(tmp_path)}, claim())

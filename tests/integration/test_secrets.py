@@ -22,11 +22,11 @@ Resource    {resource}
 The Token
     [Documentation]    A user who is not careful.
     [Tags]    token-${{TOKEN}}
-    Log    ${{TOKEN}} and %{{TG_WORD}}
+    Log    ${{TOKEN}} and %{{CSIT_TG_WORD}}
     Open Connections To Nodes
     Run On Node    TG    printf '%s' '${{TOKEN}}' >&2; printf '\\033[2J'
     ${{PASSWORD}} =    Set Variable    ${{TOKEN}}-2
-    Fail    the token is ${{TOKEN}}, the password %{{TG_WORD}}
+    Fail    the token is ${{TOKEN}}, the password %{{CSIT_TG_WORD}}
     [Teardown]    Close Connections To Nodes
 """
 
@@ -69,8 +69,8 @@ def test_no_secret_leaves_a_run(lab: Lab, tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-p", "-P", "", "-N", passphrase, "-f", str(locked)], check=True)
     locked.with_suffix(".pub").write_bytes(lab.key_file.with_suffix(".pub").read_bytes())
     nodes = {
-        "TG": {"access": {"key_file": None, "password": "env:TG_WORD"}, "cpus": [{"cpus": "0", "cores": "0"}]},
-        "DUT1": {"access": {"key_file": str(locked), "password": "env:DUT_WORD"}},
+        "TG": {"access": {"key_file": None, "password": "env:CSIT_TG_WORD"}, "cpus": [{"cpus": "0", "cores": "0"}]},
+        "DUT1": {"access": {"key_file": str(locked), "password": "env:CSIT_DUT_WORD"}},
     }
     suite = tmp_path / "careless.robot"
     resource = PROJECT / "resources" / "libraries" / "robot" / "nodes.resource"
@@ -84,7 +84,7 @@ def test_no_secret_leaves_a_run(lab: Lab, tmp_path: Path) -> None:
     with ProcessList() as processes:
         done = subprocess.run(
             argv(output, *words, sources=[DENSITY, suite]),
-            cwd=PROJECT, env={**environment(), "TG_WORD": password, "DUT_WORD": passphrase},
+            cwd=PROJECT, env={**environment(), "CSIT_TG_WORD": password, "CSIT_DUT_WORD": passphrase},
             capture_output=True, text=True, timeout=600, check=False,
         )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr

@@ -1,5 +1,6 @@
 """Folders with fixed names in folders that everybody can write to, when another user has made them first."""
 
+import fcntl
 import io
 import json
 import os
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from resources.libraries.python.drivers.vpp import instance
 from resources.libraries.python.drivers.vpp.instance import core_of
 from resources.libraries.python.testbed.connection import runtime
 from resources.libraries.python.testbed.node.sent import leftovers, runtimes
@@ -114,6 +116,44 @@ def test_nothing_is_removed_or_listed_there(folder: Path) -> None:
     nowhere = {"record": "/nowhere", "namespaces": "/nowhere", "prepared": "/nowhere"}
     assert leftovers.answer({**nowhere, "runtimes": str(folder)})["runtimes"] == []
     assert untouched(folder)
+
+
+def test_files_beside_runtimes_are_none_and_those_in_use_stay(tmp_path: Path) -> None:
+    """Core files were taken for the newest runtimes, and agents lost what they ran on."""
+    folder = tmp_path / "csit-density"
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("new/x.py"))
+        archive.addfile(tarfile.TarInfo("packages-2/x.py"))
+    for name in ("packages-1", "used", "unused", "older"):
+        (folder / name).mkdir(parents=True)
+    for name in ("used", "unused", "older"):
+        (folder / name / "packages").symlink_to("../packages-1")
+        os.utime(folder / name, (1, 1))
+    os.utime(folder / "unused", (2, 2))
+    for pid in range(3):
+        (folder / f"nf-1-1.{pid}.core").write_bytes(b"memory")
+    used = os.open(folder / "used", os.O_RDONLY)
+    fcntl.flock(used, fcntl.LOCK_SH)
+    words = (str(folder), "new", "packages-2", "1", "2")
+    assert program(runtime._UNPACK, *words, stdin=packed.getvalue()) == {}
+    assert {path.name for path in folder.iterdir() if path.is_dir()} >= {"new", "unused", "used", "packages-1"}
+    assert not (folder / "older").exists()
+    nowhere = {"record": "/nowhere", "namespaces": "/nowhere", "prepared": "/nowhere"}
+    listed = {row["name"] for row in leftovers.answer({**nowhere, "runtimes": str(folder)})["runtimes"]}
+    assert listed == {"new", "unused", "used", "packages-1", "packages-2"}
+    refused = runtimes.answer({"folder": str(folder), "names": ["used", "unused"]})
+    assert refused == {"failed": f"{folder}/used: an agent runs on it"}
+    os.close(used)
+    assert runtimes.answer({"folder": str(folder), "names": ["used"]}) == {"removed": ["used"]}
+
+
+def test_a_core_file_that_is_too_large_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instance, "LARGEST_CORE_BYTES", 0)
+    (ran := tmp_path / "nf-1-1").mkdir()
+    (ran / "core").write_bytes(b"memory")
+    (tmp_path / "core_pattern").write_text("core\n")
+    assert "ends with this folder: no more than 0 MB are kept" in core_of(12, 0.0, ran, tmp_path, tmp_path / "kept")
 
 
 def test_our_own_folder_is_used(shared: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from resources.libraries.python.csv_tables import csv_text, harmless, original
 FORMULA = '=HYPERLINK("http://203.0.113.1", "1")'
 
 
-@pytest.mark.parametrize("text", [FORMULA, "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\n=1"])
+@pytest.mark.parametrize("text", [FORMULA, "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\uff1d1+1"])
 def test_a_text_that_looks_like_a_formula_gets_an_apostrophe(text: str) -> None:
     assert harmless(text) == f"'{text}"
 
@@ -27,7 +27,12 @@ def test_numbers_and_other_cells_stay(cell: object) -> None:
     assert harmless(cell) == cell
 
 
-@given(st.text("=-@'a1\t\n.", max_size=5))
+@pytest.mark.parametrize(("text", "safe"), [("\n=1", "'\n'=1"), ("x\n@y\n-2", "x\n'@y\n'-2"), ("'=1", "''=1")])
+def test_a_line_within_a_text_begins_no_formula(text: str, safe: str) -> None:
+    assert (harmless(text), original(safe)) == (safe, text)
+
+
+@given(st.text("=-@'a1\t\n.\uff0b", max_size=6))
 def test_the_apostrophe_can_be_taken_away(text: str) -> None:
     assert original(str(harmless(text))) == text
 

@@ -12,7 +12,7 @@ import typer
 from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, read, report_problems
 from csit_utils.report.exports.uti import InfoFile, info_file, suite_files
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.paths import write_whole
+from resources.libraries.python.whole_files import write_whole
 
 _JOB = r"csit-[a-z0-9_]+-perf-[a-z0-9_.-]{1,150}"
 _TYPE = "{type}"

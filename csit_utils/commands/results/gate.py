@@ -11,7 +11,7 @@ from csit_utils.commands.results.selections import DATA, SIDE_HELP, DatasetReade
 from csit_utils.commands.results.step_file import write_steps
 from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.paths import write_whole
+from resources.libraries.python.whole_files import write_whole
 
 if TYPE_CHECKING:
     from csit_utils.analysis.cells import CellMetric

@@ -16,7 +16,7 @@ from csit_utils.dataset.reference import names, reference_items
 from resources.libraries.python import special_functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
-from resources.libraries.python.paths import write_whole
+from resources.libraries.python.whole_files import write_whole
 
 _DETAILS = ("all", "latest", "none")
 _PAGE = (".html", ".htm")

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from resources.libraries.python.paths import write_whole
+from resources.libraries.python.whole_files import write_whole
 
 if TYPE_CHECKING:
     from csit_utils.analysis.cells import CellMetric

@@ -9,7 +9,7 @@ import typer
 from csit_utils.commands.results.selections import DATA, SIDE_HELP, DatasetReader
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_sentence, print_table
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.paths import write_whole
+from resources.libraries.python.whole_files import write_whole
 
 if TYPE_CHECKING:
     from csit_utils.analysis.flames import StackDifference

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import typer
 from pydantic import ValidationError
 
 from csit_utils.analysis.bisection import BisectionAnswer, BisectionQuestion
+from csit_utils.bisection import supervisor
 from csit_utils.bisection.page import as_object, effort, headline, place, render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
@@ -30,8 +32,6 @@ from resources.libraries.python.model.request.cell import Cell, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.parent_death import die_with_parent
-from resources.libraries.python.paths import write_whole
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.writer import check_folder
@@ -40,6 +40,7 @@ from resources.libraries.python.studies.density.model.selection import parse_kin
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.worlds.factory import located, world_of
+from resources.libraries.python.whole_files import write_whole
 
 _SPACE_BYTES = 10_000_000
 _LAST_OUTPUT = 300
@@ -167,17 +168,22 @@ class _Installation:
 
     def __call__(self, revision: Revision) -> None:
         argv = [word.replace(REVISION, revision.name) for word in self._spec.install]
+        if shutil.which(self._folder / argv[0] if os.sep in argv[0] else argv[0]) is None:
+            raise ConfigError(f"install: {argv[0]} cannot be run: no such program")
         with tempfile.TemporaryFile() as output:
-            try:
-                with _noted_signals() as came:
-                    process = subprocess.Popen(
-                        argv, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                        start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509 - one call, of the kernel
-                    )  # fmt: skip
-            except OSError as error:
-                for number in came:
-                    signal.raise_signal(number)
-                raise ConfigError(f"install: {argv[0]} cannot be run: {error.strerror}") from error
+            # A lifeline, because a killed process can end nothing itself.
+            lifeline, ours = os.pipe()
+            with _noted_signals() as came:
+                process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", supervisor.__file__, str(lifeline), *argv],
+                    cwd=self._folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    pass_fds=[lifeline],
+                )
+            os.close(lifeline)
             try:
                 for number in came:
                     signal.raise_signal(number)
@@ -186,9 +192,8 @@ class _Installation:
                 limit_s = self._spec.install_limit_s
                 raise NotReady(f"installation of {revision.label}", limit_s, "still running") from error
             finally:
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
+                os.close(ours)
+                process.wait()
             if process.returncode:
                 output.seek(max(0, output.seek(0, os.SEEK_END) - _LAST_OUTPUT))
                 raise CommandFailed(argv, process.returncode, output.read().decode(errors="replace").strip())

@@ -46,12 +46,12 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.load import load_json, load_topology
 from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.paths import write_whole
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.studies.density.model.selection import DRAFT_GRID, parse_selection
 from resources.libraries.python.studies.shared.choices import chosen_noise_s
+from resources.libraries.python.whole_files import write_whole
 
 _SPACE_BYTES = 100_000_000
 _FAILED, _INTERRUPTED, _LACKED_TIME = 1, 3, 4

@@ -9,8 +9,8 @@ import yaml
 from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import convert_topology
-from resources.libraries.python.paths import write_whole
 from resources.libraries.python.redaction import command_text
+from resources.libraries.python.whole_files import write_whole
 
 
 def convert(

@@ -24,6 +24,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, LARGEST_RECORD_BYTES
 from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.result import Environment
+from resources.libraries.python.whole_files import opened, replace_file
 
 VERSION = 2
 """Raised when older software would misread a dataset; new columns do not, see `stored_contents`.
@@ -229,7 +230,7 @@ class Layout:
                 _sync(staged, forget=table == DETAILS)
             staged.replace(target)
         (self.folder / _IMPORTS).mkdir(exist_ok=True)
-        _write(
+        replace_file(
             self.folder / _IMPORTS / f"{made.digest}.json", msgspec.json.encode(made) + b"\n", sync=not self._temporary
         )
 
@@ -242,7 +243,7 @@ class Layout:
         Args:
             wait: Called once before waiting for another import.
         """
-        with (self.folder / _LOCK).open("wb") as lock:
+        with opened(self.folder / _LOCK) as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -281,17 +282,4 @@ def _sync(path: Path, *, forget: bool = False) -> None:
 
 
 def _write_head(folder: Path, *, sync: bool) -> None:
-    _write(folder / _HEAD, msgspec.json.encode(_Header(_FORMAT, VERSION)) + b"\n", sync=sync)
-
-
-def _write(path: Path, content: bytes, *, sync: bool) -> None:
-    """Write a file atomically."""
-    part = path.with_suffix(".part")
-    try:
-        part.write_bytes(content)
-        if sync:
-            _sync(part)
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
+    replace_file(folder / _HEAD, msgspec.json.encode(_Header(_FORMAT, VERSION)) + b"\n", sync=sync)

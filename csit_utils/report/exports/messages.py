@@ -12,7 +12,8 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import runs_shown
 from csit_utils.report.units import DASH
 from csit_utils.studies.density.headlines import FigureView, HeadlineView, TestbedView, testbed_views
-from resources.libraries.python.paths import write_whole
+from resources.libraries.python.redaction import outgoing
+from resources.libraries.python.whole_files import write_whole
 
 _MOST = 20
 """Largest number of lines of a part."""
@@ -21,6 +22,9 @@ _LONGEST = 200
 _ADDRESS = ":/?#@!$&'*+,;=%[]~"
 """Characters of an address besides letters and digits; without parentheses, which end a link in Markdown."""
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+|<>~!-])")
+_CALLS = re.compile(r"[@<]|:(?=//)|(?<=www)\.|(?<=mailto):", re.IGNORECASE)
+_JOINER = "\u2060"
+"""Is not seen; chat programs then take no name for one to call, and no text for an address."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def _figures(view: TestbedView, cell: str, figures: Sequence[FigureView]) -> str
 
 def _bounded(lines: Sequence[MessageLine]) -> Iterator[MessageLine]:
     for line in lines[:_MOST]:
-        text = " ".join(line.text.split())
+        text = outgoing(" ".join(line.text.split()))
         yield MessageLine(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…", line.href, line.simulated)
     if len(lines) > _MOST:
         yield MessageLine(f"{len(lines) - _MOST} more")
@@ -131,7 +135,7 @@ def write_messages(shown: ReportContents, title: str, folder: Path, places: Mapp
         anchor = href.removeprefix("#")
         return f"{base}{places[anchor]}#{anchor}" if anchor in places else None
 
-    parts = message_parts(shown, address)
+    title, parts = outgoing(title), message_parts(shown, address)
     write_whole(folder / "message.html", fill("message.html.j2", {"title": title, "parts": parts, "index": base}))
     write_whole(folder / "message.md", markdown(title, parts, base))
 
@@ -150,4 +154,4 @@ def markdown(title: str, parts: Sequence[MessagePart], index: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _MARKDOWN.sub(r"\\\1", text)
+    return _CALLS.sub(rf"\g<0>{_JOINER}", _MARKDOWN.sub(r"\\\1", text))

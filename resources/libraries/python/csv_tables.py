@@ -5,29 +5,28 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 
-_FORMULA = re.compile(r"'*[=+\-@\t\n]")
+_FORMULA = re.compile(r"^'*[=+\-@\t\uff0b\uff0d\uff1d\uff20]|\A'*\n", re.MULTILINE)
+"""Also with full-width signs, which some programs take for these, and at the beginning of a later line of a text."""
 
 
 def harmless(cell: object) -> object:
-    """Put an apostrophe before a text that a spreadsheet would take for a formula; numbers stay as they are.
+    """Put an apostrophe before what a spreadsheet would take for a formula; numbers stay as they are.
 
     Lines within a text end in a line feed: Python's CSV writer does not quote a carriage return alone.
     """
     if not isinstance(cell, str):
         return cell
     text = cell.replace("\r\n", "\n").replace("\r", "\n")
-    if not _FORMULA.match(text):
-        return text
     try:
         float(text)
     except ValueError:
-        return f"'{text}"
+        return _FORMULA.sub(r"'\g<0>", text)
     return text
 
 
 def original(text: str) -> str:
-    """Return the text that `harmless` put an apostrophe before."""
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+    """Return the text that `harmless` put apostrophes into."""
+    return _FORMULA.sub(lambda found: found[0].removeprefix("'"), text)
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:

@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -303,6 +302,7 @@ def test_too_few_observations_end_undecided(tmp_path: Path) -> None:
         ({"install": ["sh", "-c", "echo broken; exit 3", "{revision}"]}, "ended with 3: broken"),
         ({"install": ["sh", "-c", "head -c 10000000 /dev/zero; echo broken; exit 3", "{revision}"]}, "broken"),
         ({"install": ["sleep", "60", "{revision}"], "install_limit_s": 0.05}, "still running"),
+        ({"install": ["./no-such-script", "{revision}"]}, "install: ./no-such-script cannot be run"),
     ],
 )
 def test_what_cannot_work_is_one_sentence(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
@@ -324,12 +324,13 @@ def test_a_signal_while_an_installation_is_started_ends_it(
     def die(signal_number: int, _: object) -> None:
         raise ends(signal_number)
 
-    def signal_the_parent() -> None:
-        (tmp_path / "process").write_text(str(os.getpid()))
-        os.kill(os.getppid(), number)  # it waits here for the child's program to begin
-        time.sleep(0.05)
+    class Signalled(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            (tmp_path / "process").write_text(str(self.pid))
+            os.kill(os.getpid(), number)
 
-    monkeypatch.setattr(bisect_module, "die_with_parent", signal_the_parent)
+    monkeypatch.setattr(bisect_module.subprocess, "Popen", Signalled)
     spec = BisectionSpec.model_validate(SIM | {"install": ["sleep", "30", "{revision}"]})
     before = signal.signal(number, die)
     try:

@@ -13,6 +13,7 @@ from csit_utils.report.exports.messages import MessageLine, MessagePart, markdow
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.redaction import keep_secret
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.histories import Rows, planted
@@ -53,7 +54,7 @@ def test_failed_tests_are_listed_with_their_message_in_one_bounded_line() -> Non
 
 def test_texts_are_escaped_in_markdown_and_html(tmp_path: Path) -> None:
     text = markdown(HOSTILE, [MessagePart("Failed", (MessageLine(" ".join(HOSTILE.split()), "a.html"),))], "")
-    assert r"\<img" in text and r"\[a\]\(http" in text and r"\`c\`" in text and text.count("](") == 1
+    assert "<img" not in text and r"\[a\]\(http" in text and r"\`c\`" in text and text.count("](") == 1
     failed = Unrecorded("id", HOSTILE, (), "output.xml", Status.FAIL, HOSTILE)
     shown = ReportContents(InMemory(dataset_of(result(), unrecorded=(failed,))))
     write_site(shown, tmp_path, url="https://ci.example/job (1)")
@@ -61,6 +62,20 @@ def test_texts_are_escaped_in_markdown_and_html(tmp_path: Path) -> None:
     assert "img src" in html and "<img" not in html and "<script" not in html
     chat = (tmp_path / "message.md").read_text(encoding="utf-8")
     assert "(https://ci.example/job%20%281%29/index.html)" in chat
+
+
+@pytest.mark.parametrize("call", ["@channel", "<!here>", "https://203.0.113.1/x", "www.example.org", "mailto:a@b.org"])
+def test_a_message_calls_nobody_and_links_to_nothing_of_its_own(call: str) -> None:
+    text = markdown("night", [MessagePart("Failed", (MessageLine(f"x {call} y"),))], "")
+    assert call not in text.replace("\\", "")
+    assert text.replace("\u2060", "").replace("\\", "") == f"**night**\n\n**Failed**\n\n- x {call} y\n"
+
+
+def test_a_message_has_no_secret_and_moves_no_cursor() -> None:
+    keep_secret("open sesame")
+    failed = replace(planted().tests[-1], status="FAIL", message="open sesame \x1b[2J \u202efdp.exe")
+    (line,) = parts(Rows([failed]))["Failed"]
+    assert "*** \\x1b[2J \\u202efdp.exe" in line.text
 
 
 def test_links_lead_to_pages_of_the_site(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import make_plan
 from tests.unit.planning.labs import TWO_NODES, written
 
-MOVED = TWO_NODES.replace("in the clear", "env:LAB_PASSWORD")
+MOVED = TWO_NODES.replace("in the clear", "env:CSIT_LAB_PASSWORD")
 
 
 def test_a_password_is_refused_with_its_place_and_the_way_out(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_password_is_refused_with_its_place_and_the_way_out(tmp_path: Path) ->
 
 @pytest.mark.parametrize("line", ["password: 123456", "password: ''", "priv_key: '-----BEGIN secret'"])
 def test_every_form_of_a_secret_is_refused(tmp_path: Path, line: str) -> None:
-    path = written(tmp_path, MOVED.replace("password: env:LAB_PASSWORD", line, 1))
+    path = written(tmp_path, MOVED.replace("password: env:CSIT_LAB_PASSWORD", line, 1))
     with pytest.raises(ConfigError, match=r":16: nodes\.TG\.(password|priv_key): a p.* in a file is refused") as caught:
         load_topology(path)
     assert "123456" not in str(caught.value)
@@ -54,7 +54,7 @@ def test_moved_out_it_is_read_and_planned(tmp_path: Path) -> None:
     access = topology.tg.access
     assert access is not None
     assert (access.host, access.port, access.user, access.password) == (
-        "192.0.2.1", 6001, "tester", "env:LAB_PASSWORD",
+        "192.0.2.1", 6001, "tester", "env:CSIT_LAB_PASSWORD",
     )  # fmt: skip
     assert (topology.tg.generator.driver, topology.tg.generator.cores) == ("trex", GENERATOR_CORES)
     assert (topology.dut.vswitch, topology.dut.containers, topology.dut.vms) == (
@@ -114,7 +114,7 @@ def test_our_keys_may_stand_beside_theirs(tmp_path: Path) -> None:
         ('"0000:3B:00.0"', '"3B:00.0"', r"nodes\.TG\.interfaces\.port1\.pci_address: "),
         ("link: link2, model: Intel-E810CQ}\n", "link: elsewhere, model: Intel-E810CQ}\n", r"no path for a service"),
         ("port: 6001", "port: none", r":14: nodes\.TG\.port: "),
-        ("env:LAB_PASSWORD", "env:LAB PASSWORD", r":16: nodes\.TG\.password: a password in a file is refused"),
+        ("env:CSIT_LAB_PASSWORD", "env:CSIT LAB PASSWORD", r":16: nodes\.TG\.password: a password in a file is refused"),
     ],
 )
 def test_a_mistake_is_reported_with_its_place(tmp_path: Path, before: str, after: str, expected: str) -> None:
@@ -160,7 +160,7 @@ def test_a_converted_file_is_the_same_testbed_without_its_secrets(tmp_path: Path
     assert "in the clear" not in f"{made}"
     said = "\n".join(made.notes)
     for note in (
-        "nodes.TG.password: not copied; access.password is env:LAB_PASSWORD",
+        "nodes.TG.password: not copied; access.password is env:CSIT_LAB_PASSWORD",
         "nodes.TG.generator: added, driver trex, cores 8",
         "nodes.TG: host, port, username, password moved to access",
         "nodes.TG: left out subtype, model, arch, bus",
@@ -178,7 +178,7 @@ def test_different_passwords_are_different_variables_and_a_key_is_a_file(tmp_pat
     tg, dut = topology.tg.access, topology.dut.access
     assert tg is not None
     assert dut is not None
-    assert (tg.password, dut.password) == ("env:LAB_PASSWORD_TG", "env:LAB_PASSWORD_DUT1")
+    assert (tg.password, dut.password) == ("env:CSIT_LAB_PASSWORD_TG", "env:CSIT_LAB_PASSWORD_DUT1")
     assert dut.key_file == "~/.ssh/some_2n_testbed1-DUT1"
     assert made.secrets == ("nodes.TG.password", "nodes.DUT1.password", "nodes.DUT1.priv_key")
     for secret in ("another one", "in the clear", "BEGIN"):

@@ -79,7 +79,7 @@ def test_a_cable_of_another_nic_changes_nothing(ports: str, port: dict[str, Any]
 
 
 def test_a_file_of_csit_with_a_cable_of_another_nic_is_planned_as_without_it(tmp_path: Path) -> None:
-    lines = TWO_NODES.replace("password: in the clear", "password: env:LAB_PASSWORD").splitlines(keepends=True)
+    lines = TWO_NODES.replace("password: in the clear", "password: env:CSIT_LAB_PASSWORD").splitlines(keepends=True)
     other = [
         re.sub(r"pci_address.*}", "link: loop, model: Some-NIC}", line) if "loop" in line else line for line in lines
     ]

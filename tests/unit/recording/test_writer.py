@@ -1,6 +1,7 @@
 """Result files: what is written is read back equal; what cannot be written is told in one sentence."""
 
 import json
+import resource
 from pathlib import Path
 
 import jsonschema
@@ -9,7 +10,7 @@ import pytest
 from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.records import records_schema
-from resources.libraries.python.recording.writer import check_folder, write_record
+from resources.libraries.python.recording.writer import Reserve, check_folder, write_record
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils import builders
 
@@ -43,11 +44,20 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     result = builders.result(ServiceType.CSC, 2, 1)
-    path = write_record(result, tmp_path)
-    path.unlink()
-    path.with_suffix(".part").symlink_to("/dev/full")
-    with pytest.raises(
-        RunStopped, match="cannot write the result: No space left on device; fix that, then resume the run"
-    ):
-        write_record(result, tmp_path)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(RunStopped, match="cannot write the result: File too large; fix that, then resume the run"):
+            write_record(result, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list((tmp_path / "results").iterdir())
+
+
+def test_space_is_reserved_but_not_in_the_file_of_another(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("kept", encoding="ascii")
+    (tmp_path / ".reserve").symlink_to(victim)
+    Reserve(tmp_path).hold()
+    assert victim.read_text(encoding="ascii") == "kept"
+    assert (tmp_path / ".reserve").stat().st_size > 0

@@ -21,7 +21,7 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout, parse_lscpu
 from resources.libraries.python.model.testbed.csit_topology import Secrets
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.paths import LOCAL_TOPOLOGY, write_whole
+from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.planning.memory import in_pages, need, node_of
 from resources.libraries.python.planning.physical_ports import assumptions, attached
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
@@ -38,6 +38,7 @@ from resources.libraries.python.studies.density.model.selection import (
 from resources.libraries.python.studies.density.planning.extras import EXTRAS, chosen_extras
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates, core_usage
 from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of, refuse_wrong_simulation
+from resources.libraries.python.whole_files import write_whole
 
 VARIABLES = (
     "TOPOLOGY",

@@ -32,6 +32,7 @@ from resources.libraries.python.emulation.layout import EmulatedLayout, access
 from resources.libraries.python.emulation.machine import QEMU, Boot, EmulatedMachine, arguments
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.whole_files import opened
 
 TOPOLOGY = "topology.yaml"
 _RECORD = "testbed.json"
@@ -285,7 +286,7 @@ class EmulatedTestbed:
     def _alone(self, *, wait: bool = True) -> Iterator[None]:
         """One start or end at a time; without waiting, `BlockingIOError` says that there is another one."""
         self.folder.parent.mkdir(parents=True, exist_ok=True)
-        with self.folder.with_name(f".{self.folder.name}.lock").open("w", encoding="ascii") as lock:
+        with opened(self.folder.with_name(f".{self.folder.name}.lock")) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             yield
 

@@ -88,6 +88,10 @@ MOST_FILES = 50_000
 """In one archive."""
 LARGEST_DIRECTORY_BYTES = 16_000_000
 """Maximum size of the directory of an archive."""
+LARGEST_OUTPUT_BYTES = 64 << 20
+"""Output of a program that runs to its end, on a node or here."""
+LARGEST_CORE_BYTES = 4 << 30
+"""Size on disk of a core file that is kept; three of them are."""
 MOST_DAMAGE = 1000
 """Damaged places of an output.xml that are looked at."""
 DEEPEST_ELEMENT = 1000

@@ -77,7 +77,7 @@ class Lines:
             CsitError: Another process writes it, or it cannot be written.
         """
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
             _sync_folder(self._path.parent)
         except OSError as error:
             raise CsitError(f"{self._path}: cannot be written: {error.strerror}") from error

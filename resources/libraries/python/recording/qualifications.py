@@ -13,7 +13,8 @@ from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES
 from resources.libraries.python.model.measurements.qualification import Qualification, QualificationKey
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.paths import PROJECT, RESOURCES, write_whole
+from resources.libraries.python.paths import PROJECT, RESOURCES
+from resources.libraries.python.whole_files import write_whole
 
 FOLDER = PROJECT / "results" / "qualifications"
 SIMULATED_NIC = "simulated"

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.record import Record
+from resources.libraries.python.whole_files import opened, replace_file
 
 RESULTS_FOLDER = "results"
 TABLES_FOLDER = "characterization"
@@ -59,9 +61,8 @@ def check_folder(folder: Path, bytes_needed: int) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".writable"
-        probe.write_bytes(b"")
-        probe.unlink()
+        with TemporaryFile(dir=folder):
+            pass
         free = os.statvfs(folder)
     except OSError as error:
         raise CsitError(f"{folder}: cannot write results: {error.strerror or error}") from error
@@ -73,22 +74,11 @@ def check_folder(folder: Path, bytes_needed: int) -> None:
 def _on_disk(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write_whole(path, text)
+        replace_file(path, text.encode(), sync=True)
     except OSError as error:
-        with suppress(OSError):
-            path.with_suffix(".part").unlink()
         raise RunStopped(
             f"{path}: cannot write the result: {error.strerror or error}; fix that, then resume the run"
         ) from error
-
-
-def _write_whole(path: Path, text: str) -> None:
-    part = path.with_suffix(".part")
-    with part.open("w", encoding="utf-8", newline="") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
 
 
 def _validated(path: Path, written: Record) -> Path:
@@ -152,8 +142,10 @@ class Reserve:
 
     def hold(self) -> None:
         """Allocate the space, where the file system can."""
-        with suppress(OSError), self._path.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+        with suppress(OSError):
+            self.free()
+            with opened(self._path) as descriptor:
+                os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
 
     def free(self) -> None:
         """Release the space."""

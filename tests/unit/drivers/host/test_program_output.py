@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.dialogue import error_of, plain
+from resources.libraries.python.drivers.host.programs import program_output
 from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 
@@ -38,6 +39,18 @@ def test_a_node_passes_on_the_end_of_what_a_failing_program_printed() -> None:
     assert isinstance(received, CommandFailed)
     assert received.stderr.endswith("a frame of the traceback\nthe reason\n")
     assert str(received).endswith("the reason")
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_one_that_speaks_without_end_is_ended(stream: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program_output, "LARGEST_OUTPUT_BYTES", 1 << 20)
+    with pytest.raises(CsitError, match=r"was ended: it wrote more than 1 MB"):
+        completed(["sh", "-c", f"exec cat /dev/zero >/dev/{stream}"], 600)
+
+
+def test_input_that_is_not_read_is_no_error() -> None:
+    assert completed(["true"], 20, stdin=b"x" * (1 << 20)).returncode == 0
+    assert len(completed(["cat"], 20, stdin=b"x" * (1 << 20)).stdout) == 1 << 20
 
 
 def test_deadline_and_missing_program() -> None:

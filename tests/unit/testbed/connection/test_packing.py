@@ -4,7 +4,9 @@ import os
 import py_compile
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -31,17 +33,43 @@ def printed_there(folder: Path, origins: Mapping[str, Path]) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.parametrize(
-    ("source", "changed_s", "printed"),
-    [(SAME_SIZE, 0, "cached"), (SAME_SIZE, 1, "packed"), (SAME_SIZE + b" ", 0, "packed")],
-    ids=["as it was", "another time", "another size"],
-)
-def test_byte_code_of_this_machine_is_taken_where_it_is_that_of_the_source(
-    source: bytes, changed_s: int, printed: str, tmp_path: Path
-) -> None:
+def test_byte_code_of_this_machine_is_taken_where_it_is_that_of_the_source(tmp_path: Path) -> None:
     origin = tmp_path / "module.py"
-    origin.write_bytes(source)
-    py_compile.compile(str(origin), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP)
+    origin.write_bytes(FILES["package/module.py"])
+    compiled_after(origin, SAME_SIZE)  # to be told from a new one
+    assert printed_there(tmp_path, {"package/module.py": origin}) == ["cached"]
+
+
+@pytest.mark.parametrize("changed_s", [0, 1])
+def test_byte_code_of_an_earlier_source_is_not_taken(changed_s: int, tmp_path: Path) -> None:
+    """Also where the file has kept its size and its time, as within a second or by `rsync -t`."""
+    origin = tmp_path / "module.py"
+    origin.write_bytes(SAME_SIZE)
+    compiled_after(origin, SAME_SIZE)
     found = origin.stat()
+    origin.write_bytes(FILES["package/module.py"])
     os.utime(origin, (found.st_atime, found.st_mtime + changed_s))
-    assert printed_there(tmp_path, {"package/module.py": origin}) == [printed]
+    assert printed_there(tmp_path, {"package/module.py": origin}) == ["packed"]
+
+
+def test_byte_code_of_a_source_that_has_changed_since_it_was_read_is_not_taken(tmp_path: Path) -> None:
+    origin = tmp_path / "module.py"
+    origin.write_bytes(SAME_SIZE)
+    compiled_after(origin, SAME_SIZE)
+    assert printed_there(tmp_path, {"package/module.py": origin}) == ["packed"]
+
+
+def compiled_after(origin: Path, source: bytes) -> None:
+    """Write byte code of a source as that of a file, later than its last change by the clock of the file system."""
+    other = origin.with_name("other.py")
+    other.write_bytes(source)
+    place = cache_from_source(str(origin), optimization="")
+    deadline = time.monotonic() + 10.0
+    while time.monotonic() < deadline:
+        found = origin.stat()
+        os.utime(other, ns=(found.st_atime_ns, found.st_mtime_ns))
+        mode = py_compile.PycInvalidationMode.TIMESTAMP
+        py_compile.compile(str(other), cfile=place, doraise=True, invalidation_mode=mode)
+        if Path(place).stat().st_mtime_ns > found.st_ctime_ns:
+            return
+    pytest.fail("the clock of the file system stands still")

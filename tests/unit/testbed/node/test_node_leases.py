@@ -2,6 +2,8 @@
 
 import errno
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from resources.libraries.python.defects import expected
-from resources.libraries.python.errors import CommandFailed
+from resources.libraries.python.errors import CommandFailed, InUse
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.node.reservation import Claim, ReservableNode, acquire
+from resources.libraries.python.testbed.node.reservation import Claim, HoldingProcess, ReservableNode, acquire
 from resources.libraries.python.testbed.node.sent import leases
 from resources.libraries.python.testbed.node.sent.leases import Now, decide
 from tests.unit.examples import share
@@ -277,6 +279,38 @@ class _Direct(ReservableNode):
         if do == "acquire" and str(self.directory).endswith("DUT2"):
             raise SystemExit(143)
         return answer
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"boot_id": "11111111-2222-3333-4444-555555555555"},  # a cloned machine of the same name
+        {"pid_namespace": 1},  # a container with the name of its host
+        None,  # of a version that did not say
+    ],
+)
+def test_a_lease_of_a_process_that_cannot_be_seen_from_here_is_not_taken(
+    tmp_path: Path, changes: dict[str, Any] | None
+) -> None:
+    with subprocess.Popen(["sleep", "60"]) as ended:
+        process = HoldingProcess.of(ended.pid)
+        ended.kill()
+    words = Claim("lab", "nightly", 60.0, heartbeat=True, pid=ended.pid, process=process).words()
+    node = _Direct(LocalConnection(), directory=str(tmp_path))
+    words["process"] = None if changes is None else process.model_dump() | changes
+    node.ask("acquire", **words)
+    with pytest.raises(InUse):
+        acquire({"DUT1": node}, Claim("lab", "another", 60.0, heartbeat=True))
+
+
+def test_a_lease_of_a_process_that_has_ended_here_is_taken_also_when_its_number_is_used_again(tmp_path: Path) -> None:
+    process = HoldingProcess.of(os.getpid())
+    before = process.model_copy(update={"start_ticks": process.start_ticks - 1})
+    node = _Direct(LocalConnection(), directory=str(tmp_path))
+    assert acquire({"DUT1": node}, Claim("lab", "nightly", 60.0, heartbeat=True, process=before)) == ()
+    assert len(acquire({"DUT1": node}, Claim("lab", "another", 60.0, heartbeat=True))) == 1
+    with pytest.raises(InUse):
+        acquire({"DUT1": node}, Claim("lab", "a third", 60.0, heartbeat=True))
 
 
 def test_a_signal_amid_a_reservation_leaves_no_node_reserved(tmp_path: Path) -> None:

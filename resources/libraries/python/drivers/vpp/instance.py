@@ -19,6 +19,7 @@ from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.drivers.vpp.configuration import Startup
 from resources.libraries.python.drivers.vpp.registration import SEGMENTS
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.model.bounds import LARGEST_CORE_BYTES
 
 _READY_S = 30.0
 _NIC_S = 10.0
@@ -32,7 +33,7 @@ _ENDING_S = 5.0
 """Within which a VPP has ended that does not answer any more because it ends: its core file is written first."""
 
 
-KEPT = Path("/var/tmp/csit-density")  # noqa: S108 - of root alone, and it outlives a reboot, as a core file should
+KEPT = Path("/var/tmp/csit-density-cores")  # noqa: S108 - of root alone, and it outlives a reboot, as a core file should
 """Where core files are kept that would end with the folder of their program."""
 _MOST = 3
 _KERNEL = Path("/proc/sys/kernel")
@@ -61,7 +62,10 @@ def core_of(pid: int, started: float, folder: Path, kernel: Path = _KERNEL, kept
         return _sentence(moved) if moved.exists() and not _misuse(kept) else ""
     if found.parent != folder:
         return _sentence(found)
-    if problem := _misuse(kept):
+    problem = _misuse(kept)
+    if not problem and _size_bytes(found) > LARGEST_CORE_BYTES:
+        problem = f"no more than {LARGEST_CORE_BYTES >> 20} MB are kept"
+    if problem:
         return f"{_sentence(found)}, ends with this folder: {problem}"
     return _sentence(_keep(found, kept / f"{folder.name}.{pid}.core"))
 
@@ -103,7 +107,12 @@ def _keep(core: Path, place: Path) -> Path:
 
 
 def _sentence(core: Path) -> str:
-    return f"core file {core}, {core.stat().st_blocks * 512 // 2**20} MB"
+    return f"core file {core}, {_size_bytes(core) >> 20} MB"
+
+
+def _size_bytes(core: Path) -> int:
+    """On disk: most of a core file is a hole."""
+    return core.stat().st_blocks * 512
 
 
 def _text(path: Path) -> str:

@@ -126,7 +126,7 @@ def _without_secrets(
         rest = {key: value for key, value in row.items() if key not in _secret_keys(row)}
         if secrets is Secrets.REFER and _is_secret(row):
             own_name = "" if len(passwords) == 1 else "_" + re.sub(r"[^A-Z0-9]", "_", node.upper())
-            variable = f"LAB_PASSWORD{own_name}"
+            variable = f"CSIT_LAB_PASSWORD{own_name}"
             rest["password"] = f"env:{variable}"
             notes.append(f"nodes.{node}.password: not copied; access.password is env:{variable}, a variable to set")
         if secrets is Secrets.REFER and "priv_key" in row:

@@ -1,6 +1,5 @@
 """The keeper of a run: its journal, space for its last records, and the record of every test."""
 
-import shutil
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -41,6 +40,7 @@ from resources.libraries.python.studies.shared.choices import Lookup, choices, c
 from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest, measure_with_care
 from resources.libraries.python.studies.shared.robot_context import variable
+from resources.libraries.python.whole_files import write_whole
 
 RESULT_SPACE_BYTES = 50_000_000
 """Free space that a run needs, the reserve included."""
@@ -194,7 +194,7 @@ class StudyKeeper:
             if not self._continues:
                 path.unlink(missing_ok=True)
                 if self._resumed is not None and (earlier := self.tables_in(self._resumed) / kind.FILE).exists():
-                    shutil.copyfile(earlier, path)
+                    write_whole(path, earlier.read_bytes())
             there = path.exists()
         except OSError as error:
             raise CsitError(f"{path}: cannot be written: {error.strerror}") from error

@@ -5,8 +5,8 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from resources.libraries.python.csv_tables import csv_text
-from resources.libraries.python.errors import CsitError
 from resources.libraries.python.studies.sizing.model.spec import Sizing
+from resources.libraries.python.whole_files import append_to, write_whole
 
 Cell = str | float | int | None
 
@@ -107,13 +107,8 @@ class TraceFiles:
         """
         path = self.folder / size / f"{instance}.csv"
         cells = map(astuple, rows)
-        try:
-            if path in self._begun:
-                with path.open("a", encoding="utf-8", newline="") as file:
-                    file.write(csv_text(cells))
-                return
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(csv_text((TRACE_COLUMNS, *cells)), encoding="utf-8")
-        except OSError as error:
-            raise CsitError(f"{path}: cannot be written: {error.strerror}") from error
-        self._begun.add(path)
+        if path not in self._begun:
+            write_whole(path, csv_text((TRACE_COLUMNS, *cells)))
+            self._begun.add(path)
+        else:
+            append_to(path, csv_text(cells))

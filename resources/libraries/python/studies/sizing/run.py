@@ -19,6 +19,7 @@ from resources.libraries.python.studies.sizing.search.size_search import Reached
 from resources.libraries.python.studies.sizing.size_trials import SizingJournal, digest, run_sizing
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.roles.service import Orchestrator, SizedService
+from resources.libraries.python.whole_files import write_whole
 
 OVERSUBSCRIBED = "oversubscribed"
 """The fact of a service that has more CPUs than there are."""
@@ -101,7 +102,7 @@ class ServiceSizing:
         finally:
             self._note(orchestrator.services)
         self.draft.sizing = sizing
-        (folder / "sizing.csv").write_text(csv_text(sizing_rows(sizing)), encoding="utf-8")
+        write_whole(folder / "sizing.csv", csv_text(sizing_rows(sizing)))
         self._write_heat({row.name: row.size for row in sizing.sizes}, folder)
         if sizing.stopped == "failed":
             reasons = [f"{row.name}: {row.failed}" for row in sizing.sizes if row.failed]

@@ -16,6 +16,7 @@ from resources.libraries.python.errors import ConfigError, ConnectionFailed
 from resources.libraries.python.model.testbed.access import SecretReference
 from resources.libraries.python.redaction import command_text, keep_secret
 from resources.libraries.python.testbed.connection.route import SshHop
+from resources.libraries.python.testbed.connection.secret_bindings import check_binding
 
 Transport = Any
 """`paramiko.Transport`, which has no types."""
@@ -41,7 +42,7 @@ def authenticate(transport: Transport, hop: SshHop, who: str) -> None:
         ConnectionFailed: It takes nothing of what we have; the text lists what was tried, and no secret.
         ConfigError: A key or a password that was asked for is not there.
     """
-    password = resolve(hop.password, who) if hop.password else None
+    password = resolve(hop.password, hop.host, who) if hop.password else None
     tried: list[str] = []
     try:
         with closing(paramiko.Agent()) as agent:
@@ -135,16 +136,18 @@ def _tried(tried: list[str]) -> str:
     return f"tried: {', '.join(tried)}" if tried else "there was nothing to try: no key file, no agent, no password"
 
 
-def resolve(reference: SecretReference, whose: str) -> SecretStr:
+def resolve(reference: SecretReference, host: str, whose: str) -> SecretStr:
     """Look a password up.
 
     Args:
         reference: `env:NAME` or `keyring:SERVICE/USER`.
+        host: That is to get it.
         whose: Where it is configured, for messages.
 
     Raises:
-        ConfigError: There is none; the text says how to put it there.
+        ConfigError: There is none, and the text says how to put it there; or it is not for that host.
     """
+    check_binding(reference, host, whose)
     kind, _, name = reference.partition(":")
     if kind == "env":
         if not (found := os.environ.get(name)):

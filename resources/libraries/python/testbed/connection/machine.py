@@ -15,9 +15,10 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.model.bounds import LARGEST_OUTPUT_BYTES
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.connection.command import Streams, killing, words
-from resources.libraries.python.testbed.connection.program import TAIL_BYTES, RemoteProgram
+from resources.libraries.python.testbed.connection.program import RemoteProgram
 from resources.libraries.python.testbed.roles.connection import Channel, CompletedProgram
 
 Become = Literal["auto", "sudo", "no"]
@@ -115,7 +116,7 @@ class StreamConnection(ABC):
 
     def open(self, argv: Sequence[str], *, root: bool = False, environment: Mapping[str, str] | None = None) -> Channel:
         """Start a program and talk with it."""
-        program = self._launch(argv, root, environment, None, TAIL_BYTES)
+        program = self._launch(argv, root, environment, None)
         self._opened = [other for other in self._opened if not other.closed] + [program]
         return program
 
@@ -147,15 +148,21 @@ class StreamConnection(ABC):
     def _run(
         self, argv: Sequence[str], stdin: bytes, within_s: float, root: bool, environment: Mapping[str, str] | None
     ) -> tuple[int, bytes, str]:
-        program = self._launch(argv, root, environment, within_s, None)
+        program = self._launch(argv, root, environment, within_s)
         deadline = time.monotonic() + within_s
         feeder = threading.Thread(target=_feed, args=(program, stdin), name=f"stdin of {argv[0]}", daemon=True)
-        blocks = []
+        output = bytearray()
         try:
             feeder.start()
             while block := program.receive(max(0.0, deadline - time.monotonic())):
-                blocks.append(block)
-            return program.finish(deadline), b"".join(blocks), program.stderr_tail()
+                output += block
+                if len(output) > LARGEST_OUTPUT_BYTES:
+                    raise CsitError(
+                        f"{self._name}: {argv[0]} was ended: it wrote more than {LARGEST_OUTPUT_BYTES >> 20} MB"
+                    )
+                if time.monotonic() > deadline:
+                    raise TimeoutError
+            return program.finish(deadline), bytes(output), program.stderr_tail()
         except (NotReady, TimeoutError) as error:
             stderr = program.stderr_tail().strip() or "nothing on stderr"
             raise NotReady(f"end of {argv[0]} on {self._name}", within_s, stderr) from error
@@ -169,14 +176,11 @@ class StreamConnection(ABC):
         root: bool,
         environment: Mapping[str, str] | None,
         within_s: float | None,
-        keep_errors: int | None,
     ) -> RemoteProgram:
         sudo = root and self._sudo()
         token = f"csit-{secrets.token_hex(8)}"
         command = words(argv, token, sudo=sudo, environment=environment, within_s=within_s)
-        program = RemoteProgram(
-            argv, self._start(command), token, self._name, self._killer(sudo), keep_errors=keep_errors
-        )
+        program = RemoteProgram(argv, self._start(command), token, self._name, self._killer(sudo))
         try:
             program.await_start(_START_S)
         except BaseException:

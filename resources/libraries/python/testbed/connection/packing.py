@@ -89,10 +89,13 @@ def _compiled(source: bytes, path: Path) -> bytes | None:
 
     Python enters the name of the file that it loads into byte code, so the node's names are in what it says there.
     """
+    place = Path(cache_from_source(path, optimization=""))
     try:
-        cached = Path(cache_from_source(path, optimization="")).read_bytes()
-        found = path.stat()
+        cached, written, found, same = place.read_bytes(), place.stat(), path.stat(), path.read_bytes() == source
     except OSError:
+        return None
+    # A file can be changed within a second and keep its size, or be given an old time; the time of its last change not.
+    if not same or found.st_ctime_ns >= written.st_mtime_ns:
         return None
     # PEP 552: flags of a file that is valid by the time and size of its source.
     stamp = b"".join(number.to_bytes(4, "little") for number in (0, int(found.st_mtime) & _32_BITS, len(source)))

@@ -5,11 +5,13 @@ import time
 from collections.abc import Callable, Sequence
 
 from resources.libraries.python.errors import CommandFailed, ConnectionFailed, NotReady, ending_of_shell
-from resources.libraries.python.redaction import outgoing
+from resources.libraries.python.redaction import redacted, visible
 from resources.libraries.python.testbed.connection import command
 from resources.libraries.python.testbed.connection.command import Streams
 
 TAIL_BYTES = 65536
+_KEPT_BYTES = TAIL_BYTES + 4096
+"""A secret that begins before what is shown, such as a key, is not longer than the rest."""
 _BLOCK_BYTES = 262144
 _ANNOUNCEMENT_BYTES = 4096
 """The line that announces the start is shorter."""
@@ -31,8 +33,6 @@ class RemoteProgram:
         token: str,
         machine: str,
         kill: Callable[[int], None],
-        *,
-        keep_errors: int | None = TAIL_BYTES,
     ) -> None:
         """Take over a program that has been started by `words.words`.
 
@@ -42,14 +42,12 @@ class RemoteProgram:
             token: As in its words.
             machine: Where it runs, for messages.
             kill: Ends a process group there.
-            keep_errors: Bytes of its error output to keep, from the end; None for all.
         """
         self.argv = tuple(argv)
         self._streams = streams
         self._token = token.encode()
         self._machine = machine
         self._kill = kill
-        self._keep = keep_errors
         self._errors = bytearray()
         self._group: int | None = None
         self._reported = threading.Event()
@@ -113,8 +111,8 @@ class RemoteProgram:
 
     def _keep_errors(self, block: bytes) -> bytes:
         self._errors += block
-        if self._keep is not None and len(self._errors) > 2 * self._keep:
-            del self._errors[: -self._keep]
+        if len(self._errors) > 2 * _KEPT_BYTES:
+            del self._errors[:-_KEPT_BYTES]
         return b""
 
     # -- talking ------------------------------------------------------------------------------------------------------
@@ -153,8 +151,9 @@ class RemoteProgram:
 
     def stderr_tail(self) -> str:
         """The end of what it wrote to its standard error until now, without secrets and control characters."""
-        kept = bytes(self._errors if self._keep is None else self._errors[-self._keep :])
-        return outgoing(kept.decode(errors="replace"))
+        kept = bytes(self._errors[-_KEPT_BYTES:])
+        # Cut before it is escaped, which can make it six times as long, but not within a secret.
+        return visible(redacted(kept.decode(errors="replace"))[-TAIL_BYTES:])
 
     def status(self) -> int | None:
         return self._streams.status(0)

@@ -3,6 +3,7 @@
 python3 -I start.py ARGUMENTS...: the agent. python3 -I start.py --try MODULES...: whether they can be imported.
 """
 
+import fcntl
 import gc
 import importlib
 import os
@@ -21,6 +22,7 @@ if sys.argv[1:2] == ["--try"]:
 else:
     for path in (here, here / "packages"):
         os.utime(path)  # it is in use: others are older
+        fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_SH)  # until this process ends, nobody removes it
     # What is imported stays: looking for garbage in it would be a fifth of the CPU time of a start and an end.
     gc.disable()
     agent = importlib.import_module("resources.libraries.python.testbed.agent.__main__")

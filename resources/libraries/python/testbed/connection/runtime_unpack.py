@@ -114,6 +114,17 @@ def locked() -> Iterator[None]:
         os.close(lock)
 
 
+@contextmanager
+def unused(path: Path) -> Iterator[None]:
+    """Hold the lock of a folder; BlockingIOError if an agent runs on it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def rename(parts: list[Path]) -> dict[str, object]:
     """Rename the folders into place, packages first, and prune old ones."""
     with locked():
@@ -132,16 +143,17 @@ def rename(parts: list[Path]) -> dict[str, object]:
 def prune(keep: int) -> None:
     """Remove runtimes that were used longest ago, packages without a runtime, and what was never finished.
 
-    So many runtimes are kept.
+    So many runtimes are kept, and those that an agent runs on.
     """
     ages = {path: time.time() - path.stat().st_mtime for path in folder.iterdir()}
-    runtimes = [path for path in ages if not path.name.startswith((".", f"{LINK}-"))]
+    runtimes = [path for path in ages if path.is_dir() and not path.name.startswith((".", f"{LINK}-"))]
     finished = sorted(runtimes, key=ages.__getitem__)
     needed_by = {os.path.realpath(path) for path in (folder / packages, *(each / LINK for each in finished[:keep]))}
     stale = [path for path in ages if path.name.startswith(".") and ages[path] > DAY_S]
     stale += [path for path in ages if path.name.startswith(f"{LINK}-") and os.path.realpath(path) not in needed_by]
     for path in stale + finished[keep:]:
-        shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError), unused(path):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 print(json.dumps(misuse() or install()))

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -46,7 +47,7 @@ def question(name: str, meter: Powercap | Ipmi) -> dict[str, Any]:
     command += ["-U", meter.user] if meter.user is not None else []
     if meter.password is None:
         return {**asked, "ipmi": [*command, *_READING]}
-    secret = resolve(meter.password, f"nodes.{name}.energy").get_secret_value()
+    secret = resolve(meter.password, meter.host, f"nodes.{name}.energy").get_secret_value()
     return {**asked, "ipmi": [*command, "-E", *_READING], "environment": {"IPMI_PASSWORD": secret}}
 
 
@@ -81,7 +82,11 @@ def read_redfish(
         CsitError: The BMC cannot be asked; the certificate is not trusted, for example.
     """
     where = f"nodes.{name}.energy"
-    password = resolve(meter.password, where).get_secret_value() if meter.password else None
+    password = (
+        resolve(meter.password, urlsplit(meter.url).hostname or "", where).get_secret_value()
+        if meter.password
+        else None
+    )
     if meter.ca_file is not None and not Path(meter.ca_file).expanduser().is_file():
         raise CsitError(f"{where}.ca_file: no such file: {meter.ca_file}")
     try:

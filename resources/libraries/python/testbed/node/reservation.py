@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import ConfigDict
 
-from resources.libraries.python.drivers.host.ownership.processes import user
+from resources.libraries.python.drivers.host.ownership.processes import Process, process, user
 from resources.libraries.python.errors import CsitError, InUse, NotReady
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.testbed.node.node_query import ask
@@ -29,6 +29,27 @@ _ROOT_S = 20.0
 _log = logging.getLogger(__name__)
 
 
+class HoldingProcess(Frozen):
+    """What tells a process from others of the same number: after a restart, in a container, later on."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    boot_id: str
+    """Of its machine's kernel."""
+    pid_namespace: int
+    start_ticks: int
+    """Since that start."""
+
+    @classmethod
+    def of(cls, pid: int) -> "HoldingProcess":
+        """Describe a process of this machine; raises ProcessLookupError if there is none."""
+        return cls(
+            boot_id=Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip(),
+            pid_namespace=Path("/proc/self/ns/pid").stat().st_ino,
+            start_ticks=process(pid).start_ticks,
+        )
+
+
 class Holder(Frozen):
     """Holder of a node. Times are the node's, UTC, ISO 8601."""
 
@@ -38,6 +59,8 @@ class Holder(Frozen):
     owner: str
     """user@host"""
     pid: int
+    process: HoldingProcess | None = None
+    """None if it is not known."""
     reason: str
     heartbeat: bool
     """Renewed while its process lives; else it runs for its time."""
@@ -109,10 +132,11 @@ class Claim:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     owner: str = field(default_factory=lambda: f"{user()}@{platform.node()}")
     pid: int = field(default_factory=os.getpid)
+    process: HoldingProcess = field(default_factory=lambda: HoldingProcess.of(os.getpid()))
 
     def words(self) -> dict[str, object]:
         """As `sent.leases` wants it."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {**{name: getattr(self, name) for name in self.__slots__}, "process": self.process.model_dump()}
 
 
 def acquire(nodes: Mapping[str, ReservableNode], claim: Claim) -> tuple[str, ...]:
@@ -149,11 +173,17 @@ def _give_up(node: ReservableNode, claim: Claim) -> None:
 
 
 def _has_ended(holder: Holder, claim: Claim) -> bool:
-    """Whether a lease is that of a run on this machine, by the same user, whose process is gone: it was killed.
+    """Whether a lease is that of a run by the same user whose process is known to be gone: it was killed.
 
-    A number that another process has since got counts as alive; then the lease runs out by itself.
+    Containers and cloned machines share names, and numbers of processes say nothing about those of another kernel or
+    PID namespace: then the lease runs out by itself.
     """
-    return holder.heartbeat and holder.owner == claim.owner and not Path(f"/proc/{holder.pid}").exists()
+    if not holder.heartbeat or holder.owner != claim.owner or holder.process is None:
+        return False
+    theirs, mine = holder.process, claim.process
+    if (theirs.boot_id, theirs.pid_namespace) != (mine.boot_id, mine.pid_namespace):
+        return False
+    return not Process(pid=holder.pid, start_ticks=theirs.start_ticks, command="").alive
 
 
 def acquire_within(

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
+from resources.libraries.python.whole_files import opened
+
 _FOLDER_MODE, _FILE_MODE, _OTHERS_WRITE = 0o755, 0o644, 0o022
 _NAME = "csit-density"
 BUILDING = ".building-"
@@ -48,8 +50,7 @@ def alone(cache: Path) -> Iterator[None]:
     for folder in missing:
         share(folder)
     cache.chmod(stat.S_IMODE(cache.stat().st_mode) & ~_OTHERS_WRITE)  # earlier versions left that to the umask
-    with (cache / "lock").open("w", encoding="ascii") as lock:
-        os.fchmod(lock.fileno(), 0o600)  # what can open it can hold it
+    with opened(cache / "lock", 0o600) as lock:  # what can open it can hold it
         fcntl.flock(lock, fcntl.LOCK_EX)
         for left in cache.glob(f"{BUILDING}*"):
             shutil.rmtree(left)

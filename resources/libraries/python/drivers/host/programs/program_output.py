@@ -1,13 +1,20 @@
 """Run an installed program to its end, for what it prints."""
 
+import os
+import selectors
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO, cast
 
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.model.bounds import LARGEST_OUTPUT_BYTES
 
 _MOST_PRINTED = 2000
 """Characters in an error: what a program prints last says why it failed, and a link passes on only so much."""
+
+_BLOCK_BYTES = 65536
 
 
 def completed(
@@ -34,18 +41,59 @@ def completed(
     Raises:
         CommandFailed: It failed, and `check` is set; has the end of what it printed to stderr.
         NotReady: It did not end.
-        CsitError: It cannot be run.
+        CsitError: It cannot be run, or printed more than `LARGEST_OUTPUT_BYTES`; it is killed then.
     """
     fed = stdin.encode() if isinstance(stdin, str) else stdin
+    pipe = subprocess.PIPE
+    deadline = time.monotonic() + within_s
     try:
-        done = subprocess.run(
-            argv, input=fed, capture_output=True, timeout=within_s, check=False, cwd=folder, env=environment
-        )
-    except subprocess.TimeoutExpired as error:
-        raise NotReady(what or " ".join(argv), within_s, "still running") from error
+        process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder, env=environment)
     except OSError as error:
         raise CsitError(f"{argv[0]} cannot be run: {error.strerror}") from error
-    stdout, stderr = (printed.decode(errors="replace") for printed in (done.stdout, done.stderr))
-    if check and done.returncode:
-        raise CommandFailed(argv, done.returncode, stderr[-_MOST_PRINTED:])
-    return subprocess.CompletedProcess(argv, done.returncode, stdout, stderr)
+    with process:
+        try:
+            stdout, stderr = (printed.decode(errors="replace") for printed in _talked(process, fed, deadline, argv[0]))
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except (TimeoutError, subprocess.TimeoutExpired) as error:
+            raise NotReady(what or " ".join(argv), within_s, "still running") from error
+        finally:
+            process.kill()
+    if check and process.returncode:
+        raise CommandFailed(argv, process.returncode, stderr[-_MOST_PRINTED:])
+    return subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
+
+
+def _talked(process: "subprocess.Popen[bytes]", fed: bytes, deadline: float, what: str) -> tuple[bytes, bytes]:
+    """What a program prints until it closes both streams.
+
+    Raises:
+        TimeoutError: It does not in time.
+        CsitError: It printed too much.
+    """
+    stdin, *outputs = (cast(IO[bytes], stream) for stream in (process.stdin, process.stdout, process.stderr))
+    left, printed = memoryview(fed), (bytearray(), bytearray())
+    os.set_blocking(stdin.fileno(), False)
+    with selectors.DefaultSelector() as streams:
+        streams.register(stdin, selectors.EVENT_WRITE)
+        for stream, kept in zip(outputs, printed, strict=True):
+            streams.register(stream, selectors.EVENT_READ, kept)
+        while streams.get_map():
+            if (wait_s := deadline - time.monotonic()) <= 0:
+                raise TimeoutError
+            for key, _ in streams.select(wait_s):
+                if key.data is None:
+                    try:
+                        left = left[os.write(key.fd, left[:_BLOCK_BYTES]) :]
+                    except BrokenPipeError:
+                        left = left[len(left) :]
+                    if not left:
+                        streams.unregister(stdin)
+                        stdin.close()
+                    continue
+                block = os.read(key.fd, _BLOCK_BYTES)
+                key.data.extend(block)
+                if len(key.data) > LARGEST_OUTPUT_BYTES:
+                    raise CsitError(f"{what} was ended: it wrote more than {LARGEST_OUTPUT_BYTES >> 20} MB")
+                if not block:
+                    streams.unregister(key.fileobj)
+    return bytes(printed[0]), bytes(printed[1])

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import content_of
 from resources.libraries.python.rendering import render
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.studies.sizing.planning.sizes import instance_names, name_of
+from resources.libraries.python.whole_files import write_whole
 
 _TEMPLATE = "heat/size.yaml.j2"
 _MOST_USER_DATA = 65_535
@@ -82,13 +83,8 @@ def write_heat(asked: Specifications, sizes: Mapping[str, Size], folder: Path) -
         ConfigError: As above.
         CsitError: They cannot be written.
     """
-    try:
-        for name, size in sizes.items():  # one at a time: thousands of sizes are gigabytes
-            text = heat_template(asked, size)
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CsitError(f"{error.filename or folder}: templates cannot be made: {error.strerror}") from error
+    for name, size in sizes.items():  # one at a time: thousands of sizes are gigabytes
+        write_whole(folder / f"{name}.yaml", heat_template(asked, size))
     return [folder / f"{name}.yaml" for name in sizes]
 
 

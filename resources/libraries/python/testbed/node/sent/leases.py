@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DIRECTORY = "/var/lib/csit-density"
 """Outlives a restart: a reservation for hours must not end with one."""
 _FILE, _LOCK = "reservation.json", "reservation.lock"
-_PUBLIC = ("testbed", "owner", "pid", "reason", "heartbeat", "since", "renewed", "lease_s")
+_PUBLIC = ("testbed", "owner", "pid", "process", "reason", "heartbeat", "since", "renewed", "lease_s")
 _TEXTS = ("testbed", "owner", "reason", "since", "renewed", "boot_id")
 _TIMES_S = ("lease_s", "until_since_boot_s", "until_calendar_s")
 _LATEST_S = 1e11
@@ -88,6 +88,7 @@ def _acquire(state: dict[str, Any], asked: dict[str, Any], now: Now) -> tuple[di
     if holder is not None and not mine and not ended and _left_s(holder, now) > 0:
         return state, {"won": False, "holder": _shown(holder, now)}
     given = {key: asked[key] for key in ("testbed", "owner", "pid", "reason", "heartbeat")}
+    given["process"] = asked.get("process")
     # Asked twice with one token: the answer was lost on its way, or will still come. It is the same lease then, and not
     # a shorter one, as the holder may go by the first answer.
     given.update(digest=_digest(asked), since=holder["since"] if holder and mine else _calendar(now.calendar_s))
@@ -185,7 +186,8 @@ def _shown(holder: dict[str, Any] | None, now: Now) -> dict[str, Any] | None:
     if holder is None:
         return None
     left_s = _left_s(holder, now)
-    return {**{key: holder[key] for key in _PUBLIC}, "left_s": left_s, "until": _calendar(now.calendar_s + left_s)}
+    until = _calendar(now.calendar_s + left_s)
+    return {**{key: holder.get(key) for key in _PUBLIC}, "left_s": left_s, "until": until}
 
 
 def _calendar(seconds: float) -> str:
@@ -247,6 +249,7 @@ def _holder_problems(holder: dict[str, Any]) -> list[str]:
     wrong += [key for key in ("heartbeat",) if not isinstance(holder.get(key), bool)]
     wrong += [key for key in ("pid",) if not isinstance(holder.get(key), int)]
     wrong += [key for key in ("digest",) if not isinstance(holder.get(key, 0), (str, type(None)))]
+    wrong += [key for key in ("process",) if not isinstance(holder.get(key, 0), (dict, type(None)))]
     return wrong + [key for key in _TIMES_S if not _is_time(holder.get(key))]
 
 

@@ -125,7 +125,7 @@ def _runtimes(folder: Path) -> list[dict[str, Any]]:
     """Runtimes of agents, with the days since each was used."""
     found = []
     ours = folder.is_dir() and not folder.is_symlink() and folder.stat().st_uid == os.geteuid()
-    for path in sorted(folder.glob("*")) if ours else ():
+    for path in sorted(each for each in folder.glob("*") if each.is_dir()) if ours else ():
         size = sum(entry.lstat().st_size for entry in path.rglob("*") if entry.is_file() and not entry.is_symlink())
         days = max(0.0, (time.time() - path.stat().st_mtime) / 86400)
         found.append({"name": path.name, "mb": size // 2**20, "unused_days": days})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -32,10 +33,20 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
             failed.append(f"{name!r} is no name of a runtime")
             continue
         try:
-            shutil.rmtree(folder / name)
-            removed.append(name)
+            descriptor = os.open(folder / name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except FileNotFoundError:
             continue
         except OSError as error:
             failed.append(f"{folder / name}: {error.strerror}")
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder / name)
+            removed.append(name)
+        except BlockingIOError:
+            failed.append(f"{folder / name}: an agent runs on it")
+        except OSError as error:
+            failed.append(f"{folder / name}: {error.strerror}")
+        finally:
+            os.close(descriptor)
     return {"failed": "; ".join(failed)} if failed else {"removed": removed}
