@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITHIN_S, wait_until
-from resources.libraries.python.errors import CsitError, NotReady, RunStopped, SystemBroken
+from resources.libraries.python.errors import CsitError, NotReady, RunStopped, SystemBroken, chain
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.plan import Medium, Plan
 from resources.libraries.python.model.result import Affinity
@@ -174,6 +174,10 @@ class Deployment:
 
 def _first(error: BaseException) -> BaseException:
     """The failed start behind errors of stopping: an ExitStack chains them by their context."""
-    while error.__cause__ is None and isinstance(error.__context__, CsitError | OSError):
-        error = error.__context__
-    return error
+    *_, first = chain(error, _behind)
+    return first
+
+
+def _behind(error: BaseException) -> BaseException | None:
+    context = error.__context__
+    return context if error.__cause__ is None and isinstance(context, CsitError | OSError) else None

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.errors import CsitError, InUse
+from resources.libraries.python.errors import CommandFailed, CsitError, InUse
+from resources.libraries.python.testbed.connection.python_failure import python_failure
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
 from resources.libraries.python.testbed.maintenance.preparation import restore
@@ -78,7 +79,10 @@ def tidy_there(connection: Connection, python: str, runtime: PurePosixPath, wait
     """
     paths = ascii(json.dumps([str(runtime / "project"), str(runtime / "packages")]))
     text = _PROGRAM.format(paths=paths, mark=MARK, wait_s=wait_s)
-    done = connection.run([python, "-I", "-"], stdin=text.encode(), within_s=_WITHIN_S + wait_s, root=True)
+    try:
+        done = connection.run([python, "-I", "-"], stdin=text.encode(), within_s=_WITHIN_S + wait_s, root=True)
+    except CommandFailed as failed:
+        raise python_failure(connection.name, python, failed) from failed
     answered = read_answer(connection, python, done)
     if "failed" in answered:
         raise CsitError(f"{connection.name}: {answered['failed']}")
