@@ -15,7 +15,7 @@ from resources.libraries.python.paths import PROJECT
 def test_without_root_this_machine_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 65534)
     topology = str(PROJECT / "topologies" / "local-vpp.yaml")
-    with pytest.raises(ConfigError, match="^local needs root to make network namespaces; as another user: "):
+    with pytest.raises(ConfigError, match=r"^local needs root to make network namespaces; as another user: "):
         make_app(["local"])(["local", "--topology", topology, "--types", "nix"], standalone_mode=False)
     with pytest.raises(ConfigError, match="nix"):  # the simulated testbed needs none
         make_app(["local"])(
