@@ -11,7 +11,6 @@ from resources.libraries.python.model.measurements.counters import InterfaceCoun
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
 from resources.libraries.python.testbed.roles.part import (
     Accounting,
-    Disturbable,
     NetworkFunctions,
     Processing,
     Stateful,
@@ -125,9 +124,12 @@ class MixedKinds(Disturbed):
 
 
 class ConfinedFunctions:
-    """Fulfils `NetworkFunctions`, `Processing`, `Stateful`, `Accounting` and `CpuLimited`, within limits."""
+    """Fulfils all roles of `MixedKinds`, and `CpuLimited`, within limits.
 
-    def __init__(self, functions: NetworkFunctions, groups: NfGroups) -> None:
+    What a role does where no NF has it, such as refusing an event, is said there alone.
+    """
+
+    def __init__(self, functions: MixedKinds, groups: NfGroups) -> None:
         """Prepare.
 
         Args:
@@ -145,8 +147,7 @@ class ConfinedFunctions:
         """
         self._groups.make()
         self._functions.start()
-        if isinstance(self._functions, HasProcesses):
-            self._groups.take_in(self._functions.processes())
+        self._groups.take_in(self._functions.processes())
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each interface's data thread may really run.
@@ -160,30 +161,28 @@ class ConfinedFunctions:
         return self._functions.counters()
 
     def processed(self) -> Mapping[str, ProcessedPackets]:
-        return self._functions.processed() if isinstance(self._functions, Processing) else {}
+        return self._functions.processed()
 
     def disturb(self, coming: Disturbance) -> None:
-        if isinstance(self._functions, Disturbable):
-            self._functions.disturb(coming)
+        self._functions.disturb(coming)
 
     def disturbed(self) -> tuple[EventOccurrence, ...]:
-        return self._functions.disturbed() if isinstance(self._functions, Disturbable) else ()
+        return self._functions.disturbed()
 
     def begin_accounts(self) -> None:
-        if isinstance(self._functions, Accounting):
-            self._functions.begin_accounts()
+        self._functions.begin_accounts()
 
     def accounts(self) -> Mapping[str, str]:
-        return self._functions.accounts() if isinstance(self._functions, Accounting) else {}
+        return self._functions.accounts()
 
     def connection_tables(self) -> Mapping[str, ConnectionTable]:
-        return self._functions.connection_tables() if isinstance(self._functions, Stateful) else {}
+        return self._functions.connection_tables()
 
     def hold_connections(self, timeout_s: int) -> Mapping[str, ConnectionTable]:
-        return self._functions.hold_connections(timeout_s) if isinstance(self._functions, Stateful) else {}
+        return self._functions.hold_connections(timeout_s)
 
     def delete_connections(self) -> Mapping[str, Deletion]:
-        return self._functions.delete_connections() if isinstance(self._functions, Stateful) else {}
+        return self._functions.delete_connections()
 
     def throttling(self) -> Mapping[str, Throttling]:
         return self._groups.throttling()
