@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,6 @@ from resources.libraries.python.errors import ConfigError, CsitError, Unsupporte
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.disturbance import EventOccurrence
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
-from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
@@ -111,7 +112,7 @@ def test_a_pause_is_a_gap_of_its_length_whatever_waits_for_its_end(
     arrived_ns = served(left_ns, delay_ns, Interruption(event.began_ns, event.ended_ns, queue))
     came = int((arrived_ns > 0).sum())
     found = timeline(arrived_ns, left_ns, (begin_ns, spacing_ns), 10**6, sent=len(left_ns), frames=came)
-    flow = Flow.model_construct(instance=1, direction=Direction.FORWARD)
+    flow: Any = SimpleNamespace(instance=1, direction=Direction.FORWARD)
     (impact,) = impacts([flow_timeline(flow, found, 0.001)], event)
     spacing_s = spacing_ns / 1e9
     assert impact.gap_s == pytest.approx(hold_s, abs=2 * spacing_s + 1e-5)

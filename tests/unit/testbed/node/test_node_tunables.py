@@ -123,6 +123,27 @@ def test_what_was_there_is_known_wherever_the_change_was_cut_off(
     assert machine.now() == BEFORE
 
 
+@pytest.mark.parametrize("written", range(4))
+def test_what_was_put_back_by_half_is_put_back_by_the_next_start(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
+    machine.apply(dict.fromkeys(BEFORE, "0"))
+    done: list[str] = []
+    whole = tunables._write
+
+    def write(root: Path, path: str, value: str) -> str:
+        if len(done) == written:
+            raise SystemExit("killed")
+        done.append(path)
+        return whole(root, path, value)
+
+    with monkeypatch.context() as context, pytest.raises(SystemExit):
+        context.setattr(tunables, "_write", write)
+        machine.ask("restore")
+    machine.ask("restore")
+    assert machine.now() == BEFORE and machine.prepared() is None
+
+
 def test_after_a_restart_nothing_is_put_back(machine: Machine) -> None:
     machine.apply(WANTED)
     machine.boot("second")

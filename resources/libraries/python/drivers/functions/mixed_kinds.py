@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, refused
 from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets, Throttling
@@ -113,14 +114,7 @@ class MixedKinds(Disturbed):
         return tuple(problem for part in self._parts for problem in part.problems())
 
     def stop(self) -> None:
-        failures: list[Exception] = []
-        for part in reversed(self._parts):
-            try:
-                part.stop()
-            except Exception as error:  # a step boundary: the others must be stopped too
-                failures.append(error)
-        if failures:
-            raise failures[0]
+        take_all(part.stop for part in reversed(self._parts))
 
 
 class ConfinedFunctions:

@@ -3,6 +3,7 @@
 import importlib
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from resources.libraries.python.model.testbed.access import SecretReference
 from resources.libraries.python.redaction import command_text, keep_secret
 from resources.libraries.python.testbed.connection.route import SshHop
 
+_PROGRAMS = Path(sys.prefix) / "bin"
+"""Of the environment that this runs in."""
 Transport = Any
 """`paramiko.Transport`, which has no types."""
 _KINDS = (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)
@@ -156,7 +159,8 @@ def resolve(reference: SecretReference, whose: str) -> SecretStr:
         keyring = importlib.import_module("keyring")
     except ImportError as error:
         raise ConfigError(
-            f"{whose}: password says {reference}, but .venv has no keyring: .venv/bin/pip install keyring"
+            f"{whose}: password says {reference}, but this Python has no keyring: ",
+            command_text(_PROGRAMS / "pip", "install", "keyring"),
         ) from error
     try:
         kept = keyring.get_password(service, user)
@@ -165,7 +169,7 @@ def resolve(reference: SecretReference, whose: str) -> SecretStr:
     if not kept:
         raise ConfigError(
             f"{whose}: password says {reference}, but the keyring has no such entry: ",
-            command_text(".venv/bin/keyring", "set", service, user),
+            command_text(_PROGRAMS / "keyring", "set", service, user),
         )
     keep_secret(kept)
     return SecretStr(kept)
