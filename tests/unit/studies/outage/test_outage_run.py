@@ -75,9 +75,11 @@ def measured(folder: Path, text: str = SPEC, testbed: Topology = SIM) -> Outage:
     study.measure()
     study.enough()
     found = study.result()
+    noisy = bool((testbed.simulation or {}).get("interruptions", {}).get("noisy_share"))
     for trial in found.trials:
         for impact in trial.impacts:
             check_consistency(impact, found.rate_pps, found.spec.duration_s, found.spec.bin_s)
+            assert noisy or impact.outage_s <= impact.gap_s + 0.004, "packets of one interruption fit into it"
     return found
 
 
@@ -144,6 +146,7 @@ def test_the_one_hit_is_out_for_as_long_as_it_was_and_the_others_lose_nothing(tm
     assert pause.worst_ns and pause.worst_ns == pytest.approx(0.1e9, rel=0.01)
     assert pause.during_ns and pause.before_ns and pause.during_ns.mean > 5 * pause.before_ns.mean
     assert pause.after_ns and pause.after_ns.mean == pytest.approx(pause.before_ns.mean, rel=0.01)
+    assert add.gap_s.mean == pytest.approx(add.outage_s.mean, abs=0.002), "not since the begin of the trial"
     assert add.first_packet_s and add.first_packet_s.mean == pytest.approx(0.1, rel=0.1)
     assert move.lost.mean == pytest.approx(2 * (0.05 * RATE_PPS - 100), rel=0.12)
     for event in found.spec.columns:

@@ -226,15 +226,21 @@ def _impact(instance: int, row: Sequence[FlowTimeline], happened: EventOccurrenc
 
 
 def _silence_s(line: FlowTimeline, from_ns: int) -> float:
-    """The longest time without an arrival.
+    """The longest time without an arrival, of one that had begun before only what follows.
 
     It is not the time around lost packets: those that a full queue drops are the last ones of a pause, and the ones
     before them have waited for its end.
     """
-    before_arrivals_ns = (each for each in line.silence_ns[_bins(line, from_ns, None)] if each is not None)
-    over_ns = line.begin_ns + round(len(line.sent) * line.bin_s * _NS)
-    to_the_end_ns = (over_ns - gap.begin_ns for gap in line.gaps if gap.end_ns is None)
-    return max(0, *before_arrivals_ns, *to_the_end_ns) / _NS
+    bins, width_ns = _bins(line, from_ns, None), line.bin_s * _NS
+    rows = zip(line.silence_ns[bins], line.worst_ns[bins], strict=True)
+    closed_ns = (
+        min(silence_ns, line.begin_ns + number * width_ns + worst_ns - from_ns)  # the latest arrival of those of a bin
+        for number, (silence_ns, worst_ns) in enumerate(rows, bins.start + 1)
+        if silence_ns is not None and worst_ns is not None
+    )
+    over_ns = line.begin_ns + len(line.sent) * width_ns
+    open_ns = (over_ns - max(gap.begin_ns, from_ns) for gap in line.gaps if gap.end_ns is None)
+    return max(0.0, *closed_ns, *open_ns) / _NS
 
 
 def _spacing_s(line: FlowTimeline) -> float:
