@@ -4,7 +4,8 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any, NoReturn
 
 import pytest
 
@@ -17,6 +18,7 @@ from resources.libraries.python.testbed.connection.machine import StreamConnecti
 from resources.libraries.python.testbed.connection.python_failure import python_failure
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.connection.ssh import SshConnection
+from resources.libraries.python.testbed.maintenance import doctor
 from resources.libraries.python.testbed.node.node_query import ask_all
 
 
@@ -120,6 +122,17 @@ def test_a_traceback_is_kept_for_developers(last: str, kind: type[CsitError]) ->
     error = python_failure("DUT1", "python3", CommandFailed(("python3",), 1, trace))
     assert type(error) is kind
     assert [*getattr(error, "__notes__", ())] == ([f"DUT1: {trace}"] if kind is CsitError else [])
+
+
+@pytest.mark.parametrize(("status", "fix"), [(127, "install Python 3.11"), (137, "look at it from its console")])
+def test_the_doctor_names_the_fix_of_the_failure(monkeypatch: pytest.MonkeyPatch, status: int, fix: str) -> None:
+    def gather(*_: object, **__: object) -> NoReturn:
+        raise python_failure("DUT1", "python3", CommandFailed(("python3",), status, ""))
+
+    monkeypatch.setattr(doctor, "gather", gather)
+    place: Any = SimpleNamespace(name="DUT1", nodes=(SimpleNamespace(access=None),), connection=None, python="python3")
+    _, (finding,) = doctor._facts(place)
+    assert finding.fix.startswith(fix)
 
 
 NO_ROOT: dict[str, tuple[str | None, str]] = {
