@@ -5,6 +5,7 @@ takes, and at the end what failed, what was skipped and why, which tests used mo
 what did not run.
 """
 
+import os
 import resource
 import signal
 import subprocess
@@ -99,7 +100,7 @@ def run_tier(tier: str) -> int:
 def _finished(command: Sequence[str]) -> int:
     """Run tox to its end, which ends its environments first: after Ctrl-C, which it gets as well, and SIGTERM."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it, and tox would inherit that
-    with subprocess.Popen(command, cwd=ROOT) as tox:
+    with subprocess.Popen(command, cwd=ROOT, env={**os.environ, "CSIT_TOOLS": sys.prefix}) as tox:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda *_: tox.send_signal(signal.SIGINT))
         return tox.wait()

@@ -15,7 +15,14 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.errors import CommandFailed, ConfigError, ConnectionFailed, CsitError, NotReady
+from resources.libraries.python.errors import (
+    CommandFailed,
+    ConfigError,
+    ConnectionFailed,
+    CsitError,
+    NotReady,
+    Unsupported,
+)
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection import command as words
 from resources.libraries.python.testbed.connection import ssh
@@ -209,12 +216,12 @@ def test_keys_of_the_agent(lab: Lab, locked_key: Path) -> None:
 def test_no_way_to_root(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CSIT_DUT_PASSWORD", lab.passwords["guest"])
     for become, said in {
-        "auto": r"guest may not become root on DUT1 without a password .*; as root there: echo 'guest ALL=",
-        "no": r"root's rights are needed on DUT1, guest is not root",
+        "auto": r"DUT1: guest may not become root without a password .*, or as root there: echo 'guest ALL=",
+        "no": r"DUT1: root's rights are needed, guest is not root, and access.become is 'no'",
     }.items():
         access = Access(**lab.access(DUT, user="guest", key_file=None, password=PASSWORD, become=become))
         connection = SshConnection(DUT, access)
-        with pytest.raises(CommandFailed, match=said):
+        with pytest.raises(Unsupported, match=said):
             connection.run(["true"], root=True)
         connection.close()
 

@@ -1,6 +1,7 @@
 """Messages of errors: no secrets, no control characters, and at most 600 characters with path, numbers and reason."""
 
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,21 @@ from resources.libraries.python.errors import (
     CsitError,
     HostRefused,
     NotReady,
+    chain,
     ending_of_shell,
     message,
 )
+
+
+@given(st.lists(st.integers(0, 9), min_size=10, max_size=10))
+def test_a_walk_over_causes_meets_each_error_once(causes: list[int]) -> None:
+    """An error that is raised from one of its own effects has causes without an end."""
+    errors = [CsitError(str(number)) for number in range(10)]
+    for error, cause in zip(errors, causes, strict=True):
+        error.__cause__ = errors[cause]
+    met = list(chain(errors[0], lambda each: each.__cause__))
+    assert met[0] is errors[0] and len({id(each) for each in met}) == len(met) <= 10
+    assert all(after is before.__cause__ for before, after in pairwise(met))
 
 
 @pytest.mark.parametrize("text", ["", "lab.yaml:3: nodes.DUT1: unknown key", "x" * LONGEST_MESSAGE, "a\n  b"])

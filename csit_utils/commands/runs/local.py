@@ -1,5 +1,6 @@
 """`local`: measure a density matrix on this machine, and write a report."""
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -12,7 +13,7 @@ from csit_utils.commands.results.show import show
 from csit_utils.commands.runs.command_line import again, remembered
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.lines import refuse_active
@@ -82,6 +83,7 @@ def local(
     if cold and priors is not None:
         raise ConfigError(f"--cold starts no search from earlier results; leave out --priors {priors}")
     testbed = load_topology(topology)
+    _refuse_without_root(testbed)
     choice = parse_selection(
         service_types=types,
         cells=cells,
@@ -152,7 +154,9 @@ def _resumed(context: typer.Context, folder: Path) -> list[str]:
         resume = command_text("./csit", "robot", "--resume", folder)
         raise ConfigError(f"{folder}: not a run of ./csit local; use ", resume)
     argv = again(folder)
-    _try_to_open(load_topology(Path(header.choices.topology)))
+    testbed = load_topology(Path(header.choices.topology))
+    _refuse_without_root(testbed)
+    _try_to_open(testbed)
     return argv
 
 
@@ -168,6 +172,15 @@ def _suites(testbed: Topology, choice: Selection) -> list[str]:
         first = looked_at[0]
         raise PlanError(f"{first.cell.service_type} {first.cell.locator} NF-{first.cell.size_name}: {first.reason}")
     return [f"{kind.lower()}-ndrpdr" for kind in kinds]
+
+
+def _refuse_without_root(testbed: Topology) -> None:
+    """Refuse before anything is planned or looked up: the entry script does it too, before it installs packages."""
+    if testbed.world is World.LOCAL and os.geteuid() != 0:
+        raise ConfigError(
+            "local needs root to make network namespaces; as another user: ",
+            command_text("./csit", "robot", "-v", "TOPOLOGY:topologies/sim.yaml", "tests/density"),
+        )
 
 
 def _try_to_open(testbed: Topology) -> None:

@@ -53,9 +53,11 @@ EXPLANATIONS = (
         "loss-gap",
         "Longest gap",
         "The longest interruption of one flow.",
-        "Milliseconds between the last packet that arrived before lost ones and the first one after them.",
+        "Milliseconds from one packet that arrived to the next, from the event on; to the end of the trial where none "
+        "came any more.",
         "The time-stamp method of RFC 6201, by the kernel's time stamps at the receiver.",
-        "A pause that drops nothing has no gap: packets that waited show as delay.",
+        "Without an interruption it is the time between two packets, or as long as the host or the generator stood "
+        "still. It includes pauses in which packets waited and none was lost.",
     ),
     Explanation(
         "recovery-time",

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from resources.libraries.python.dialogue import RemoteDefect
-from resources.libraries.python.errors import CsitError, message
+from resources.libraries.python.errors import CsitError, chain, message
 from resources.libraries.python.model.bounds import LONGEST_REASON, quoted
 from resources.libraries.python.redaction import outgoing, redacted_words
 
@@ -37,14 +37,8 @@ def expected(error: CsitError, folder: Path | None = None) -> str:
     return message(f"{reason}; {log_traceback(error, folder)}") if _has_note(error) else reason
 
 
-def _has_note(error: BaseException | None) -> bool:
-    seen = []  # an error that is raised from one of its own effects has causes without an end
-    while error is not None and error not in seen:
-        if hasattr(error, "__notes__"):
-            return True
-        seen.append(error)
-        error = error.__cause__
-    return False
+def _has_note(error: BaseException) -> bool:
+    return any(hasattr(each, "__notes__") for each in chain(error, lambda each: each.__cause__))
 
 
 def log_traceback(error: BaseException, folder: Path | None = None) -> str:

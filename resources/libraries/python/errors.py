@@ -6,7 +6,7 @@ most `LONGEST_MESSAGE` characters.
 
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 LONGEST_MESSAGE = 600
@@ -65,6 +65,21 @@ def _without_middle(text: str, most: int) -> str:
     mark = f"… ({len(text):,} characters) …"
     tail = (most - len(mark)) // 3
     return f"{text[: most - len(mark) - tail]}{mark}{text[len(text) - tail :]}"
+
+
+def chain(error: BaseException, behind: Callable[[BaseException], BaseException | None]) -> Iterator[BaseException]:
+    """An error and those behind it, each once: an error raised from one of its own effects has causes without an end.
+
+    Args:
+        error: The first one.
+        behind: Returns the error behind another one; None ends the walk.
+    """
+    seen: list[BaseException] = []
+    here: BaseException | None = error
+    while here is not None and not any(here is each for each in seen):
+        yield here
+        seen.append(here)
+        here = behind(here)
 
 
 class CsitError(Exception):

@@ -89,14 +89,31 @@ class Lost:
         return getattr(self._functions, name)
 
 
+class Stuck:
+    """A part that starts, and fails when it is stopped."""
+
+    def __init__(self, part: object, error: Exception) -> None:
+        self._part, self._error = part, error
+
+    def stop(self) -> None:
+        raise self._error
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._part, name)
+
+
 def failing(*problems: str) -> tuple[Plan, Parts, Switch]:
+    plan, parts = simulated()
+    switch = Switch(parts, *problems)
+    return plan, replace(parts, switch=switch, functions=Waiting(parts)), switch  # type: ignore[arg-type]
+
+
+def simulated() -> tuple[Plan, Parts]:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
     asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
     world = SimulatedTestbed(TOPOLOGY)
     plan = make_plan(TOPOLOGY, cell, world.layout)
-    parts = world.parts(plan, asked)
-    switch = Switch(parts, *problems)
-    return plan, replace(parts, switch=switch, functions=Waiting(parts)), switch  # type: ignore[arg-type]
+    return plan, world.parts(plan, asked)
 
 
 def test_a_wait_for_a_part_that_died_reports_its_death() -> None:
@@ -254,6 +271,17 @@ def test_the_first_cause_is_reported_before_failed_stops() -> None:
     ) as told:
         Deployment(plan, replace(parts, functions=functions)).__enter__()  # type: ignore[arg-type]
     assert told.value.__cause__ is lost
+
+
+def test_all_parts_that_cannot_be_stopped_are_named() -> None:
+    plan, parts = simulated()
+    functions = Stuck(parts.functions, OSError(16, "Device or resource busy"))
+    switch = Stuck(parts.switch, CsitError("TG: port cab1 cannot be given back"))
+    deployment = Deployment(plan, replace(parts, functions=functions, switch=switch))  # type: ignore[arg-type]
+    deployment.__enter__()
+    with pytest.raises(CsitError, match="port cab1 cannot be given back") as told:
+        deployment.__exit__(None, None, None)
+    assert "cleanup failed: [Errno 16] Device or resource busy" in str(told.value)
 
 
 def test_a_part_that_cannot_be_stopped_so_that_the_run_ends_ends_it() -> None:

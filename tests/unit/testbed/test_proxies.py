@@ -136,7 +136,8 @@ def test_times_of_a_node_are_by_the_clock_of_the_controller() -> None:
     gap = Gap(first=3, packets=2, begin_ns=now_ns + hour_ns + 7, end_ns=None)
     line = FlowTimeline(
         instance=1, direction=Direction.FORWARD, begin_ns=now_ns + hour_ns, bin_s=0.1, sent=(1,), received=(1,),
-        delay_ns=(5,), worst_ns=(5,), gaps=(gap,), arrivals_ns=(now_ns + hour_ns, now_ns + hour_ns + 9),
+        delay_ns=(5,), worst_ns=(5,), silence_ns=(5,), gaps=(gap,),
+        arrivals_ns=(now_ns + hour_ns, now_ns + hour_ns + 9),
     )  # fmt: skip
     ahead: Any = Node("DUT1", disturbed=(event,), run=sent.model_copy(update={"timelines": (line,)}))
     ahead.call = lambda call, _: time.time_ns() + hour_ns if call is CLOCK else None

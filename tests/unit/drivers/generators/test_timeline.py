@@ -1,5 +1,7 @@
 """What becomes of the numbered frames of a flow, in bins and gaps."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -35,6 +37,18 @@ def test_no_frame_is_forgotten_or_counted_twice(came: list[bool]) -> None:
         assert first == 0 or came[first - 1]
         assert begin_ns == BEGIN_NS + (SPACING_NS * (first - 1) + DELAY_NS if first else 0)
         assert end_ns is None if first + packets == len(came) else end_ns is not None and came[first + packets]
+
+
+@given(came=st.lists(st.booleans(), min_size=1, max_size=400), late=st.lists(st.integers(0, 20), min_size=400))
+def test_the_longest_silences_are_those_between_arrivals_in_time(came: list[bool], late: list[int]) -> None:
+    """Packets may wait, and overtake each other."""
+    left_ns = BEGIN_NS + SPACING_NS * np.arange(len(came))
+    arrived_ns = np.where(came, left_ns + DELAY_NS + SPACING_NS * np.array(late[: len(came)]), 0)
+    found = timeline(arrived_ns, left_ns, (BEGIN_NS, SPACING_NS), 1_000_000, sent=len(came), frames=sum(came))
+    in_time = [BEGIN_NS, *sorted(arrived_ns[arrived_ns > 0].tolist())]
+    expected = max((after - before for before, after in pairwise(in_time)), default=None)
+    assert max((each for each in found.silence_ns if each is not None), default=None) == expected
+    assert [each is None for each in found.silence_ns] == [not each for each in found.received]
 
 
 @given(came=st.lists(st.booleans(), min_size=2, max_size=200).filter(any))

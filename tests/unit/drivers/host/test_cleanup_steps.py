@@ -5,14 +5,66 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.functions.wireguard import driver as wireguard
 from resources.libraries.python.drivers.generators.trex import server as trex
 from resources.libraries.python.drivers.host.cpu.memory import remove_files
-from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file, take_all
 from resources.libraries.python.drivers.probes.tracer import tracefs
 from resources.libraries.python.drivers.vpp.instance import remove_segments
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CsitError, RunStopped
+
+FAILURES = {
+    "in use": CsitError("one is in use"),
+    "system": OSError(28, "No space left on device"),
+    "defect": KeyError("colour"),
+    "end of the run": RunStopped("Execution terminated by signal"),
+}
+SENTENCES = {
+    "in use": "one is in use",
+    "system": "cleanup failed: [Errno 28] No space left on device",
+    "defect": "cleanup failed: KeyError: 'colour'",
+}
+
+
+@given(kinds=st.lists(st.sampled_from([*FAILURES, "done", "nothing"]), max_size=6))
+def test_every_step_is_taken_and_all_failures_are_one_error(kinds: list[str]) -> None:
+    taken: list[int] = []
+
+    def step(number: int, kind: str) -> list[str] | None:
+        taken.append(number)
+        if kind in FAILURES:
+            raise FAILURES[kind]
+        return [str(number)] if kind == "done" else None
+
+    failed = [kind for kind in kinds if kind in FAILURES]
+    try:
+        done = take_all(partial(step, number, kind) for number, kind in enumerate(kinds))
+    except (CsitError, OSError, KeyError) as error:
+        if "end of the run" in failed:
+            assert isinstance(error, RunStopped), "whatever else failed"
+        elif failed == ["defect"]:
+            assert isinstance(error, KeyError), "its traceback is logged"
+        else:
+            assert str(error) == "; ".join(dict.fromkeys(SENTENCES[kind] for kind in failed))
+    else:
+        assert not failed
+        assert done == [str(number) for number, kind in enumerate(kinds) if kind == "done"]
+    assert taken == list(range(len(kinds)))
+
+
+def test_steps_after_an_interrupt_are_taken() -> None:
+    taken: list[str] = []
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        take_all((interrupted, partial(taken.append, "two"), partial(taken.append, "three")))
+    assert taken == ["two", "three"]
+
 
 NAMES = ("one", "two", "three")
 Remover = Callable[[Iterable[str]], list[str]]

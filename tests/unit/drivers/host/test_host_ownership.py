@@ -406,6 +406,39 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "theirs").is_dir()
 
 
+@pytest.mark.parametrize("taken", range(3))
+def test_a_cleanup_that_is_killed_halfway_goes_on_in_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int
+) -> None:
+    folders = [tmp_path / name for name in ("one", "two", "three")]
+    with MachineLock(tmp_path / "lock") as machine:
+        for folder in folders:
+            machine.claim_folder(folder)
+            folder.mkdir()
+    done: list[Path] = []
+    whole = MachineLock._remove_folder
+
+    def killed(self: MachineLock, folder: Path) -> list[str]:
+        if len(done) == taken:
+            os._exit(0)
+        done.append(folder)
+        return whole(self, folder)
+
+    if not (pid := os.fork()):
+        try:
+            monkeypatch.setattr(MachineLock, "_remove_folder", killed)
+            with MachineLock(tmp_path / "lock") as machine:
+                machine.remove_leftovers()
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert sum(folder.exists() for folder in folders) == 3 - taken
+    with MachineLock(tmp_path / "lock") as machine:
+        assert len(machine.remove_leftovers()) == 3 - taken
+        assert machine.leftovers() == []
+    assert not any(folder.exists() for folder in folders)
+
+
 def test_shared_memory_of_a_killed_vpp_is_removed_by_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,22 +2,28 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.libraries.python.drivers.generators.builtin.arrivals import timeline
+from resources.libraries.python.drivers.generators.builtin.flow_results import flow_timeline
 from resources.libraries.python.drivers.sim.outage import Interruption, served
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.disturbance import EventOccurrence
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.studies.outage.analysis.effects import impacts
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
-from resources.libraries.python.studies.outage.model.record import Effect, Outage
+from resources.libraries.python.studies.outage.model.record import Effect, Impact, Outage
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage
 from resources.libraries.python.studies.outage.planning import immovable, refusals, starved
 from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, was_offered
@@ -68,7 +74,53 @@ def measured(folder: Path, text: str = SPEC, testbed: Topology = SIM) -> Outage:
     study.plan()
     study.measure()
     study.enough()
-    return study.result()
+    found = study.result()
+    noisy = bool((testbed.simulation or {}).get("interruptions", {}).get("noisy_share"))
+    for trial in found.trials:
+        for impact in trial.impacts:
+            check_consistency(impact, found.rate_pps, found.spec.duration_s, found.spec.bin_s)
+            assert noisy or impact.outage_s <= impact.gap_s + 0.004, "packets of one interruption fit into it"
+    return found
+
+
+def check_consistency(impact: Impact, rate_pps: float, duration_s: float, bin_s: float) -> None:
+    """Lost packets, rate, gap and recovery of one impact fit each other, whatever happened."""
+    spacing_s = 1 / rate_pps
+    sure_s = bin_s + 2 * spacing_s + 0.002  # packets that were on their way when it happened
+    assert impact.outage_s / spacing_s * 0.999 <= impact.lost + 1
+    assert impact.lost <= 2 * impact.outage_s / spacing_s * 1.001 + 1, "the direction that lost more is one of two"
+    assert spacing_s * 0.99 <= impact.gap_s <= duration_s + sure_s
+    if impact.recovery_s is None:
+        assert impact.lost and impact.gap_s >= spacing_s
+    else:
+        assert impact.outage_s <= impact.recovery_s + sure_s, "what was lost was sent before the last gap was over"
+    if impact.first_packet_s is not None:
+        assert impact.recovery_s is None or impact.first_packet_s <= impact.recovery_s + sure_s
+
+
+@given(
+    rate_pps=st.floats(2_000, 100_000),
+    hold_s=st.floats(0.005, 0.1),
+    queue=st.integers(0, 512),
+    delay_ns=st.integers(5_000, 500_000),
+)
+def test_a_pause_is_a_gap_of_its_length_whatever_waits_for_its_end(
+    rate_pps: float, hold_s: float, queue: int, delay_ns: int
+) -> None:
+    """A full queue drops the last packets of a pause: those before them arrive at its end, before the next ones."""
+    begin_ns, duration_s, spacing_ns = 1_700_000_000 * 10**9, 0.25, 1e9 / rate_pps
+    left_ns = begin_ns + np.rint(np.arange(round(rate_pps * duration_s)) * spacing_ns).astype(np.int64)
+    event = EventOccurrence(began_ns=begin_ns + 10**8, ended_ns=begin_ns + 10**8 + round(hold_s * 1e9), what="pause")
+    arrived_ns = served(left_ns, delay_ns, Interruption(event.began_ns, event.ended_ns, queue))
+    came = int((arrived_ns > 0).sum())
+    found = timeline(arrived_ns, left_ns, (begin_ns, spacing_ns), 10**6, sent=len(left_ns), frames=came)
+    flow: Any = SimpleNamespace(instance=1, direction=Direction.FORWARD)
+    (impact,) = impacts([flow_timeline(flow, found, 0.001)], event)
+    spacing_s = spacing_ns / 1e9
+    assert impact.gap_s == pytest.approx(hold_s, abs=2 * spacing_s + 1e-5)
+    assert impact.lost == pytest.approx(max(0, hold_s * rate_pps - queue), abs=2)
+    assert impact.outage_s <= impact.gap_s + 2 * spacing_s + 0.001
+    check_consistency(impact, rate_pps, duration_s, 0.001)
 
 
 def effect(found: Outage, event: str, instance: int) -> Effect:
@@ -89,9 +141,12 @@ def test_the_one_hit_is_out_for_as_long_as_it_was_and_the_others_lose_nothing(tm
     assert restart.gap_s.mean == pytest.approx(restart.outage_s.mean, abs=0.002)
     # A hundred packets of each direction wait for the end of the pause: at 20 kpps they take 5 ms to come.
     assert pause.lost.mean == pytest.approx(2 * (0.1 * RATE_PPS - 100), abs=4)
+    assert pause.gap_s.mean == pytest.approx(0.1, abs=1e-4)
+    assert move.gap_s.mean == pytest.approx(0.05, rel=0.1)
     assert pause.worst_ns and pause.worst_ns == pytest.approx(0.1e9, rel=0.01)
     assert pause.during_ns and pause.before_ns and pause.during_ns.mean > 5 * pause.before_ns.mean
     assert pause.after_ns and pause.after_ns.mean == pytest.approx(pause.before_ns.mean, rel=0.01)
+    assert add.gap_s.mean == pytest.approx(add.outage_s.mean, abs=0.002), "not since the begin of the trial"
     assert add.first_packet_s and add.first_packet_s.mean == pytest.approx(0.1, rel=0.1)
     assert move.lost.mean == pytest.approx(2 * (0.05 * RATE_PPS - 100), rel=0.12)
     for event in found.spec.columns:

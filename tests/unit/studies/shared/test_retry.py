@@ -154,3 +154,15 @@ def test_nothing_begins_without_space(run: RunJournal) -> None:
     with pytest.raises(RunStopped):
         measure(run, [(Cell(), fine)], check)
     assert events(run) == ["run", "ended"]
+
+
+def test_a_failure_that_is_among_its_own_causes_is_a_result(run: RunJournal) -> None:
+    """A walk over its causes would have no end."""
+    failure, other = ExecutionFailed("one"), ExecutionFailed("two")
+    failure.__cause__, other.__cause__ = other, failure
+
+    def fails() -> None:
+        raise failure
+
+    with pytest.raises(ExecutionFailed, match="one"):
+        measure(run, [(Cell(), fails)])

@@ -5,13 +5,13 @@ from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, refused
 from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets, Throttling
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
 from resources.libraries.python.testbed.roles.part import (
     Accounting,
-    Disturbable,
     NetworkFunctions,
     Processing,
     Stateful,
@@ -114,20 +114,16 @@ class MixedKinds(Disturbed):
         return tuple(problem for part in self._parts for problem in part.problems())
 
     def stop(self) -> None:
-        failures: list[Exception] = []
-        for part in reversed(self._parts):
-            try:
-                part.stop()
-            except Exception as error:  # a step boundary: the others must be stopped too
-                failures.append(error)
-        if failures:
-            raise failures[0]
+        take_all(part.stop for part in reversed(self._parts))
 
 
 class ConfinedFunctions:
-    """Fulfils `NetworkFunctions`, `Processing`, `Stateful`, `Accounting` and `CpuLimited`, within limits."""
+    """Fulfils all roles of `MixedKinds`, and `CpuLimited`, within limits.
 
-    def __init__(self, functions: NetworkFunctions, groups: NfGroups) -> None:
+    What a role does where no NF has it, such as refusing an event, is said there alone.
+    """
+
+    def __init__(self, functions: MixedKinds, groups: NfGroups) -> None:
         """Prepare.
 
         Args:
@@ -145,8 +141,7 @@ class ConfinedFunctions:
         """
         self._groups.make()
         self._functions.start()
-        if isinstance(self._functions, HasProcesses):
-            self._groups.take_in(self._functions.processes())
+        self._groups.take_in(self._functions.processes())
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each interface's data thread may really run.
@@ -160,30 +155,28 @@ class ConfinedFunctions:
         return self._functions.counters()
 
     def processed(self) -> Mapping[str, ProcessedPackets]:
-        return self._functions.processed() if isinstance(self._functions, Processing) else {}
+        return self._functions.processed()
 
     def disturb(self, coming: Disturbance) -> None:
-        if isinstance(self._functions, Disturbable):
-            self._functions.disturb(coming)
+        self._functions.disturb(coming)
 
     def disturbed(self) -> tuple[EventOccurrence, ...]:
-        return self._functions.disturbed() if isinstance(self._functions, Disturbable) else ()
+        return self._functions.disturbed()
 
     def begin_accounts(self) -> None:
-        if isinstance(self._functions, Accounting):
-            self._functions.begin_accounts()
+        self._functions.begin_accounts()
 
     def accounts(self) -> Mapping[str, str]:
-        return self._functions.accounts() if isinstance(self._functions, Accounting) else {}
+        return self._functions.accounts()
 
     def connection_tables(self) -> Mapping[str, ConnectionTable]:
-        return self._functions.connection_tables() if isinstance(self._functions, Stateful) else {}
+        return self._functions.connection_tables()
 
     def hold_connections(self, timeout_s: int) -> Mapping[str, ConnectionTable]:
-        return self._functions.hold_connections(timeout_s) if isinstance(self._functions, Stateful) else {}
+        return self._functions.hold_connections(timeout_s)
 
     def delete_connections(self) -> Mapping[str, Deletion]:
-        return self._functions.delete_connections() if isinstance(self._functions, Stateful) else {}
+        return self._functions.delete_connections()
 
     def throttling(self) -> Mapping[str, Throttling]:
         return self._groups.throttling()

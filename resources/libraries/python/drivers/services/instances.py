@@ -1,19 +1,18 @@
 """Instances of the components of a service on this machine: network, limits, install scripts."""
 
 import shutil
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import end
 from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup, Controllers, GroupLimits
 from resources.libraries.python.drivers.host.links.namespaces import name_of
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.services import scripts
 from resources.libraries.python.drivers.services.network import ServiceNetwork, addresses
 from resources.libraries.python.drivers.services.scripts import of_all
-from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.spec import Size
@@ -196,27 +195,21 @@ class Instances:
         Raises:
             CsitError: A remove script failed, or something could not be removed; all else was.
         """
-        failures: list[CsitError] = []
+        made, installed = self._made[::-1], self._installed[::-1]
+        self._made, self._installed = [], []
+        script, folders = self._asked.remove, [folder for instance in made for folder in instance.folders]
+        take_all(
+            (
+                *(partial(self._clean, instance, script) for instance in installed if script is not None),
+                partial(self._end, folders),
+                *(instance.remove for instance in made),
+                self._network.stop,
+            )
+        )
 
-        def attempt(step: Callable[[], object]) -> None:
-            try:
-                step()
-            except CsitError as error:
-                failures.append(error)
-
-        with ExitStack() as steps:
-            # Last in, first out: an interrupt in a step does not keep the later ones from being done.
-            steps.callback(attempt, self._network.stop)
-            for instance in self._made:
-                steps.callback(attempt, instance.remove)
-            folders = [folder for instance in self._made for folder in instance.folders]
-            steps.callback(attempt, lambda: end(folders, _GRACE_S))
-            if self._asked.remove is not None:
-                for instance in self._installed:
-                    steps.callback(attempt, partial(self._clean, instance, self._asked.remove))
-            self._made, self._installed = [], []
-        if failures:
-            raise failures[0]
+    @staticmethod
+    def _end(folders: list[Path]) -> None:
+        end(folders, _GRACE_S)
 
     def _clean(self, instance: ServiceInstance, script: Path) -> None:
         instance.run(f"remove script of {instance.name}", script, self._variables(instance.name), _REMOVED_WITHIN_S)

@@ -184,6 +184,9 @@ class FlowTimeline(Frozen):
     """Mean one-way delay of those that arrived."""
     worst_ns: tuple[int | None, ...]
     """Longest one-way delay of those that arrived."""
+    silence_ns: tuple[int | None, ...]
+    """Longest time without any arrival just before one of those that arrived; of the first arrival of all, the time
+    since the departure of the first packet."""
     gaps: tuple[Gap, ...]
     """In the order of their packets; the 1000 with the most packets."""
     more_gaps: int = 0

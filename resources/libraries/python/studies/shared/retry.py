@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from robot.errors import ExecutionFailed
 
-from resources.libraries.python.errors import SystemBroken
+from resources.libraries.python.errors import SystemBroken, chain
 from resources.libraries.python.recording.run_journal import MOST_ATTEMPTS, RunJournal, TestKey
 from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
 
@@ -114,7 +114,6 @@ def _reasons(found: Sequence[str]) -> tuple[str, ...]:
 
 def _cause(failure: ExecutionFailed) -> BaseException | None:
     """The error of a library keyword: Robot keeps its text, Python the chain of exceptions."""
-    first = failure.get_errors()[0]
-    while first is not None and isinstance(first, ExecutionFailed):
-        first = first.__cause__ or first.__context__
-    return first
+    first: BaseException | None = failure.get_errors()[0]
+    behind = () if first is None else chain(first, lambda each: each.__cause__ or each.__context__)
+    return next((each for each in behind if not isinstance(each, ExecutionFailed)), None)

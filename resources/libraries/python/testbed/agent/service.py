@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.errors import ConfigError, CsitError, InUse, Unsupported
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.result import Environment
@@ -206,22 +207,13 @@ class AgentService:
         """Remove everything and give the machine back. Safe to call more than once.
 
         Raises:
-            Exception: The first of the failures; all that can be removed is removed all the same.
+            CsitError: Something could not be removed; all that can be is removed all the same.
         """
         machine, self._machine = self._machine, None
-        failures: list[Exception] = []
         if machine is not None:
             # The reverse order of starting. What cannot be stopped in an orderly way is removed by force.
-            steps: list[Callable[[], object]] = [partial(self._stop, role) for role in reversed(Role)]
-            for step in (*steps, machine.clean):
-                try:
-                    step()
-                except Exception as error:  # a step boundary: the other steps must be taken too
-                    failures.append(error)
-            self.deployed.forget()
-            machine.close()
-        if failures:
-            raise failures[0]
+            stops = (partial(self._stop, role) for role in reversed(Role))
+            take_all((*stops, machine.clean, self.deployed.forget, machine.close))
 
     def _hello(self, hello: Hello) -> Greeting:
         mine = self._greeting

@@ -3,6 +3,7 @@
 import importlib
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from resources.libraries.python.redaction import command_text, keep_secret
 from resources.libraries.python.testbed.connection.route import SshHop
 from resources.libraries.python.testbed.connection.secret_bindings import check_binding
 
+_PROGRAMS = Path(sys.prefix) / "bin"
+"""Of the environment that this runs in."""
 Transport = Any
 """`paramiko.Transport`, which has no types."""
 _KINDS = (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)
@@ -159,7 +162,8 @@ def resolve(reference: SecretReference, host: str, whose: str) -> SecretStr:
         keyring = importlib.import_module("keyring")
     except ImportError as error:
         raise ConfigError(
-            f"{whose}: password says {reference}, but .venv has no keyring: .venv/bin/pip install keyring"
+            f"{whose}: password says {reference}, but this Python has no keyring: ",
+            command_text(_PROGRAMS / "pip", "install", "keyring"),
         ) from error
     try:
         kept = keyring.get_password(service, user)
@@ -168,7 +172,7 @@ def resolve(reference: SecretReference, host: str, whose: str) -> SecretStr:
     if not kept:
         raise ConfigError(
             f"{whose}: password says {reference}, but the keyring has no such entry: ",
-            command_text(".venv/bin/keyring", "set", service, user),
+            command_text(_PROGRAMS / "keyring", "set", service, user),
         )
     keep_secret(kept)
     return SecretStr(kept)

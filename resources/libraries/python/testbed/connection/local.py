@@ -21,7 +21,7 @@ _EXIT_S = 10.0
 class LocalConnection(StreamConnection):
     """Fulfils `roles.connection.Connection` for the machine this runs on."""
 
-    WITHOUT_SUDO = "run as root, or once "
+    WITHOUT_SUDO = "run as root"
 
     def __init__(self, name: str = "this machine", become: Become = "auto") -> None:
         """Prepare; nothing is started.

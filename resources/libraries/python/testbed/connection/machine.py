@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.bounds import LARGEST_OUTPUT_BYTES
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.connection.command import Streams, killing, words
@@ -25,7 +25,8 @@ Become = Literal["auto", "sudo", "no"]
 _START_S = 20.0
 """How long it may take until a program is known to run: a session, a login script, sudo."""
 _KILL_S = 5.0
-
+_MISSING = 127
+"""Status of a shell that finds no such program."""
 
 _SLOWEST_BYTES_PER_S = 1_000_000
 _RECEIVE = (
@@ -66,8 +67,8 @@ def save(content: bytes, target: Path) -> None:
 class StreamConnection(ABC):
     """Fulfils `roles.connection.Connection` for a machine on which programs can be started with streams."""
 
-    WITHOUT_SUDO = ""
-    """Start of the advice where sudo is refused: a way to root's rights without it."""
+    WITHOUT_SUDO = "set access.user: root"
+    """Way to root's rights without sudo, as advice."""
 
     def __init__(self, name: str, become: Become) -> None:
         """Prepare; nothing is started.
@@ -207,7 +208,7 @@ class StreamConnection(ABC):
         """Whether root's rights need sudo here; asked once.
 
         Raises:
-            CommandFailed: There is no way to root's rights.
+            Unsupported: There is no way to root's rights.
         """
         with self._asking:
             if self._needs_sudo is None:
@@ -219,19 +220,24 @@ class StreamConnection(ABC):
         if self._become != "sudo" and self.run(["id", "-u"]).stdout.strip() == "0":
             return False
         if self._become == "no":
-            raise CommandFailed(
-                ["id", "-u"], 1, f"root's rights are needed on {self._name}, {user} is not root, and become says 'no'"
+            raise Unsupported(
+                f"{self._name}: root's rights are needed, {user} is not root, and access.become is 'no': "
+                f"{self.WITHOUT_SUDO}, or access.become: sudo"
             )
         try:
             self.run(["sudo", "-n", "--", "true"])
         except CommandFailed as error:
+            if error.status == _MISSING:
+                raise Unsupported(
+                    f"{self._name}: root's rights are needed, {user} is not root, and there is no sudo: "
+                    f"{self.WITHOUT_SUDO}, or install sudo there"
+                ) from error
             answer = "; ".join(error.stderr.strip().splitlines())
-            raise CommandFailed(
-                error.argv, error.status,
-                f"{user} may not become root on {self._name} without a password ({answer}); "
-                f"{self.WITHOUT_SUDO}as root there: {command_text('echo', f'{user} ALL=(ALL) NOPASSWD: ALL')} "
-                f">{command_text(f'/etc/sudoers.d/{user}')}",
-            ) from error  # fmt: skip
+            raise Unsupported(
+                f"{self._name}: {user} may not become root without a password ({answer}); "
+                f"{self.WITHOUT_SUDO}, or as root there: ",
+                f"{command_text('echo', f'{user} ALL=(ALL) NOPASSWD: ALL')} >{command_text(f'/etc/sudoers.d/{user}')}",
+            ) from error
         return True
 
 

@@ -22,6 +22,7 @@ from resources.libraries.python.testbed.connection.packing import (
     pack,
     pack_packages,
 )
+from resources.libraries.python.testbed.connection.python_failure import python_failure
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 
 FOLDER = PurePosixPath("/var/tmp/csit-density")  # noqa: S108 - checked to be root's own before anything in it is used
@@ -90,10 +91,7 @@ class Runtimes:
         try:
             done = _run(connection, python, _PROBE, [str(self._folder)])
         except CommandFailed as error:
-            raise Unsupported(
-                f"{connection.name}: {python} does not run there as root ({_last_line(error.stderr)}); "
-                "say access.python where Python 3.11 or newer is"
-            ) from error
+            raise python_failure(connection.name, python, error) from error
         found = _answer(connection, done.stdout)
         if found["problem"]:
             raise Unsupported(f"{connection.name}: {self._folder} cannot be used: {found['problem']}")
@@ -122,8 +120,7 @@ class Runtimes:
         try:
             done = _run(connection, python, _UNPACK, words, packed)
         except CommandFailed as error:
-            reason = _last_line(error.stderr)
-            raise CsitError(f"{where}: what an agent runs on cannot be installed: {reason}") from error
+            raise python_failure(connection.name, python, error) from error
         match _answer(connection, done.stdout):
             case {"problem": "packages"} if runtime.packages_name not in parts:
                 return False
@@ -159,7 +156,3 @@ def _answer(connection: Connection, text: str) -> dict[str, Any]:
     except (CsitError, IndexError) as error:
         raise CsitError(f"{connection.name}: its Python answered with {text[-200:]!r}") from error
     return answer
-
-
-def _last_line(text: str) -> str:
-    return (text.strip().splitlines() or ["nothing on stderr"])[-1]

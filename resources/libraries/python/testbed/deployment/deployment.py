@@ -7,6 +7,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import raise_all
 from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITHIN_S, wait_until
 from resources.libraries.python.errors import CsitError, NotReady, RunStopped, SystemBroken
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, Sample
@@ -34,6 +35,8 @@ class Deployment:
         self.deploy_s: float | None = None
         self.remove_s: float | None = None
         self._stack = ExitStack()
+        self._failures: list[Exception] = []
+        """Of stopping parts."""
 
     def __enter__(self) -> Self:
         begin = time.monotonic()
@@ -41,11 +44,11 @@ class Deployment:
             with ExitStack() as stack:
                 for part in self.parts.in_order():
                     if isinstance(part, Preparable):
-                        stack.callback(part.stop)
+                        stack.callback(self._stop, part)
                         part.prepare()
                 for part in self.parts.in_order():
                     # Before start: stopping is safe after a failed start, and a half-started part must be stopped too.
-                    stack.callback(part.stop)
+                    stack.callback(self._stop, part)
                     with self._explaining(part):
                         part.start()
                 with self._explaining():
@@ -54,8 +57,9 @@ class Deployment:
         except RunStopped:
             raise
         except (CsitError, OSError) as error:
-            if (cause := _first(error)) is not error:  # stopping the other parts failed, too
-                raise SystemBroken(f"{cause}; {error}") from cause
+            if self._failures:  # stopping the other parts failed, too
+                raise_all([each for each in self._failures if isinstance(each, RunStopped)])
+                raise SystemBroken("; ".join(dict.fromkeys(map(str, (error, *self._failures))))) from error
             raise
         self.deploy_s = time.monotonic() - begin
         return self
@@ -128,6 +132,13 @@ class Deployment:
         begin = time.monotonic()
         self._stack.close()
         self.remove_s = time.monotonic() - begin
+        raise_all(self._failures)
+
+    def _stop(self, part: DeploymentPart) -> None:
+        try:
+            part.stop()
+        except (CsitError, OSError) as error:
+            self._failures.append(error)
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Counters of vSwitch and NFs by interface name, and of the generator's interfaces where there are any."""
@@ -170,10 +181,3 @@ class Deployment:
             for port in ports
             for queue, (name, thread) in enumerate(zip(port.queue_names, port.queues, strict=True))
         )
-
-
-def _first(error: BaseException) -> BaseException:
-    """The failed start behind errors of stopping: an ExitStack chains them by their context."""
-    while error.__cause__ is None and isinstance(error.__context__, CsitError | OSError):
-        error = error.__context__
-    return error

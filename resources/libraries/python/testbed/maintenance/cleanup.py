@@ -2,13 +2,16 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePosixPath
 
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.errors import CsitError, InUse
+from resources.libraries.python.errors import CommandFailed, CsitError, InUse
+from resources.libraries.python.testbed.connection.python_failure import python_failure
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
 from resources.libraries.python.testbed.maintenance.preparation import restore
@@ -78,7 +81,10 @@ def tidy_there(connection: Connection, python: str, runtime: PurePosixPath, wait
     """
     paths = ascii(json.dumps([str(runtime / "project"), str(runtime / "packages")]))
     text = _PROGRAM.format(paths=paths, mark=MARK, wait_s=wait_s)
-    done = connection.run([python, "-I", "-"], stdin=text.encode(), within_s=_WITHIN_S + wait_s, root=True)
+    try:
+        done = connection.run([python, "-I", "-"], stdin=text.encode(), within_s=_WITHIN_S + wait_s, root=True)
+    except CommandFailed as failed:
+        raise python_failure(connection.name, python, failed) from failed
     answered = read_answer(connection, python, done)
     if "failed" in answered:
         raise CsitError(f"{connection.name}: {answered['failed']}")
@@ -132,24 +138,33 @@ def remove(machines: Machines, found: list[MachineLeftovers], wait_s: float) -> 
         InUse: A run is alive there, or another owner has the reservation.
         CsitError: Something could not be removed.
     """
-    lines = []
     with _reserved(machines) as joined:
         for each in found:
-            place = machines.places[each.machine]
-            _wait_for_end(place, each, wait_s)
-            if each.left.lines():
-                lines += [f"{each.machine}: {line}" for line in _tidy(place, wait_s)]
-            if each.stale:
-                names = [runtime.name for runtime in each.stale]
-                ask(place.connection, runtimes, {"names": names}, python=place.python)
-                folders = f"{len(names)} folder{'s' * (len(names) > 1)}"
-                lines.append(f"{each.machine}: removed {folders} of agent runtimes")
-        for each in reversed(found):
-            if each.left.prepared and joined:
-                lines.append(f"{each.machine}: prepared for this reservation; ./csit release puts its settings back")
-            elif each.left.prepared:
-                lines += restore(machines.places[each.machine])
-    return lines
+            _wait_for_end(machines.places[each.machine], each, wait_s)
+        placed = [(machines.places[each.machine], each) for each in found]
+        return take_all(
+            (
+                *(partial(_remove_objects, place, wait_s) for place, each in placed if each.left.lines()),
+                *(partial(_remove_runtimes, place, each) for place, each in placed if each.stale),
+                *(partial(_put_back, place, joined=joined) for place, each in reversed(placed) if each.left.prepared),
+            )
+        )
+
+
+def _remove_objects(place: MaintainedMachine, wait_s: float) -> list[str]:
+    return [f"{place.name}: {line}" for line in _tidy(place, wait_s)]
+
+
+def _remove_runtimes(place: MaintainedMachine, found: MachineLeftovers) -> list[str]:
+    names = [runtime.name for runtime in found.stale]
+    ask(place.connection, runtimes, {"names": names}, python=place.python)
+    return [f"{place.name}: removed {len(names)} folder{'s' * (len(names) > 1)} of agent runtimes"]
+
+
+def _put_back(place: MaintainedMachine, *, joined: bool) -> Iterable[str]:
+    if joined:
+        return [f"{place.name}: prepared for this reservation; ./csit release puts its settings back"]
+    return restore(place)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from concurrent.futures import TimeoutError as Late
 from contextlib import closing
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.testbed import topology as model
 from resources.libraries.python.model.testbed.cpu import layout
@@ -117,7 +117,9 @@ def _facts(place: MaintainedMachine) -> tuple[Facts | None, list[CheckFinding]]:
             root = False
         return gather(place.connection, place.nodes, place.python, root=root), found
     except CsitError as error:
-        fix = "install Python 3.11 or newer there, and name it in access.python"
+        fix = "look at it from its console: dmesg | tail"
+        if isinstance(error, Unsupported):
+            fix = "install Python 3.11 or newer there, and name it in access.python"
         found.append(problem(f"{where}.access.python", "facts", _sentence(error), fix))
     return None, found
 

@@ -12,6 +12,7 @@ from resources.libraries.python.dialogue import record_of, shown
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.bounds import LATEST_S
 from resources.libraries.python.redaction import outgoing, with_texts
+from resources.libraries.python.testbed.connection.python_failure import python_failure
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 
 MARK = "csit-answer:"
@@ -71,8 +72,7 @@ def ask_all(
         What the functions returned, by the last part of the module's name.
 
     Raises:
-        CsitError: It answered with something else.
-        CommandFailed: It did not run to its end. A traceback of it is a CsitError in one sentence.
+        CsitError: It did not run to its end, or answered with something else.
         NotReady: It did not end in time.
         ConnectionFailed: The node cannot be reached.
     """
@@ -80,9 +80,7 @@ def ask_all(
     try:
         done = connection.run([python, "-I", "-"], stdin=program(questions), within_s=within_s, root=root)
     except CommandFailed as failed:
-        if (defect := _defect_there(connection.name, failed)) is None:
-            raise
-        raise defect from failed
+        raise python_failure(connection.name, python, failed) from failed
     round_trip_s = time.perf_counter() - begin
     answered = read_answer(connection, python, done)
     # It began after we asked, and ended before we heard of it.
@@ -93,16 +91,6 @@ def ask_all(
                 latest_s, earliest_s = began_s - sent_s, ended_s - (sent_s + round_trip_s)
                 return Answers(said, (latest_s + earliest_s) / 2, (latest_s - earliest_s) / 2, round_trip_s)
     raise CsitError(f"{connection.name}: {python} gave an answer of another form: {shown(answered)}")
-
-
-def _defect_there(name: str, failed: CommandFailed) -> CsitError | None:
-    """Error about a program that ended with a traceback, which is a note of it; None where there is none."""
-    _, begin, trace = failed.stderr.rpartition("Traceback (most recent call last):")
-    if not begin:
-        return None
-    error = CsitError(f"{name}: internal error: {trace.strip().splitlines()[-1]}")
-    error.add_note(f"{name}: {begin}{trace}")
-    return error
 
 
 def read_answer(connection: Connection, python: str, done: CompletedProgram) -> dict[str, Any]:

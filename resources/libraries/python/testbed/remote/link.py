@@ -12,13 +12,13 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_for_ev
 from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady, ending_of_shell
 from resources.libraries.python.redaction import visible
 from resources.libraries.python.testbed.agent.calls import Call, beat_s
+from resources.libraries.python.testbed.connection.python_failure import TRACEBACK
 from resources.libraries.python.testbed.roles.connection import Channel
 
 _log = logging.getLogger(__name__)
 _GLANCE_S = 1.0
 _STATUS_S = 10.0
 """How long the status of an agent may take that has closed its output: it is still ending, or its node is busy."""
-_TRACEBACK = "Traceback (most recent call last):"
 _LARGEST_NUMBER = 2**64
 A = TypeVar("A")
 R = TypeVar("R")
@@ -232,7 +232,7 @@ class AgentLink:
     def _last_output(self) -> str:
         """The end of the agent's log on one line; of a traceback the error, and all of it is kept."""
         tail = self._channel.stderr_tail()
-        _, begin, trace = tail.rpartition(_TRACEBACK)
+        _, begin, trace = tail.rpartition(TRACEBACK)
         if begin:
             self._trace = f"{begin}{trace}"
             lines = trace.strip().splitlines()

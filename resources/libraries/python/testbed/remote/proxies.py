@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar, cast
 
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import raise_all
 from resources.libraries.python.errors import ConnectionFailed
 from resources.libraries.python.model.measurements.disturbance import EventOccurrence
 from resources.libraries.python.model.measurements.trial import TrialResult
@@ -136,7 +137,7 @@ class _Combined:
         self._merge = merge
 
     def ask(self, call: RoleCall, *arguments: object) -> Any:  # noqa: ANN401 - of the method's type
-        """Call all nodes at the same time; the first failure is raised when all have answered."""
+        """Call all nodes at the same time; the first failure, of a stop all, is raised when all have answered."""
         pending = [(each, each.begin(call.method, *arguments)) for each in self._proxies]
         results, failures = [], list[Exception]()
         for each, one in pending:
@@ -145,7 +146,7 @@ class _Combined:
             except Exception as error:  # a step boundary: the other nodes go on meanwhile, and are waited for
                 failures.append(error)
         if failures:
-            raise failures[0]
+            raise_all(failures if call.method == "stop" else failures[:1])
         if call.method in self._merge:
             return self._merge[call.method](results)
         if call.method == "facts":

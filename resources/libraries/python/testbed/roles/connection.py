@@ -78,6 +78,7 @@ class Connection(Protocol):
 
         Raises:
             CommandFailed: It ended with another status than zero, and `check` is set; or there is no such program.
+            Unsupported: There is no way to root's rights.
             NotReady: It did not end in time.
             ConnectionFailed: The machine cannot be reached.
         """
@@ -87,6 +88,7 @@ class Connection(Protocol):
 
         Raises:
             CommandFailed: There is no such program, or it may not be run.
+            Unsupported: There is no way to root's rights.
             ConnectionFailed: The machine cannot be reached.
         """
 

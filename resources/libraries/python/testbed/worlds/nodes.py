@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from resources.libraries.python import driver_registry
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, InUse, PlanError, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, Sample
@@ -374,12 +375,8 @@ class NodesTestbed:
         """Give the nodes back, in the reverse order of opening. One that is lost cleans up by itself."""
         self._is_open = False
         self._inspected = {}
-        with ExitStack() as stack:
-            for node in self._nodes.values():
-                stack.callback(node.disconnect)
-            stack.callback(self._reserved.close)
-            for node in self._nodes.values():
-                stack.callback(node.close)
+        nodes = tuple(reversed(self._nodes.values()))
+        take_all((*(node.close for node in nodes), self._reserved.close, *(node.disconnect for node in nodes)))
 
     @property
     def _duts(self) -> tuple[str, ...]:
@@ -388,7 +385,7 @@ class NodesTestbed:
     def _asked(self, ask: Callable[[TestbedNode], Iterable[str]]) -> tuple[str, ...]:
         if not self._is_open:
             return ()
-        return tuple(f"{node.prefix}{line}" for node in self._nodes.values() for line in ask(node))
+        return tuple(take_all(partial(_named, node, ask) for node in self._nodes.values()))
 
     def _of_all(self, which: Callable[[NodeInspection], Iterable[PreflightProblem]]) -> tuple[PreflightProblem, ...]:
         return tuple(self._of(name, each) for name, row in self.look().items() for each in which(row))
@@ -407,3 +404,7 @@ class NodesTestbed:
             kind = Unsupported if all(isinstance(error, Unsupported) for error in failures) else ConnectionFailed
             raise kind("; ".join(map(str, failures)))
         return {name: future.result() for name, future in futures.items()}
+
+
+def _named(node: TestbedNode, ask: Callable[[TestbedNode], Iterable[str]]) -> list[str]:
+    return [f"{node.prefix}{line}" for line in ask(node)]

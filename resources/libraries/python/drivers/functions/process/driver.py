@@ -6,6 +6,7 @@ from functools import partial
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.namespace_functions import ProgramFunctions
 from resources.libraries.python.drivers.host.links.routing import configure_routers
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import raise_all
 from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import ConfigError, CsitError
@@ -108,8 +109,7 @@ class UserPrograms(ProgramFunctions[NfPlan | TapPlan]):
         self.call_off()
         failures = list(self._asked_to_stop())
         self._companions.stop()
-        if failures:
-            raise failures[0]
+        raise_all(failures)
 
     def _asked_to_stop(self) -> Iterator[CsitError]:
         for name in self._companions.pids():

@@ -82,6 +82,10 @@ def timeline(
     total_ns = np.bincount(places[came], weights=delays_ns[came], minlength=bins)
     worst_ns = np.zeros(bins, dtype=np.int64)
     np.maximum.at(worst_ns, places[came], delays_ns[came])
+    arrivals_ns = arrived_ns[came]
+    order = np.argsort(arrivals_ns, kind="stable")
+    silence_ns = np.zeros(bins, dtype=np.int64)
+    np.maximum.at(silence_ns, places[came][order], np.diff(arrivals_ns[order], prepend=begin_ns))
     mean_ns = np.rint(total_ns / np.maximum(1, received)).astype(np.int64)
     counts: list[int] = received.tolist()
     gaps, more = _gaps(came, arrived_ns, left_ns)
@@ -92,10 +96,11 @@ def timeline(
         received=counts,
         delay_ns=[mean if count else None for mean, count in zip(mean_ns.tolist(), counts, strict=True)],
         worst_ns=[worst if count else None for worst, count in zip(worst_ns.tolist(), counts, strict=True)],
+        silence_ns=[silence if count else None for silence, count in zip(silence_ns.tolist(), counts, strict=True)],
         gaps=gaps,
         more_gaps=more,
         duplicates=max(0, frames - unique),
-        arrivals_ns=(int(arrived_ns[came].min()), int(arrived_ns[came].max())) if unique else None,
+        arrivals_ns=(int(arrivals_ns.min()), int(arrivals_ns.max())) if unique else None,
     )
 
 

@@ -36,6 +36,7 @@ def flow_timeline(flow: Flow, found: TimelineReport, bin_s: float) -> FlowTimeli
         received=tuple(found.received),
         delay_ns=tuple(found.delay_ns),
         worst_ns=tuple(found.worst_ns),
+        silence_ns=tuple(found.silence_ns),
         gaps=tuple(
             Gap(first=first, packets=packets, begin_ns=begin, end_ns=end) for first, packets, begin, end in found.gaps
         ),

@@ -116,6 +116,7 @@ class TimelineReport:
     received: list[int]
     delay_ns: list[int | None]
     worst_ns: list[int | None]
+    silence_ns: list[int | None]
     gaps: list[tuple[int, int, int, int | None]]
     more_gaps: int
     duplicates: int

@@ -16,6 +16,7 @@ from resources.libraries.python.drivers.host.links.namespaces import Namespace, 
 from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink, Request
 from resources.libraries.python.drivers.host.links.rate_limits import limit, network_limits
 from resources.libraries.python.drivers.host.nics.cables import Cables
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import raise_all
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITHIN_S, wait_until
 from resources.libraries.python.errors import CsitError
@@ -293,8 +294,7 @@ class Fabric:
         for vswitch in vswitches:
             vswitch.close()
             attempt(partial(namespaces.remove, vswitch.name))
-        if failures:
-            raise failures[0]
+        raise_all(failures)
         if self._claimed:
             self._machine.release_namespaces(name_of(owner) for owner in self._owners)
         self._claimed = False

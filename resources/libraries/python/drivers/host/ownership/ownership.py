@@ -26,7 +26,7 @@ from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPor
 from resources.libraries.python.drivers.host.nics.nic_driver import Binding, ParentFunction
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims, OwnershipRecord, read_record
-from resources.libraries.python.drivers.host.ownership.processes import process, user
+from resources.libraries.python.drivers.host.ownership.processes import Process, process, user
 from resources.libraries.python.errors import CsitError, InUse
 from resources.libraries.python.model.driver import Leftover
 
@@ -208,11 +208,10 @@ class MachineLock(Claims):
         Raises:
             CsitError: Something could not be removed, and stays on the record; all else was.
         """
-        commands = {each: each.command_now() for each in record.workers}
-        removed = [f"killed worker process {each.pid} ({text})" for each, text in commands.items() if each.kill()]
-        self._change(workers=tuple(each for each in self._held().workers if each not in record.workers))
-        return removed + take_all(
+        commands = {each: each.command_now() for each in record.workers}  # of all: with one another may end
+        return take_all(
             (
+                *(partial(self._kill, each, text) for each, text in commands.items()),
                 partial(self._remove_groups, record.groups),
                 # Before folders, which containers have mounted.
                 *(partial(self._remove_declared, declared, entries) for declared, entries in _declared(record)),
@@ -225,6 +224,11 @@ class MachineLock(Claims):
                 *(partial(self._remove_namespace, name, inode) for name, inode in record.namespaces.items()),
             )
         )
+
+    def _kill(self, worker: Process, command: str) -> list[str]:
+        killed = worker.kill()
+        self._change(workers=tuple(each for each in self._held().workers if each != worker))
+        return [f"killed worker process {worker.pid} ({command})"] if killed else []
 
     def _remove_groups(self, folders: Sequence[Path]) -> list[str]:
         try:

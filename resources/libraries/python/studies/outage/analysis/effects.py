@@ -201,13 +201,13 @@ def _impact(instance: int, row: Sequence[FlowTimeline], happened: EventOccurrenc
     began_ns = happened.began_ns
     from_ns = began_ns - min(_IN_FLIGHT_NS, _delays(row, None, began_ns).worst_ns or 0)
     lost = [_lost_more(line, from_ns, None) for line in row]
-    gaps = [(line, gap) for line in row for gap in line.gaps if gap.end_ns is None or gap.end_ns >= from_ns]
-    over_ns = max((gap.end_ns for _, gap in gaps if gap.end_ns is not None), default=began_ns)
+    ends_ns = [gap.end_ns for line in row for gap in line.gaps if gap.end_ns is None or gap.end_ns >= from_ns]
+    over_ns = max((end_ns for end_ns in ends_ns if end_ns is not None), default=began_ns)
     settled_ns = max(over_ns, happened.ended_ns) + _SETTLED_NS
     caused = filter(None, (_caused(line, from_ns, happened.ended_ns + _SETTLED_NS) for line in row))
     firsts_ns = [gap.end_ns for gap in caused]
     known_ns = [first_ns for first_ns in firsts_ns if first_ns is not None]
-    is_over = all(gap.end_ns is not None for _, gap in gaps)
+    is_over = None not in ends_ns
     is_back = bool(known_ns) and len(known_ns) == len(firsts_ns)
     return Impact(
         instance=instance,
@@ -215,7 +215,7 @@ def _impact(instance: int, row: Sequence[FlowTimeline], happened: EventOccurrenc
         lost=sum(lost),
         lost_before=sum(_lost_more(line, None, from_ns) for line in row),
         outage_s=max(count * _spacing_s(line) for count, line in zip(lost, row, strict=True)),
-        gap_s=max((_length_s(line, gap) for line, gap in gaps), default=0.0),
+        gap_s=max(_silence_s(line, from_ns) for line in row),
         recovery_s=max(0.0, (over_ns - began_ns) / _NS) if is_over else None,
         first_packet_s=max(0.0, (max(known_ns) - began_ns) / _NS) if is_back else None,
         before=_delays(row, None, from_ns),
@@ -225,9 +225,22 @@ def _impact(instance: int, row: Sequence[FlowTimeline], happened: EventOccurrenc
     )
 
 
-def _length_s(line: FlowTimeline, gap: Gap) -> float:
-    end_ns = line.begin_ns + round(len(line.sent) * line.bin_s * _NS) if gap.end_ns is None else gap.end_ns
-    return max(0.0, (end_ns - gap.begin_ns) / _NS)
+def _silence_s(line: FlowTimeline, from_ns: int) -> float:
+    """The longest time without an arrival, of one that had begun before only what follows.
+
+    It is not the time around lost packets: those that a full queue drops are the last ones of a pause, and the ones
+    before them have waited for its end.
+    """
+    bins, width_ns = _bins(line, from_ns, None), line.bin_s * _NS
+    rows = zip(line.silence_ns[bins], line.worst_ns[bins], strict=True)
+    closed_ns = (
+        min(silence_ns, line.begin_ns + number * width_ns + worst_ns - from_ns)  # the latest arrival of those of a bin
+        for number, (silence_ns, worst_ns) in enumerate(rows, bins.start + 1)
+        if silence_ns is not None and worst_ns is not None
+    )
+    over_ns = line.begin_ns + len(line.sent) * width_ns
+    open_ns = (over_ns - max(gap.begin_ns, from_ns) for gap in line.gaps if gap.end_ns is None)
+    return max(0.0, *closed_ns, *open_ns) / _NS
 
 
 def _spacing_s(line: FlowTimeline) -> float:

@@ -31,7 +31,7 @@ class Impact(Frozen):
     outage_s: float
     """Lost packets over the offered rate (RFC 6201, frame-loss method), of the direction that lost more."""
     gap_s: float
-    """Longest time between two packets that arrived with lost ones between them (time-stamp method of RFC 6201)."""
+    """Longest time without an arrival in one direction, from the event on (time-stamp method of RFC 6201)."""
     recovery_s: float | None
     """From the event until the last gap is over; 0 without a loss, None where losses go on to the end of the trial."""
     first_packet_s: float | None

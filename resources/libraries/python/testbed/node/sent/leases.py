@@ -66,7 +66,20 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
                 _write(directory, after)
             return answer_of
     except (OSError, ValueError) as error:
-        return {"failed": f"{directory}: the reservation cannot be used: {error}"}
+        return {"failed": f"{directory}: the reservation cannot be used: {_reason(error)}"}
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """Why a record cannot be used; root of a user namespace, who may not write it, looks like root."""
+    if not isinstance(error, OSError):
+        return str(error)
+    advice = {
+        errno.EACCES: "; run as root, outside of user namespaces",
+        errno.EPERM: "; run as root, outside of user namespaces",
+        errno.EROFS: "; make its file system writable",
+        errno.ENOSPC: "; make space there",
+    }
+    return f"{error.strerror or error}{advice.get(error.errno or 0, '')}"
 
 
 def decide(state: dict[str, Any], asked: dict[str, Any], now: Now) -> tuple[dict[str, Any], dict[str, Any]]:

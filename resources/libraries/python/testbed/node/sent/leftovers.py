@@ -76,7 +76,7 @@ def _record(path: Path) -> tuple[dict[str, Any], str | None]:
     except FileNotFoundError:
         return {}, None
     except (OSError, ValueError) as error:
-        return {}, f"{path} cannot be read: {error}"
+        return {}, f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
     if not isinstance(record, dict) or not isinstance(record.get("owner"), dict):
         return {}, f"{path} is no record of this program"
     return record, None

@@ -68,7 +68,10 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
             os.fchmod(lock.fileno(), 0o600)  # a process that can open it can hold it
             fcntl.flock(lock, fcntl.LOCK_EX)
             return (_apply if arguments["do"] == "apply" else _restore)(root, directory, arguments)
-    except (OSError, ValueError, KeyError) as error:
+    except OSError as error:
+        advice = "run as root, outside of user namespaces, with space on a writable disk there"
+        return {"failed": f"{directory / RECORD}: {error.strerror or error}; {advice}"}
+    except (ValueError, KeyError) as error:
         return {"failed": f"{directory / RECORD}: {error}"}
 
 
