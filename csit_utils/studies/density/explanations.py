@@ -185,7 +185,8 @@ EXPLANATIONS = (
         "A load made of the packets of a capture file, with the addresses of each service instance.",
         "Frames `pcap-<file>-<8 digits of its SHA-256>`; mean size in bytes, L2 with FCS.",
         "`-v FRAMES:pcap:FILE` sends the packets in their order, again and again, at the offered rate. Sizes, "
-        "protocols, ports and payloads stay; MAC and IP addresses, TTL and checksums are rewritten. "
+        "protocols, ports and payloads stay; MAC and IP addresses, TTL and checksums are rewritten, and VLAN tags "
+        "and an FCS that the file declares are removed. "
         "File formats: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng).",
         "The rate is even: bursts of the capture are not reproduced. TCP packets have no connection, so NFs that check "
         "connections drop them. Latency is that of probes of the same sizes.",
