@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
@@ -279,7 +280,7 @@ def _capture(content: bytes, _: Path) -> None:
 
 
 def _capture_file(path: Path) -> None:
-    capture_content(CaptureFile(file=str(path), sha256="", packets=1))
+    capture_content(CaptureFile(file=str(path), sha256=sha256(pcap(MIX)).hexdigest(), packets=len(MIX)))
 
 
 def _notation(content: bytes, _: Path) -> None:
