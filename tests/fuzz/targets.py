@@ -98,7 +98,7 @@ from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, csit_soak, fi
 from tests.unit.csit_utils.stateful_cells import cell
 from tests.unit.drivers.generators.iperf3.iperf3_reports import HERE as IPERF3
 from tests.unit.drivers.generators.iperf3.iperf3_reports import result, trial, written
-from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, IPV6, UDP, VLAN, configuration
+from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, IPV6, TCP, UDP, VLAN, configuration
 from tests.unit.drivers.generators.otg.otg_configurations import FLOWS as OTG_FLOWS
 from tests.unit.planning.labs import TWO_NODES
 from tests.unit.recording.journals import AT, header
@@ -563,6 +563,7 @@ TARGETS = {
         _json(
             configuration(),
             configuration(packet=[ETHERNET, VLAN, IPV6, UDP], rate={"choice": "percentage", "percentage": 10}),
+            configuration(packet=[ETHERNET, VLAN, IPV6, TCP]),
         ),
         _JSON, 0.03,
     ),
