@@ -14,14 +14,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
-
-import numpy as np
 
 from csit_utils.analysis.bisection import BisectionQuestion
 from csit_utils.bisection.page import as_object, render_bisection
@@ -38,8 +35,6 @@ from csit_utils.studies.density.answer_text import other_goal_view
 from resources.libraries.python.dialogue import JsonLines, error_of, record_of
 from resources.libraries.python.drivers.functions.wireguard.driver import ends_of, make_keys
 from resources.libraries.python.drivers.functions.wireguard.driver import settings as wireguard_settings
-from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad
-from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.drivers.generators.iperf3 import run
 from resources.libraries.python.drivers.generators.otg.client import OtgClient
 from resources.libraries.python.drivers.generators.otg.flows import figures, sent_flows, trial_result
@@ -52,9 +47,7 @@ from resources.libraries.python.model.load import convert_topology, load_json, l
 from resources.libraries.python.model.measurements.qualification import Qualification, QualificationKey, QualifiedPoint
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.request.capture import read_capture
-from resources.libraries.python.model.request.cell import CaptureFile
-from resources.libraries.python.model.request.frames import capture_content, frame
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.access import Powercap
 from resources.libraries.python.recording.journal import (
     CellQuarantined,
@@ -91,7 +84,7 @@ from resources.libraries.python.testbed.node.node_query import MARK
 from resources.libraries.python.testbed.node.sent import energy, leases
 from resources.libraries.python.testbed.node.sent.energy import watts_of
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
-from tests.captures import MIX, MIX6, pcap, pcapng, tagged, with_fcs
+from tests.fuzz.capture_inputs import CAPTURE_PIECES, CAPTURES, PACKED, captured_load, packed_capture
 from tests.fuzz.nights import NIGHT
 from tests.fuzz.oracle import ATTEMPTS, refused
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, csit_soak, fixed, nfvbench, searched
@@ -270,17 +263,6 @@ def _reservation(content: bytes, folder: Path) -> None:
 
 def _otg(content: bytes, _: Path) -> None:
     planned_flows(parse_request(content, OtgConfig), {"eth1": 1e10, "eth2": None}, 0)
-
-
-def _capture(content: bytes, _: Path) -> None:
-    captured = CapturedLoad(read_capture(content, "load.pcap"))
-    addresses = ("fd00:10:1::1", 254, "fd00:20:1::1") if captured.ipv6 else ("10.0.1.1", 2, "20.0.1.1")
-    flow = FlowSpec("a", "b", "02:00:00:00:00:01", "02:00:00:00:00:02", *addresses)
-    captured.write(flow, np.zeros(captured.data.shape, dtype=np.uint8))
-
-
-def _capture_file(path: Path) -> None:
-    capture_content(CaptureFile(file=str(path), sha256=sha256(pcap(MIX)).hexdigest(), packets=len(MIX)))
 
 
 def _notation(content: bytes, _: Path) -> None:
@@ -567,25 +549,8 @@ TARGETS = {
         ),
         _JSON, 0.03,
     ),
-    "captures": Target(
-        _capture,
-        (
-            pcap(MIX),
-            pcap(MIX6, order=">"),
-            pcap(with_fcs(tagged(each, 0x88A8, 0x8100) for each in MIX), link_type=0x24000001),
-            pcapng(MIX),
-            pcapng(with_fcs(MIX), fcs_bits=32, simple=True),
-            pcapng(with_fcs(MIX), order=">", fcs_bits=0, flags=4 << 5),
-        ),
-        (
-            b"\xd4\xc3\xb2\xa1", b"\x0a\x0d\x0d\x0a", b"\x06\x00\x00\x00", b"\x45", b"\x86\xdd", b"\xff\xff", b"\x00",
-            b"\x81\x00", b"\x88\xa8", b"\x0d\x00\x01\x00", b"\x02\x00\x04\x00",
-        ),
-        0.03,
-    ),
-    "packed captures": Target(
-        _file(_capture_file, "load.pcap.gz"), (gzip.compress(pcap(MIX)),), (b"\x1f\x8b\x08",), 0.02
-    ),
+    "captures": Target(captured_load, CAPTURES, CAPTURE_PIECES, 0.03),
+    "packed captures": Target(_file(packed_capture, "load.pcap.gz"), (PACKED,), (b"\x1f\x8b\x08",), 0.02),
     "scanner": Target(_xml, (_OUTPUT,), _XML + _JSON, 0.03),
     "archives": Target(_file(_archive, "run.zip"), (_zipped(_OUTPUT),), (b"PK\x03\x04", b"PK\x01\x02", b"\xff"), 0.02),
     "topology files": Target(
