@@ -188,7 +188,7 @@ class LoadPackets(Frozen):
     sources: Literal["increment", "random"]
     """The order in which a flow's source addresses are used."""
     udp_port: Annotated[int, Field(ge=1, le=65535)]
-    """Destination port where the load is to be UDP datagrams."""
+    """Destination port where the load is to be UDP datagrams or TCP segments."""
 
 
 class ProbePackets(Frozen):

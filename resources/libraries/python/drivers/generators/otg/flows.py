@@ -80,7 +80,7 @@ class SentFlow:
     """Source addresses."""
     probe: bool
     tcp: bool = False
-    """Segments that belong to no connection instead of datagrams."""
+    """Segments that belong to no connection instead of datagrams; probes are datagrams always."""
 
 
 def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool, sender: str) -> list[SentFlow]:
@@ -113,7 +113,7 @@ def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool, sender: st
             pps,
             trial.frame.flows or flow.sources,
             kind == _PROBE,
-            trial.protocol is Protocol.TCP,
+            kind == _LOAD and trial.protocol is Protocol.TCP,
         )
         for flow in used
         for part in trial.frame.parts
