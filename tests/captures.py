@@ -2,7 +2,8 @@
 
 import socket
 import struct
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 _MACS = bytes.fromhex("0a00000000020a0000000001")
@@ -43,27 +44,73 @@ MIX = (
 MIX6 = (ipv6(17, udp(b"a" * 30)), ipv6(6, tcp(b"b" * 1001), source="2001:db8::2"), ipv6(58, b"\x80\0\1\1" + b"c" * 61))
 
 
-def pcap(frames: Sequence[bytes], *, link_type: int = 1, lengths: Sequence[int] = (), order: str = "<") -> bytes:
-    """A file in the format of tcpdump; lengths are the original ones."""
+def with_fcs(frames: Iterable[bytes]) -> tuple[bytes, ...]:
+    """The same frames with padding and FCS, as some interfaces and recorders keep them."""
+    padded = (frame.ljust(60, b"\0") for frame in frames)
+    return tuple(frame + zlib.crc32(frame).to_bytes(4, "little") for frame in padded)
+
+
+def tagged(frame: bytes, *tags: int) -> bytes:
+    """A frame with VLAN tags of these types."""
+    return frame[:12] + b"".join(struct.pack("!HH", kind, 0x6000 + kind % 4000) for kind in tags) + frame[12:]
+
+
+def pcap(
+    frames: Sequence[bytes],
+    *,
+    link_type: int = 1,
+    lengths: Sequence[int] = (),
+    order: str = "<",
+    magic: int = 0xA1B2C3D4,
+) -> bytes:
+    """A file in the format of tcpdump; lengths are the original ones, and the link type has what is above it."""
     records = b"".join(
         struct.pack(f"{order}IIII", 0, number, len(frame), length) + frame
         for number, (frame, length) in enumerate(zip(frames, lengths or map(len, frames), strict=True))
     )
-    return struct.pack(f"{order}IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, link_type) + records
+    return struct.pack(f"{order}IHHiIII", magic, 2, 4, 0, 0, 65535, link_type) + records
 
 
-def pcapng(frames: Sequence[bytes], *, link_type: int = 1, order: str = "<") -> bytes:
-    """A file in the format of Wireshark."""
+def pcapng(
+    frames: Sequence[bytes],
+    *,
+    link_type: int = 1,
+    order: str = "<",
+    fcs_bits: int | None = None,
+    flags: int | None = None,
+    simple: bool = False,
+) -> bytes:
+    """A file in the format of Wireshark.
+
+    Args:
+        frames: Its packets.
+        link_type: Of its interface.
+        order: Of bytes.
+        fcs_bits: Option if_fcslen of the interface.
+        flags: Option epb_flags of each packet.
+        simple: Whether packets are in simple blocks, which have no options.
+    """
+
+    def padded(contents: bytes) -> bytes:
+        return contents + bytes(-len(contents) % 4)
 
     def block(kind: int, contents: bytes) -> bytes:
-        contents += bytes(-len(contents) % 4)
+        contents = padded(contents)
         length = struct.pack(f"{order}I", 12 + len(contents))
         return struct.pack(f"{order}I", kind) + length + contents + length
 
+    def options(code: int, value: bytes) -> bytes:
+        each = [(1, b"comment"), (code, value), (0, b"")]
+        return b"".join(struct.pack(f"{order}HH", kind, len(text)) + padded(text) for kind, text in each)
+
     head = block(0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1))
-    head += block(1, struct.pack(f"{order}HHI", link_type, 0, 0))
+    fcs = b"" if fcs_bits is None else options(13, bytes([fcs_bits]))
+    head += block(1, struct.pack(f"{order}HHI", link_type, 0, 0) + fcs)
+    more = b"" if flags is None else options(2, struct.pack(f"{order}I", flags))
+    if simple:
+        return head + b"".join(block(3, struct.pack(f"{order}I", len(frame)) + frame) for frame in frames)
     return head + b"".join(
-        block(6, struct.pack(f"{order}IIIII", 0, 0, number, len(frame), len(frame)) + frame)
+        block(6, struct.pack(f"{order}IIIII", 0, 0, number, len(frame), len(frame)) + padded(frame) + more)
         for number, frame in enumerate(frames)
     )
 

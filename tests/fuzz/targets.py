@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
 
-import numpy as np
-
 from csit_utils.analysis.bisection import BisectionQuestion
 from csit_utils.bisection.page import as_object, render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
@@ -36,8 +34,6 @@ from csit_utils.studies.density.answer_text import other_goal_view
 from resources.libraries.python.dialogue import JsonLines, error_of, record_of
 from resources.libraries.python.drivers.functions.wireguard.driver import ends_of, make_keys
 from resources.libraries.python.drivers.functions.wireguard.driver import settings as wireguard_settings
-from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad
-from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.drivers.generators.iperf3 import run
 from resources.libraries.python.drivers.generators.otg.client import OtgClient
 from resources.libraries.python.drivers.generators.otg.flows import figures, sent_flows, trial_result
@@ -50,7 +46,6 @@ from resources.libraries.python.model.load import convert_topology, load_json, l
 from resources.libraries.python.model.measurements.qualification import Qualification, QualificationKey, QualifiedPoint
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.request.capture import read_capture
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.access import Powercap
 from resources.libraries.python.recording.journal import (
@@ -88,14 +83,14 @@ from resources.libraries.python.testbed.node.node_query import MARK
 from resources.libraries.python.testbed.node.sent import energy, leases
 from resources.libraries.python.testbed.node.sent.energy import watts_of
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
-from tests.captures import MIX, MIX6, pcap, pcapng
+from tests.fuzz.capture_inputs import CAPTURE_PIECES, CAPTURES, PACKED, captured_load, packed_capture
 from tests.fuzz.nights import NIGHT
 from tests.fuzz.oracle import ATTEMPTS, refused
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, csit_soak, fixed, nfvbench, searched
 from tests.unit.csit_utils.stateful_cells import cell
 from tests.unit.drivers.generators.iperf3.iperf3_reports import HERE as IPERF3
 from tests.unit.drivers.generators.iperf3.iperf3_reports import result, trial, written
-from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, IPV6, UDP, VLAN, configuration
+from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, IPV6, TCP, UDP, VLAN, configuration
 from tests.unit.drivers.generators.otg.otg_configurations import FLOWS as OTG_FLOWS
 from tests.unit.planning.labs import TWO_NODES
 from tests.unit.recording.journals import AT, header
@@ -266,13 +261,6 @@ def _reservation(content: bytes, folder: Path) -> None:
 
 def _otg(content: bytes, _: Path) -> None:
     planned_flows(parse_request(content, OtgConfig), {"eth1": 1e10, "eth2": None}, 0)
-
-
-def _capture(content: bytes, _: Path) -> None:
-    captured = CapturedLoad(read_capture(content, "load.pcap"))
-    addresses = ("fd00:10:1::1", 254, "fd00:20:1::1") if captured.ipv6 else ("10.0.1.1", 2, "20.0.1.1")
-    flow = FlowSpec("a", "b", "02:00:00:00:00:01", "02:00:00:00:00:02", *addresses)
-    captured.write(flow, np.zeros(captured.data.shape, dtype=np.uint8))
 
 
 def _notation(content: bytes, _: Path) -> None:
@@ -555,15 +543,12 @@ TARGETS = {
         _json(
             configuration(),
             configuration(packet=[ETHERNET, VLAN, IPV6, UDP], rate={"choice": "percentage", "percentage": 10}),
+            configuration(packet=[ETHERNET, VLAN, IPV6, TCP]),
         ),
         _JSON, 0.03,
     ),
-    "captures": Target(
-        _capture,
-        (pcap(MIX), pcap(MIX6, order=">"), pcapng(MIX)),
-        (b"\xd4\xc3\xb2\xa1", b"\x0a\x0d\x0d\x0a", b"\x06\x00\x00\x00", b"\x45", b"\x86\xdd", b"\xff\xff", b"\x00"),
-        0.03,
-    ),
+    "captures": Target(captured_load, CAPTURES, CAPTURE_PIECES, 0.03),
+    "packed captures": Target(_file(packed_capture, "load.pcap.gz"), (PACKED,), (b"\x1f\x8b\x08",), 0.02),
     "scanner": Target(_xml, (_OUTPUT,), _XML + _JSON, 0.03),
     "archives": Target(_file(_archive, "run.zip"), (_zipped(_OUTPUT),), (b"PK\x03\x04", b"PK\x01\x02", b"\xff"), 0.02),
     "topology files": Target(

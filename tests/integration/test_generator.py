@@ -22,7 +22,7 @@ from resources.libraries.python.drivers.generators.builtin.driver import BuiltIn
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
-from resources.libraries.python.model.measurements.trial import Direction, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from tests.integration.veth_pair import (
     B64,
@@ -98,6 +98,20 @@ def test_frames_on_the_wire(generator: BuiltInGenerator) -> None:
     for frame in capture.frames[:254]:
         assert sum(struct.unpack("!10H", frame[14:34])) % 0xFFFF == 0
         assert frame[23] == 61
+
+
+@realtime(RATE)
+def test_tcp_segments_on_the_wire_have_right_checksums(generator: BuiltInGenerator) -> None:
+    packets = 254 * 10
+    trial = Trial(load_pps=packets * 2 / 0.5, duration_s=0.5, frame=B64, protocol=Protocol.TCP)
+    result, capture = captured(generator, trial, RIGHT)
+    assert (result.sent, result.received) == (packets * 2, packets * 2)
+    assert len(capture.frames) == packets
+    assert len({frame[26:30] + frame[34:36] for frame in capture.frames}) == 254
+    for frame in capture.frames[:254]:
+        assert sum(struct.unpack("!10H", frame[14:34])) % 0xFFFF == 0
+        segment = frame[26:34] + struct.pack("!HH", 6, len(frame) - 34) + frame[34:]
+        assert sum(struct.unpack(f"!{len(segment) // 2}H", segment)) % 0xFFFF == 0
 
 
 @realtime(LOSS)

@@ -61,6 +61,13 @@ def vlan(flow: Any) -> None:
     tag.id.value, ip.dst.value = 42, "20.0.0.1"
 
 
+def tcp(flow: Any) -> None:
+    _, ip, segment = flow.packet.ethernet().ipv4().tcp()
+    ip.src.value, ip.dst.value, segment.seq_num.value, segment.ctl_ack.value = "10.0.0.1", "20.0.0.1", 7, 1
+    segment.src_port.increment.start, segment.src_port.increment.step, segment.src_port.increment.count = 1024, 1, 5
+    segment.dst_port.value, segment.window.value = 443, 29200
+
+
 def configured(api: Any, *flows: tuple[str, str, str], headers: Callable[[Any], None] = ipv4) -> Any:
     """A configuration of flows, each a name and the ports between which it is sent."""
     config = api.config()
@@ -109,7 +116,7 @@ def sent(api: Any, config: Any) -> dict[str, Any]:
 
 
 @realtime(RATE)
-@pytest.mark.parametrize("headers", [ipv4, ipv6, vlan])
+@pytest.mark.parametrize("headers", [ipv4, ipv6, vlan, tcp])
 def test_fixed_packets_are_sent_and_counted_exactly_as_an_independent_capture_sees_them(
     api: Any, headers: Callable[[Any], None], tmp_path: Path
 ) -> None:
@@ -119,6 +126,7 @@ def test_fixed_packets_are_sent_and_counted_exactly_as_an_independent_capture_se
         ipv4: "udp dst port 4789 and src net 10.0.0.0/29 and dst 20.0.0.1 and ether src 02:00:00:00:00:01",
         ipv6: "ip6 src 2001:db8::1 and dst 2001:db8::2 and udp dst port 9",
         vlan: "vlan 42 and dst 20.0.0.1",
+        tcp: "tcp dst port 443 and tcp[tcpflags] == tcp-ack and tcp[4:4] == 7 and src 10.0.0.1",
     }
     capture = tmp_path / "arrived.pcap"
     argv = ["ip", "netns", "exec", NAMESPACE, "tcpdump", "-i", RIGHT, "-U", "--immediate-mode", "-w", str(capture)]
@@ -136,8 +144,9 @@ def test_fixed_packets_are_sent_and_counted_exactly_as_an_independent_capture_se
     assert "400 packets captured" in told, told
     read = subprocess.run(["tcpdump", "-nvvr", str(capture)], capture_output=True, text=True, check=True).stdout
     assert "bad" not in read, read[:2000]
+    assert "incorrect" not in read, read[:2000]
     if headers is not vlan:
-        assert read.count("udp sum ok") == 400, read[:2000]
+        assert read.count("udp sum ok" if headers is not tcp else "(correct)") == 400, read[:2000]
     request = api.metrics_request()
     request.port.port_names = ["p1", "p2"]
     ports = {row.name: row for row in api.get_metrics(request).port_metrics}

@@ -15,6 +15,7 @@ from resources.libraries.python.drivers.functions.monitor.registration import Ng
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.driver import Driver, FunctionDriver, RequiredProgram
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import Form
@@ -23,6 +24,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_kinds
 from resources.libraries.python.studies.shared.choices import choices
+from resources.libraries.python.testbed.deployment.generator_limits import resends
 from resources.libraries.python.testbed.worlds import makers
 from tests.how_to_driver import added_drivers
 from tests.how_to_pages import ADD_A_DRIVER, lint, write_files_of
@@ -158,6 +160,13 @@ def test_a_driver_may_name_the_products_whose_programs_it_runs() -> None:
     program = RequiredProgram("nft", "nftables", label="nftables")
     asked = FunctionDriver(name="hook", label="hook", word="hook", form=Form.NAMESPACE, programs=(program,))
     assert asked.product_words == {"hook", "nft", "nftables"}
+
+
+def test_loss_of_tcp_is_known_of_segments_without_a_connection_only() -> None:
+    sends = {name for name, driver in driver_registry.generators().items() if Protocol.TCP in driver.protocols}
+    again = {name for name in sends if resends(name, Protocol.TCP)}
+    assert (sends - again, again) == ({"auto", "xdp", "ring", "otg"}, {"iperf3", "ditg", "sim"})
+    assert not any(resends(name, Protocol.UDP) for name in sends)
 
 
 def test_looking_drivers_up_imports_none() -> None:

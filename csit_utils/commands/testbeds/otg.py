@@ -42,10 +42,10 @@ def otg(
 ) -> None:
     """Serve the built-in generator by the OTG API (snappi).
 
-    OTG is Open Traffic Generator. A port's location is the name of its interface. Flows have Ethernet, VLAN, IPv4, IPv6
-    and UDP headers, a fixed size and a constant rate. What the generator cannot do is refused with the name of the
-    field. Any program that can reach the address can send: it is loopback by default. Ctrl-C or SIGTERM stops all
-    traffic. Root is needed for raw packets.
+    OTG is Open Traffic Generator. A port's location is the name of its interface. Flows have Ethernet, VLAN, IPv4,
+    IPv6, UDP and TCP headers, a fixed size and a constant rate. What the generator cannot do is refused with the name
+    of the field. Any program that can reach the address can send: it is loopback by default. Ctrl-C or SIGTERM stops
+    all traffic. Root is needed for raw packets.
 
     \b
     Examples:

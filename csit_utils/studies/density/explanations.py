@@ -185,7 +185,8 @@ EXPLANATIONS = (
         "A load made of the packets of a capture file, with the addresses of each service instance.",
         "Frames `pcap-<file>-<8 digits of its SHA-256>`; mean size in bytes, L2 with FCS.",
         "`-v FRAMES:pcap:FILE` sends the packets in their order, again and again, at the offered rate. Sizes, "
-        "protocols, ports and payloads stay; MAC and IP addresses, TTL and checksums are rewritten. "
+        "protocols, ports and payloads stay; MAC and IP addresses, TTL and checksums are rewritten, and VLAN tags "
+        "and an FCS that the file declares are removed. "
         "File formats: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng).",
         "The rate is even: bursts of the capture are not reproduced. TCP packets have no connection, so NFs that check "
         "connections drop them. Latency is that of probes of the same sizes.",
@@ -230,8 +231,8 @@ EXPLANATIONS = (
         "Reliability of a figure, and what limits it.",
         "One or more words, most important first, each with evidence in numbers.",
         "vswitch-bound, nf-bound: above its limit, the system loses packets there. generator-bound: the system can do "
-        "more than was offered. unstable: two bands, NDR far under PDR, or more forwarded beyond the bound than at it. "
-        "host-noise: interruptions of the data CPUs alone lose more than the goal allows. "
+        "more than was offered. unstable: two bands, NDR far under PDR or above it, or more forwarded beyond the bound "
+        "than at it. host-noise: interruptions of the data CPUs alone lose more than the goal allows. "
         "unqualified: beyond what the generator can do by itself. "
         "below-range: the lowest load lost too much. incomplete: the search ran out of time. oversubscribed: "
         "data threads shared cores. quarantined: the cell broke the system under test twice and was given up. "

@@ -36,10 +36,12 @@ class Budget:
 
     Args:
         packed_bytes: Size of the file.
+        most_bytes: Maximum size of the output; None for a multiple of the file's.
     """
 
-    def __init__(self, packed_bytes: int) -> None:
+    def __init__(self, packed_bytes: int, most_bytes: int | None = None) -> None:
         self.packed_bytes = packed_bytes
+        self.most_bytes = FREE_BYTES + MOST_RATIO * packed_bytes if most_bytes is None else most_bytes
         self.unpacked_bytes = 0
         self.took_s = 0.0
 
@@ -47,13 +49,13 @@ class Budget:
         """Count unpacked bytes, and the CPU time that they took.
 
         Raises:
-            UnpackError: The compression ratio or the time is above that of any result file.
+            UnpackError: The output or the time is above that of any such file.
         """
         self.unpacked_bytes += count
         self.took_s += seconds
-        if self.unpacked_bytes > FREE_BYTES + MOST_RATIO * self.packed_bytes:
+        if self.unpacked_bytes > self.most_bytes:
             raise UnpackError(
-                f"refused: {self.packed_bytes:,} packed bytes unpack to more than {self.unpacked_bytes:,}, "
+                f"refused: {self.packed_bytes:,} packed bytes unpack to more than {self.most_bytes:,}, "
                 "as in an archive bomb"
             )
         if self.took_s > FREE_S + MOST_S_PER_MB * self.packed_bytes / 1e6:
@@ -162,17 +164,18 @@ def inflate(packed: bytes, most_bytes: int | None = None) -> bytes:
     return content
 
 
-def read_packed(stream: gzip.GzipFile | lzma.LZMAFile, packed_bytes: int) -> bytes:
+def read_packed(stream: gzip.GzipFile | lzma.LZMAFile, packed_bytes: int, most_bytes: int | None = None) -> bytes:
     """Return the whole content of a stream of unpacked bytes.
 
     Args:
         stream: Of `gzip.open` or `lzma.open`.
         packed_bytes: Size of the file.
+        most_bytes: Maximum size of the content; None for a multiple of the file's.
 
     Raises:
         UnpackError: It is damaged, truncated, or unpacks to too much.
     """
-    bounded, blocks = Bounded(cast(BinaryIO, stream), Budget(packed_bytes)), []
+    bounded, blocks = Bounded(cast(BinaryIO, stream), Budget(packed_bytes, most_bytes)), []
     while block := bounded.read():
         blocks.append(block)
     return b"".join(blocks)

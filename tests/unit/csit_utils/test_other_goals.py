@@ -75,6 +75,16 @@ def test_long_trials_without_loss_contain_short_ones_and_lossy_ones_may() -> Non
     assert lossy.lower is lossy.upper is None
 
 
+def test_trials_that_were_to_end_at_less_loss_count_where_none_did() -> None:
+    passed = trial_result(1e6, duration_s=60.0)
+    trial = passed.trial.model_copy(update={"abort_loss_ratio": 0.0})
+    passed = passed.model_copy(update={"trial": trial})
+    ended = passed.model_copy(update={"aborted": True, "offered_duration_s": 1.0})
+    found = said("nfvbench-pdr", passed)
+    assert found.lower is not None and found.lower.load_pps == 1e6
+    assert said("nfvbench-pdr", passed, ended).lower is None
+
+
 def test_trials_that_were_to_end_early_say_nothing_about_a_larger_ratio() -> None:
     ended = trial_result(2e6, 900, sent=1000)
     trial = ended.trial.model_copy(update={"abort_loss_ratio": 0.0})

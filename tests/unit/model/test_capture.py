@@ -1,17 +1,22 @@
 """Packet captures as loads: what is read, and what is refused in one sentence."""
 
+import gzip
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from csit_utils.studies.registry import explanations
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import LONGEST_REASON, MOST_CAPTURED_PACKETS
-from resources.libraries.python.model.request.capture import read_capture
+from resources.libraries.python.model.bounds import LONGEST_REASON, MOST_CAPTURE_BYTES, MOST_CAPTURED_PACKETS
+from resources.libraries.python.model.request.capture import LARGEST, SMALLEST, read_capture
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.frames import capture_content, frame, with_flows, with_ipv6
-from tests.captures import MIX, MIX6, ipv4, pcap, pcapng, udp
+from tests.captures import MIX, MIX6, ipv4, pcap, pcapng, tagged, udp, with_fcs
 
 PADDED = tuple(each.ljust(60, b"\0") for each in MIX)
 
@@ -24,6 +29,114 @@ def test_packets_are_those_of_the_file_in_its_order(write: Callable[..., bytes],
     assert found.sources == (0, 1, 0, 0, 2, 1, 0)
     six = read_capture(write(MIX6, order=order), "x.pcap")
     assert (six.ip_version, six.sources) == (6, (0, 1, 0))
+
+
+WRITTEN: tuple[tuple[Callable[..., bytes], dict[str, Any], bool], ...] = (
+    (pcap, {}, False),
+    (pcap, {"link_type": 0x24000001}, True),
+    (pcap, {"link_type": 0x50000001, "magic": 0xA1B23C4D}, True),
+    (pcapng, {}, False),
+    (pcapng, {"fcs_bits": 32}, True),
+    (pcapng, {"fcs_bits": 32, "simple": True}, True),
+    (pcapng, {"flags": 4 << 5}, True),
+)
+"""Ways to write a capture, and whether it says that frames have their FCS."""
+
+
+@pytest.mark.parametrize("magic", [0xA1B2C3D4, 0xA1B23C4D])
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize(
+    ("declared", "has_fcs"),
+    [(0x24000000, True), (0x50000000, True), (0x04000000, False), (0x20000000, False), (0, False)],
+)
+def test_the_fcs_that_a_header_of_pcap_declares_is_not_sent(
+    declared: int, has_fcs: bool, order: str, magic: int
+) -> None:
+    frames = with_fcs(MIX) if has_fcs else PADDED
+    content = pcap(frames, link_type=declared | 1, order=order, magic=magic)
+    assert read_capture(content, "x.pcap").frames == PADDED
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize(
+    ("options", "has_fcs"),
+    [
+        ({"fcs_bits": 32}, True),
+        ({"fcs_bits": 4}, True),  # as in the example of the format, and as Wireshark reads it
+        ({"fcs_bits": 0}, False),
+        ({"fcs_bits": 32, "simple": True}, True),
+        ({"flags": 4 << 5 | 1}, True),
+        ({"flags": 1}, False),
+        ({"flags": 1, "fcs_bits": 32}, True),  # no length in the flags says nothing
+        ({"flags": 4 << 5, "fcs_bits": 0}, True),
+    ],
+)
+def test_the_fcs_that_an_option_of_pcapng_declares_is_not_sent(
+    options: dict[str, Any], has_fcs: bool, order: str
+) -> None:
+    content = pcapng(with_fcs(MIX) if has_fcs else PADDED, order=order, **options)
+    assert read_capture(content, "x.pcapng").frames == PADDED
+
+
+def test_each_interface_of_pcapng_has_its_own_fcs() -> None:
+    head, described = 28, 20
+    plain, other = pcapng(()), pcapng((), fcs_bits=32)
+    (packet,) = with_fcs(MIX[:1])
+    block = bytearray(pcapng((packet,))[head + described :])
+    block[8] = 1
+    content = plain + other[head:] + bytes(block)
+    assert read_capture(content, "x").frames == PADDED[:1]
+    with pytest.raises(ConfigError, match="x: a packet at 48 before its interface is described"):
+        read_capture(plain + bytes(block), "x")
+
+
+@pytest.mark.parametrize("tags", [(0x8100,), (0x88A8,), (0x88A8, 0x8100), (0x8100, 0x8100), (0x9100, 0x8100, 0x8100)])
+def test_packets_are_read_through_their_vlan_tags(tags: tuple[int, ...]) -> None:
+    for mix, padded in ((MIX, PADDED), (MIX6, MIX6)):
+        found = read_capture(pcap([tagged(frame, *tags) for frame in mix]), "x")
+        assert (found.frames, found.sources) == (padded, read_capture(pcap(mix), "x").sources)
+    jumbo = ipv4(17, udp(b"x" * (9014 - 42)))
+    assert read_capture(pcap((tagged(jumbo, *tags),)), "x").frames == (jumbo,)
+    with pytest.raises(ConfigError, match=r"x: packet 1 is no IP packet \(EtherType 0x0806\)"):
+        read_capture(pcap((tagged(ARP, *tags),)), "x")
+
+
+@given(
+    order=st.sampled_from("<>"),
+    tags=st.lists(st.sampled_from((0x8100, 0x88A8, 0x9100)), max_size=3),
+    written=st.sampled_from(WRITTEN),
+    chosen=st.lists(st.sampled_from(MIX), min_size=1, max_size=9),
+)
+def test_frames_are_the_same_whatever_the_file_has_around_them(
+    order: str, tags: list[int], written: tuple[Callable[..., bytes], dict[str, Any], bool], chosen: list[bytes]
+) -> None:
+    write, options, has_fcs = written
+    frames = tuple(tagged(frame.ljust(60, b"\0"), *tags) for frame in chosen)
+    found = read_capture(write(with_fcs(frames) if has_fcs else frames, order=order, **options), "x")
+    assert found.frames == tuple(frame.ljust(60, b"\0") for frame in chosen)
+
+
+@given(content=st.sampled_from(WRITTEN), place=st.integers(0), damage=st.binary(min_size=1, max_size=8))
+def test_a_damaged_capture_is_refused_in_one_sentence(
+    content: tuple[Callable[..., bytes], dict[str, Any], bool], place: int, damage: bytes
+) -> None:
+    write, options, _ = content
+    data = bytearray(write(with_fcs(MIX), **options))
+    place %= len(data)
+    data[place : place + len(damage)] = damage
+    try:
+        found = read_capture(bytes(data), "x")
+    except ConfigError as error:
+        assert len(str(error)) < LONGEST_REASON
+        assert "\n" not in str(error)
+    else:
+        assert all(SMALLEST <= len(frame) <= LARGEST for frame in found.frames)
+
+
+def test_a_frame_of_tags_alone_is_refused_at_once() -> None:
+    tags = tagged(b"\x02" * 12, *(0x8100,) * 2250)
+    with pytest.raises(ConfigError, match="x: packet 1 has 12 bytes, too few for an IP packet"):
+        read_capture(pcap((tags,) * 1800), "x")
 
 
 ARP = b"\xff" * 6 + b"\x02" * 6 + b"\x08\x06" + bytes(46)
@@ -58,7 +171,7 @@ def test_what_cannot_be_sent_is_refused_in_one_sentence(data: bytes, message: st
 
 
 def asked(folder: Path, content: bytes, name: str = "Web Trace-1.pcap") -> Frame:
-    file = folder / name.replace(" ", "_")
+    file = folder / name
     file.write_bytes(content)
     return frame(f"pcap:{file}")
 
@@ -94,10 +207,43 @@ def test_number_of_flows_and_version_of_ip_are_those_of_the_capture(tmp_path: Pa
         with_flows(four, 1000)
 
 
-@pytest.mark.parametrize("name", ["pcap:", "pcap:a b.pcap", "pcap:a,b.pcap", "pcap:$(x).pcap"])
-def test_a_path_is_of_plain_characters(name: str) -> None:
-    with pytest.raises(ConfigError, match="a path has letters, digits and"):
-        frame(name)
+@pytest.mark.parametrize("name", ["a,b.pcap", "$(x).pcap", "${x}.pcap", "a\\b.pcap", "a\nb.pcap", "\udce9.pcap", ""])
+def test_a_path_has_nothing_that_robot_reads(name: str) -> None:
+    with pytest.raises(ConfigError, match="a path has letters, digits, blanks and any of"):
+        frame(f"pcap:{name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("web trace (1).pcap", "web_trace_1"),
+        ("Übung Ärger.pcap", "ubung_arger"),
+        ("Cafe\u0301.pcapng", "cafe"),  # as macOS writes accents
+        ("трафик 2.pcap", "трафик_2"),
+        ("回線.pcap", "回線"),
+        ("web.pcap.gz", "web"),
+        ("WEB.PCAPNG.GZ", "web"),
+    ],
+)
+def test_a_frame_is_named_after_any_file(tmp_path: Path, name: str, stem: str) -> None:
+    (tmp_path / "ein Ordner").mkdir()
+    content = pcap(MIX)
+    found = asked(tmp_path, gzip.compress(content) if name.lower().endswith(".gz") else content, f"ein Ordner/{name}")
+    assert found.name == f"pcap-{stem}-{hashlib.sha256(content).hexdigest()[:8]}"
+    assert found.capture is not None
+    assert capture_content(found.capture) == content
+
+
+def test_a_packed_capture_is_bounded(tmp_path: Path) -> None:
+    many = pcap((ipv4(17, udp(bytes(1472))),) * 8192)  # of much higher ratio than results
+    assert asked(tmp_path, gzip.compress(many), "many.pcap.gz").capture is not None
+    for content, reason in (
+        (gzip.compress(bytes(MOST_CAPTURE_BYTES + 1), 1), "refused: .* unpack to more than 16,777,216"),
+        (gzip.compress(many)[:-9], "the packed file ends too early"),
+        (b"\x1f\x8bdamaged!", "the packed file is damaged"),
+    ):
+        with pytest.raises(ConfigError, match=f"x.pcap.gz: {reason}"):
+            asked(tmp_path, content, "x.pcap.gz")
 
 
 @pytest.mark.parametrize(("name", "reason"), [("none.pcap", "No such file"), ("/dev/zero", "not a regular file")])

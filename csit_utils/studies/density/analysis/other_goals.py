@@ -126,7 +126,8 @@ def other_goals(trials: Iterable[TrialResult], goals: Sequence[OtherGoal] = GOAL
         counts = result.trial.purpose in _PURPOSES and result.trial.load_pps > 0 and result.is_evidence
         if counts and (loss_ratio := result.charged_loss_ratio) is not None:
             lost = max(0, result.sent - result.received) + (result.unsent or 0)
-            by_load[result.trial.load_pps].append(_TrialSeen(result.trial, loss_ratio, lost, effective_s(result)))
+            seen = _TrialSeen(result.trial, loss_ratio, lost, effective_s(result), result.aborted)
+            by_load[result.trial.load_pps].append(seen)
     rows = sorted(by_load.items())
     return tuple(_answer(asked, rows) for asked in goals) if rows else ()
 
@@ -137,6 +138,7 @@ class _TrialSeen:
     loss_ratio: float
     lost: int
     effective_s: float
+    aborted: bool
 
 
 def _answer(asked: OtherGoal, rows: Sequence[tuple[float, list[_TrialSeen]]]) -> GoalAnswer:
@@ -187,12 +189,14 @@ class _LoadSeen:
 
     @classmethod
     def of(cls, load_pps: float, results: Iterable[_TrialSeen], goal: Goal) -> "_LoadSeen":
-        seen = cls(load_pps)
+        seen, results = cls(load_pps), tuple(results)
+        # Trials that would have ended at a smaller loss count where none did: good and bad ones alike.
+        whole = not any(result.aborted and not informs(result.trial, goal) for result in results)
         for result in results:
             failed = result.loss_ratio > goal.loss_ratio
             seen._failed += failed
             seen._passed += not failed
-            if informs(result.trial, goal):
+            if whole or informs(result.trial, goal):
                 seen._add(result, failed, goal)
         return seen
 

@@ -264,6 +264,8 @@ class GeneratorDriver(Driver):
     """Reason why it cannot send to instances distinguished by VLANs; None where it can."""
     one_way: frozenset[Protocol] = frozenset()
     """Protocols whose payload it sends in one direction only; acknowledgements come back."""
+    resends: frozenset[Protocol] = frozenset()
+    """Protocols whose lost packets it sends again, in connections of its own: the counts of a trial show no loss."""
     numbers_packets: bool = False
     """Numbers and time-stamps every packet of a load where a trial asks for a timeline."""
     least_frame_bytes: int = 64

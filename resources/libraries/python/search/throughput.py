@@ -6,6 +6,7 @@ What all of them share:
   does not help, what was not sent is charged as lost, so that the search goes on. An upper bound that only such
   charges have made says nothing about the system under test: it is reported as none, with a sentence.
 - A goal that no load meets is a result: `lower_pps` None, `lowest_tried_pps` given.
+- A lower bound of a goal is one of all goals that permit more loss.
 - The time limit is kept by the injected clock before each trial, and ends the search with the bounds that are known by
   then.
 """
@@ -35,6 +36,7 @@ from resources.libraries.python.search.algorithms.bounds import (
     LoadEvidence,
     best_known,
     gather,
+    in_order,
     likely_bounds,
     proven_bounds,
 )
@@ -175,8 +177,8 @@ def search_throughput(
     except NothingOffered as limit:
         notes.append(str(limit))
         silent = True
-    raw = found or runner.known(max_load_pps)
-    unbounded = [result for result in found or () if result.upper_pps is None]
+    raw = in_order(found or runner.known(max_load_pps))
+    unbounded = [result for result in raw if found and result.upper_pps is None]
     bound_by = [f"{result.goal.name}: {_still_met(result, max_load_pps)}" for result in unbounded]
     results = tuple(uncharged(result, session.trials) for result in raw)
     short = [(one, other) for one, other in zip(raw, results, strict=True) if one != other]

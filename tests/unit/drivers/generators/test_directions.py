@@ -9,7 +9,8 @@ import pytest
 from resources.libraries.python.drivers.generators.builtin import driver
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.wire import FlowReport, TrialReport
-from resources.libraries.python.model.measurements.trial import Direction, Trial
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
 from resources.libraries.python.model.request.frames import frame
 from tests.builders import cpus, plan_of
 
@@ -74,6 +75,20 @@ def test_a_trial_in_one_direction_has_all_of_its_load_there(cores: int, workers:
     assert workers[first].closed
     generator.stop()
     assert all(worker.closed for worker in workers)
+
+
+def test_workers_send_tcp_where_a_trial_asks_for_it_and_no_packet_has_a_number(workers: list[Worker]) -> None:
+    generator = BuiltInGenerator(plan_of("local", "CSC", 1, cores=cpus(2)))
+    generator.start()
+    asked = Trial(load_pps=4000, duration_s=1, frame=frame("64B"), protocol=Protocol.TCP)
+    generator.run(asked)
+    spec = next(each["prepare"] for each in workers[-1].told if "prepare" in each)
+    assert (spec["tcp"], spec["udp"]) == (True, False)
+    with pytest.raises(Unsupported, match="losses and timelines number UDP datagrams, not TCP segments"):
+        generator.run(asked.model_copy(update={"count_losses": True}))
+    with pytest.raises(Unsupported, match="the built-in generator sends no ICMP"):
+        generator.run(asked.model_copy(update={"protocol": Protocol.ICMP}))
+    generator.stop()
 
 
 @pytest.mark.parametrize("cores", [2, 16])

@@ -3,6 +3,7 @@
 import ipaddress
 import struct
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -206,3 +207,44 @@ def test_ipv6_frames_are_right_for_any_number(sizes: list[int], count: int, numb
     check_ipv6(probe, number, count)
     assert struct.unpack_from("!HHII", probe, 54 + 0)[1] == frames.PROBE_PORT
     assert struct.unpack_from("!II", probe, 62) == (0xFFFF0001, number)
+
+
+def check_segment(frame: bytes, flow: FlowSpec) -> tuple[int, int]:
+    """A TCP segment with right lengths and checksums; return the last 32 bits of its source, and its source port."""
+    behind, ends = (54, frame[22:54]) if flow.ipv6 else (34, frame[26:34])
+    assert flow.ipv6 or ones_complement_sum(frame[14:34]) == 0xFFFF
+    assert frame[20 if flow.ipv6 else 23] == frames.TCP
+    data = ends + struct.pack("!II", len(frame) - behind, frames.TCP) + frame[behind:]
+    assert ones_complement_sum(data + b"\0" * (len(data) % 2)) == 0xFFFF
+    port, *others = struct.unpack_from("!HHIIHHHH", frame, behind)
+    assert (*others[:5], others[6]) == (frames.UDP_LOAD_PORT, 1, 1, 0x5010, 0xFFFF, 0)
+    return int.from_bytes(ends[: len(ends) // 2][-4:]), port
+
+
+@pytest.mark.parametrize("ipv6", [False, True])
+@given(
+    flow=flows(),
+    sizes=st.lists(st.integers(82, 9018), min_size=1, max_size=5),
+    count=st.integers(0, 10**6),
+    number=st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=share(60), deadline=None)
+def test_tcp_segments_are_right_for_any_number(
+    ipv6: bool, flow: FlowSpec, sizes: list[int], count: int, number: int
+) -> None:
+    used = IPV6 if ipv6 else replace(flow, source_ip="10.9.0.1")
+    area = np.zeros((20, max(sizes)), dtype=np.uint8)
+    lengths = frames.load_frames(used, sizes, area, tcp=True, count=count)
+    tuples = {check_segment(area[slot, : lengths[slot]].tobytes(), used) for slot in range(20)}
+    assert len(tuples) == min(20, count or used.sources)
+    if count:
+        frames.TupleWriter(used, count, area, udp=False, tcp=True).write(0, 20, number)
+        tuples = {check_segment(area[slot, : lengths[slot]].tobytes(), used) for slot in range(20)}
+        assert len(tuples) == min(20, count)
+
+
+def test_a_segment_fits_into_the_smallest_frame() -> None:
+    area = np.zeros((1, 60), dtype=np.uint8)
+    flow = replace(IPV6, source_ip="10.0.0.1", destination_ip="20.0.0.1")
+    assert frames.load_frames(flow, (64,), area, tcp=True).tolist() == [60]
+    check_segment(area[0].tobytes(), flow)

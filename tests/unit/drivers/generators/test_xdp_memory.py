@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from resources.libraries.python.drivers.generators.builtin import frames
-from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
+from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
 from resources.libraries.python.drivers.generators.xdp import memory
+from resources.libraries.python.drivers.generators.xdp.sender import XdpSender
+from resources.libraries.python.errors import Unsupported
 
 FLOW = FlowSpec("lo", "lo", "02:00:00:00:00:01", "02:00:00:00:00:02", "10.0.0.1", 254, "20.0.0.1")
 
@@ -36,3 +38,9 @@ def test_a_flow_is_written_as_its_frames_need_it() -> None:
 def test_gaps_have_a_fraction() -> None:
     assert memory.gap(3e6) * 3_000_000 == pytest.approx(1e9 * 2**memory.FRACTION_BITS, rel=1e-8)
     assert memory.gap(None) == memory.gap(0.0) == 0
+
+
+def test_tcp_segments_are_left_to_the_ring() -> None:
+    sender, spec = XdpSender.__new__(XdpSender), TrialSpec(1000.0, 1.0, (64,), 0.0, tcp=True)
+    with pytest.raises(Unsupported, match="TCP segments are not sent by XDP live frames"):
+        sender.prepare(spec)

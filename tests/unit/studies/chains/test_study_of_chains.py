@@ -318,8 +318,8 @@ def test_without_trace_events_the_rest_is_measured_and_one_note_says_so(
 def test_a_workload_that_the_generator_does_not_send_is_refused_before_anything_starts() -> None:
     topology = load_topology(Path(__file__).parents[4] / "topologies" / "local.yaml")
     world = SimulatedTestbed(SIM)
-    loads = (Workload(protocol=Protocol.TCP, volume_bps=1e6, frame=frame("64B")),)
-    with pytest.raises(ConfigError, match=r"study: workloads\.0: the generator auto sends .* and no TCP"):
+    loads = (Workload(protocol=Protocol.ICMP, volume_bps=1e6, frame=frame("64B")),)
+    with pytest.raises(ConfigError, match=r"study: workloads\.0: the generator auto sends .* and no ICMP"):
         ChainStudyTest(topology, world, four_vnfs(workloads=loads), world.environment())
     loads = (Workload(generator="iperf3", volume_bps=1e6, frame=frame("64B")),)
     with pytest.raises(ConfigError, match=r"needs the generator iperf3 instead of auto"):

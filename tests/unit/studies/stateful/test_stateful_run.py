@@ -276,3 +276,9 @@ def test_no_trial_asks_for_more_connections_than_frames_fit_on_a_line_in_one_dir
     found = measured(tmp_path, topology(), SPEC.replace("[1, 2]", "[1]"))
     loads = [trial.load_cps for cell in found.cells for trial in cell.trials if trial.phase is Phase.RATE]
     assert max(loads) == 5000.0
+    said = found.cells[0].rate.remark
+    assert said.endswith("a line carries no more connections in one direction, of one packet each (TG.port1: 3.4 Mb/s)")
+    wide = line.__class__(flow_pps=1e9, direction_pps=1e9, aggregate_pps=2e9, reason="TG.port1: 672 Gb/s")
+    monkeypatch.setattr(rate_search, "max_rate", lambda *_: wide)
+    (free,) = measured(tmp_path, topology(insert_ns=1), SPEC.replace("[1, 2]", "[1]")).cells
+    assert "line" not in free.rate.remark

@@ -69,8 +69,8 @@ def test_a_generator_is_chosen_by_name_and_sends_what_it_can() -> None:
         ({}, {"shared_nodes": "2"}, "service firewall: node 2 is to be shared, and an instance has 1 NFs"),
         (
             {},
-            {"protocol": "TCP"},
-            "the generator auto sends IP, UDP and no TCP; ditg or iperf3 would, chosen by GENERATOR",
+            {"protocol": "ICMP"},
+            "the generator auto sends IP, UDP, TCP and no ICMP; ditg would, chosen by GENERATOR",
         ),
         ({}, {"protocol": "SCTP"}, "there is no protocol 'SCTP' for a sweep; there are auto, IP, UDP, TCP, ICMP"),
         ({}, {"smt": "both"}, "smt: 'both' is neither 'on' nor 'off'"),

@@ -16,6 +16,7 @@ class Protocol(StrEnum):
     function looks at: what our own generators send."""
     UDP = "UDP"
     TCP = "TCP"
+    """Segments of connections of the generator, or such as belong to none."""
     ICMP = "ICMP"
 
 

@@ -313,7 +313,7 @@ class CaptureFile(Frozen):
     file: str
     """Its path, as given."""
     sha256: str
-    """Of its contents."""
+    """Of its contents, unpacked."""
     packets: int
     """They are sent in their order, again and again."""
 

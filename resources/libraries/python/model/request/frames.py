@@ -3,8 +3,11 @@
 Each can go with a number of flows. Contents of the packets of a flow are in `resources/traffic_profiles/density.yaml`.
 """
 
+import gzip
 import hashlib
+import io
 import re
+import unicodedata
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -19,14 +22,18 @@ from resources.libraries.python.model.load import content_of, load_yaml
 from resources.libraries.python.model.request.capture import IP6, read_capture
 from resources.libraries.python.model.request.cell import CAPTURE_PREFIX, MOST_FLOWS, CaptureFile, Frame, FramePart
 from resources.libraries.python.paths import RESOURCES
+from resources.libraries.python.unpacking import UnpackError, read_packed
 
 FRAMES_FILE = RESOURCES / "traffic_profiles" / "frames.yaml"
 SMALLEST, LARGEST = 64, 9018
 """Bytes of an Ethernet frame with FCS, jumbo frames included."""
 _BYTES = re.compile(r"0*([1-9]\d{1,4})B")
 _FLOWS = re.compile(r"(.*)-0*([1-9]\d{0,6})f", re.IGNORECASE)
-_PATH, _NO_WORD = re.compile(r"[\w./+@=-]+", re.ASCII), re.compile(r"[^a-z0-9]+")
+_PATH_MARKS = " ./+@=()_-"
+"""Besides letters and digits, in the path of a capture. Robot reads variables in it, and a comma ends it."""
+_NO_WORD = re.compile(r"[\W_]+")
 _LONGEST_STEM, _DIGITS = 24, 8
+_GZIP = b"\x1f\x8b"
 _IPV6 = re.compile(r"(.*)-ip6", re.IGNORECASE)
 _FCS_BYTES = 4
 SMALLEST_IPV6 = 82
@@ -80,20 +87,36 @@ def _size_bytes(name: str) -> int | None:
 @cache
 def _of_capture(file: str) -> Frame:
     """The packets of a capture, read once: what is sent is checked against the digest."""
-    if not _PATH.fullmatch(file):
-        raise ConfigError(f"capture '{quoted(file)}': a path has letters, digits and any of ./+@=_- only")
-    path = Path(file)
-    content = content_of(path, MOST_CAPTURE_BYTES)
+    if not file or any(letter not in _PATH_MARKS and unicodedata.category(letter)[0] not in "LMN" for letter in file):
+        raise ConfigError(f"capture '{quoted(file)}': a path has letters, digits, blanks and any of ./+@=()_- only")
+    content = _content(file)
     frames = read_capture(content, file)
     digest = hashlib.sha256(content).hexdigest()
-    stem = _NO_WORD.sub("_", path.stem.lower()).strip("_")[:_LONGEST_STEM]
     sizes = Counter(len(each) + _FCS_BYTES for each in frames.frames)
     return Frame(
-        name="-".join(filter(None, ("pcap", stem, digest[:_DIGITS]))),
+        name="-".join(filter(None, ("pcap", _stem(file), digest[:_DIGITS]))),
         parts=tuple(FramePart(frame_bytes=size, weight=weight) for size, weight in sorted(sizes.items())),
         ip_version=6 if frames.ip_version == IP6 else 4,
         capture=CaptureFile(file=file, sha256=digest, packets=len(frames.frames)),
     )
+
+
+def _content(file: str) -> bytes:
+    """The content of a capture, unpacked where it is packed by gzip."""
+    content = content_of(Path(file), MOST_CAPTURE_BYTES)
+    if not content.startswith(_GZIP):
+        return content
+    try:
+        return read_packed(gzip.open(io.BytesIO(content)), len(content), MOST_CAPTURE_BYTES)
+    except UnpackError as error:
+        raise ConfigError(f"{file}: {error}") from error
+
+
+def _stem(file: str) -> str:
+    """The part of a frame's name that is the file's: letters and digits, those of Latin without their accents."""
+    plain = unicodedata.normalize("NFKD", Path(file.lower().removesuffix(".gz")).stem)
+    letters = unicodedata.normalize("NFC", "".join(each for each in plain if not unicodedata.combining(each)))
+    return _NO_WORD.sub("_", letters).strip("_")[:_LONGEST_STEM].strip("_")
 
 
 def capture_content(capture: CaptureFile) -> bytes:
@@ -102,7 +125,7 @@ def capture_content(capture: CaptureFile) -> bytes:
     Raises:
         ConfigError: It cannot be read, or is another one by now.
     """
-    content = content_of(Path(capture.file), MOST_CAPTURE_BYTES)
+    content = _content(capture.file)
     if hashlib.sha256(content).hexdigest() != capture.sha256:
         raise ConfigError(f"{capture.file} has changed since the test was planned")
     return content
@@ -165,7 +188,7 @@ class LoadPackets(Frozen):
     sources: Literal["increment", "random"]
     """The order in which a flow's source addresses are used."""
     udp_port: Annotated[int, Field(ge=1, le=65535)]
-    """Destination port where the load is to be UDP datagrams."""
+    """Destination port where the load is to be UDP datagrams or TCP segments."""
 
 
 class ProbePackets(Frozen):

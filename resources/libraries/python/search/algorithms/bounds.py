@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from math import inf
 
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.goal import Goal, GoalResult
@@ -169,26 +170,30 @@ def gather(results: Iterable[TrialResult], goal: Goal) -> list[LoadEvidence]:
 
 
 def in_order(results: Iterable[GoalResult]) -> tuple[GoalResult, ...]:
-    """Raise a conditional throughput to that of a goal which permits less loss, where loads and times are the same.
+    """Raise the lower bound of a goal, and its throughput there, to those of a goal that permits less loss.
 
-    Each goal counts trials that may not count for the other, so that losses within PDR's ratio could put PDR below an
-    NDR at the same load. What is proven with less loss is proven with more.
+    What is proven with less loss is proven with more. But each goal counts trials that may not count for the other: a
+    trial for NDR that ends with the first lost packet says nothing about PDR. Bounds that contradict each other stay.
     """
     results = tuple(results)
     found = []
     for result in results:
         stricter = [
-            each.throughput_pps
+            (each.lower_pps, each.throughput_pps or 0.0)
             for each in results
             if each.goal.loss_ratio < result.goal.loss_ratio
             and each.goal.exceed_ratio <= result.goal.exceed_ratio
             and each.lower_pps is not None
-            and each.lower_pps == result.lower_pps
-            and each.throughput_pps is not None
+            and (result.lower_pps or 0.0) <= each.lower_pps < (result.upper_pps or inf)
             and each.complete >= result.complete
         ]
-        best_pps = max([*stricter, result.throughput_pps or 0.0])
-        found.append(result.model_copy(update={"throughput_pps": best_pps}) if stricter else result)
+        if stricter:
+            lower_pps, throughput_pps = max(stricter)
+            best_pps = max(throughput_pps, result.throughput_pps or 0.0)
+            update = {"lower_pps": lower_pps, "throughput_pps": best_pps, "lowest_tried_pps": None}
+            found.append(result.model_copy(update=update))
+        else:
+            found.append(result)
     return tuple(found)
 
 

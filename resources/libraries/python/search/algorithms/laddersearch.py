@@ -29,7 +29,6 @@ from resources.libraries.python.search.algorithms.bounds import (
     best_known,
     effective_s,
     gather,
-    in_order,
     informs,
     proven_bounds,
 )
@@ -266,11 +265,11 @@ class LadderSearch:
             result, _ = self._session.run(trial)
             controller.add(result)
             self.prior_refuted = controller.prior_refuted
-        return in_order(_goal_result(goal, self._session.trials, max_load_pps) for goal in self._goals)
+        return tuple(_goal_result(goal, self._session.trials, max_load_pps) for goal in self._goals)
 
     def known(self, max_load_pps: float) -> tuple[GoalResult, ...]:  # noqa: ARG002 - loads above it count as well
         """Return the result from the trials so far."""
-        return in_order(best_known(self._session.trials, goal) for goal in self._goals)
+        return tuple(best_known(self._session.trials, goal) for goal in self._goals)
 
 
 def _goal_result(goal: Goal, trials: Sequence[TrialResult], max_load_pps: float) -> GoalResult:

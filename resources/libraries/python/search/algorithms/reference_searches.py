@@ -17,7 +17,8 @@ In the binary search after RFC 2544 (26.1 throughput, 24 trial duration) one tri
 allows shorter trials on the way and asks for the final determination with full length. So a load is first tried for the
 goal's initial duration; the lower bound has to pass a trial of the final duration as well. A trial that fails has
 failed whatever its length, and ends early. Loads are halved arithmetically, from the highest load down, until the
-bounds are as close as the goal's relative width. Goals are searched one after the other and share trials.
+bounds are as close as the goal's relative width. Goals are searched one after the other, and share trials: the goal
+with the least loss comes first, and its lower bound is one of the next goal, which is searched from there on.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,13 @@ from MLRsearch import GoalResult as LibraryResult
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.goal import Goal, GoalResult, SearchProfile
-from resources.libraries.python.search.algorithms.bounds import Bounds, GoalReading, LoadEvidence, best_known, gather
+from resources.libraries.python.search.algorithms.bounds import (
+    Bounds,
+    GoalReading,
+    LoadEvidence,
+    gather,
+    proven_bounds,
+)
 from resources.libraries.python.search.session import Session
 
 DIRECTIONS = 2
@@ -112,28 +119,45 @@ def binary_search(
     for goal in profile.goals:
         if goal.exceed_ratio or goal.duration_sum_s > goal.final_trial_duration_s:
             raise ValueError(f"{goal.name}: in a binary search one trial decides, so exceed_ratio is 0")
-    return tuple(_search(session, goal, frame, min_load_pps, max_load_pps) for goal in profile.goals)
+    known: LoadEvidence | None = None
+    for goal in sorted(profile.goals, key=lambda goal: goal.loss_ratio):
+        known = _search(session, goal, frame, min_load_pps, max_load_pps, known) or known
+    found = ((goal, proven_bounds(_rows(session, goal, max_load_pps), goal)) for goal in profile.goals)
+    return tuple(bounds.answer(goal, complete=True, lowest_tried_pps=bounds.pair[1]) for goal, bounds in found)
 
 
-def _search(session: Session, goal: Goal, frame: Frame, min_load_pps: float, max_load_pps: float) -> GoalResult:
+def _rows(session: Session, goal: Goal, max_load_pps: float) -> list[LoadEvidence]:
+    return gather((result for result in session.trials if result.trial.load_pps <= max_load_pps), goal)
+
+
+def _search(  # noqa: PLR0917 - those of `binary_search`, for one goal
+    session: Session,
+    goal: Goal,
+    frame: Frame,
+    min_load_pps: float,
+    max_load_pps: float,
+    known: LoadEvidence | None,
+) -> LoadEvidence | None:
+    """Run the trials of one goal; return its lower bound, which is at least that of a goal with less loss."""
+
     def run(load_pps: float, duration_s: float) -> None:
         session.run(Trial(load_pps=load_pps, duration_s=duration_s, frame=frame, abort_loss_ratio=goal.loss_ratio))
 
     while True:
-        trials = [result for result in session.trials if result.trial.load_pps <= max_load_pps]
-        bounds = _bounds(gather(trials, goal))
+        rows = _rows(session, goal, max_load_pps)
+        if known is not None:
+            rows = [known, *(row for row in rows if row.load_pps > known.load_pps)]
+        bounds = _bounds(rows)
         lower, upper = bounds.lower, bounds.upper
         at_end = upper is None and lower is not None and lower.load_pps >= max_load_pps
         if lower is not None and (at_end or bounds.narrow(goal)):
-            if lower.proven(goal) is GoalReading.GOOD:
-                break
+            if lower is known or lower.proven(goal) is GoalReading.GOOD:
+                return lower
             run(lower.load_pps, goal.final_trial_duration_s)
         elif lower is None and upper is not None and upper.load_pps <= min_load_pps:
-            break
+            return None
         else:
             run(_next_pps(bounds, goal, min_load_pps, max_load_pps), goal.initial_trial_duration_s)
-    known = best_known(trials, goal)
-    return known.model_copy(update={"complete": True, "lowest_tried_pps": None if lower else upper and upper.load_pps})
 
 
 def _bounds(rows: list[LoadEvidence]) -> Bounds:

@@ -9,14 +9,17 @@ pooled, sorted, and split at their largest gap. There are two bands when
 - the gap is at least `GAP_OVER_SPREAD` times as wide as either group: groups, and not the tail of one distribution,
 - either group has `fewest` trials: a band, and not an outlier.
 
+**Contradictions.** Where one trial decides, a trial may meet a goal at a load above one that has failed it. Whatever
+decides, NDR may be above PDR.
+
 **NDR far below PDR.** Where the upper bound of NDR is below `LEAST_NDR` of the lower bound of PDR, packets are lost all
 the time in a third of the load range, without saturation.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from resources.libraries.python.model.findings.evidence import LocatedLosses
 from resources.libraries.python.model.measurements.trial import TrialResult
@@ -139,7 +142,54 @@ def of_bounds(outcome: SearchOutcome) -> list[Finding]:
             f"{rate(outcome.pdr.lower_pps)}: packets are lost occasionally at loads far below the limit"
         )
         findings.append(Finding(kind=VerdictKind.UNSTABLE, text=line, numbers=("NDR", "PDR")))
-    return findings
+    return [*findings, *_contradictions(outcome)]
+
+
+def _contradictions(outcome: SearchOutcome) -> Iterator[Finding]:
+    """Trials above a goal's upper bound that met the goal, and a goal above one that permits more loss."""
+    again = "the system was unsteady, and another search may find another rate"
+    for result in outcome.goals:
+        name, upper_pps = result.goal.name, result.upper_pps
+        if (passed := _passed_above(result, outcome.trials)) is not None:
+            duration_s, load_pps = passed.trial.duration_s, passed.trial.load_pps
+            line = f"{name}: a trial of {duration_s:g} s at {rate(load_pps)} met the goal, which failed at "
+            line += f"{rate(upper_pps)}: {again}"
+            yield Finding(kind=VerdictKind.UNSTABLE, text=line, numbers=(name,))
+    for strict, other in permutations(outcome.goals, 2):
+        more_loss = strict.goal.loss_ratio < other.goal.loss_ratio
+        if more_loss and strict.lower_pps is not None and (other.lower_pps or 0.0) < strict.lower_pps:
+            line = (
+                f"{strict.goal.name} of {rate(strict.lower_pps)} is above {other.goal.name} of "
+                f"{rate(other.lower_pps or 0.0)}, which permits more loss: {again}"
+            )
+            yield Finding(kind=VerdictKind.UNSTABLE, text=line, numbers=(strict.goal.name, other.goal.name))
+
+
+def _passed_above(result: GoalResult, trials: Sequence[TrialResult]) -> TrialResult | None:
+    """The trial at the highest load above the upper bound that met a goal of which one trial decides."""
+    goal, upper_pps = result.goal, result.upper_pps
+    if goal.exceed_ratio or upper_pps is None:
+        return None
+    long = [
+        (each, ratio)
+        for each in trials
+        if each.is_evidence
+        and each.trial.purpose == "search"
+        and each.trial.duration_s >= goal.initial_trial_duration_s
+        and (ratio := each.charged_loss_ratio) is not None
+    ]
+    failed_s = [
+        each.trial.duration_s for each, ratio in long if each.trial.load_pps == upper_pps and ratio > goal.loss_ratio
+    ]
+    passed = [
+        each
+        for each, ratio in long
+        if each.trial.load_pps > upper_pps
+        and ratio <= goal.loss_ratio
+        and not each.aborted
+        and each.trial.duration_s >= min(failed_s, default=0.0)
+    ]
+    return max(passed, key=lambda each: each.trial.load_pps, default=None)
 
 
 def of_repetition(located: LocatedLosses, goals: Iterable[GoalResult]) -> list[Finding]:

@@ -31,7 +31,12 @@ from resources.libraries.python.studies.chains.planning.chain_generation import 
 from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
 from resources.libraries.python.testbed.deployment.call_stacks import sample_stacks
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.generator_limits import directions_of, keeps_a_log, protocol_of
+from resources.libraries.python.testbed.deployment.generator_limits import (
+    directions_of,
+    keeps_a_log,
+    protocol_of,
+    resends,
+)
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.watching import HopTimer, Tracer
 
@@ -181,7 +186,7 @@ class ChainUnderLoad:
             workload=workload,
             offered_bps=offered_bps,
             throughput_bps=throughput_bps,
-            loss_ratio=None if self._protocol(workload)[0] is Protocol.TCP else result.loss_ratio,
+            loss_ratio=None if resends(self._generator, self._protocol(workload)[0]) else result.loss_ratio,
             latency_s=_latency_s(result),
             idle_latency_s=idle_s,
             delays=delays,

@@ -23,10 +23,14 @@ class ConnectionLimits:
     """Most connections of each instance in a trial."""
     full: str
     """What more of them would need."""
+    line: str = ""
+    """Why a line carries no higher rate; empty where the generator offers none."""
 
 
-def most_one_way_pps(plan: Plan, frame: Frame, both_pps: float) -> float:
-    """Return the most packets per second in one direction: those that fill the slowest port, where its speed is known.
+def most_one_way_pps(plan: Plan, frame: Frame, both_pps: float) -> tuple[float, str]:
+    """Return the most packets per second in one direction, and the line that decides them.
+
+    They fill the slowest port, where its speed is known; empty where the generator sends fewer.
 
     Args:
         plan: Has the ports.
@@ -35,7 +39,9 @@ def most_one_way_pps(plan: Plan, frame: Frame, both_pps: float) -> float:
             reach as much in one.
     """
     line = max_rate(plan, frame)
-    return both_pps if line is None else min(both_pps, line.direction_pps)
+    if line is None or line.direction_pps > both_pps:
+        return both_pps, ""
+    return line.direction_pps, line.reason
 
 
 def search_rate(
@@ -82,6 +88,8 @@ def search_rate(
     remarks = list(outcome.evidence)
     if found.upper_pps is None and fitting_cps <= room.offered_cps:
         remarks = [f"a trial of {final_s:g} s at a higher rate {room.full}"]
+    elif found.upper_pps is None and room.line:
+        remarks.append(f"a line carries no more connections in one direction, of one packet each ({room.line})")
     return EstablishmentRate(
         lower_cps=found.lower_pps,
         upper_cps=found.upper_pps,

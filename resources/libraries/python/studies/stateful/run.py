@@ -158,10 +158,10 @@ class StatefulTest(SpecifiedTest[StatefulSpec, StatefulJournal]):
         deployed.deploy(plan)
         deployed.verify_traffic()
         # Found in both directions, as what was sent until now; connections are opened in one.
-        most_pps = most_one_way_pps(plan, spec.frame, deployed.highest_loads().offered_pps)
+        most_pps, line = most_one_way_pps(plan, spec.frame, deployed.highest_loads().offered_pps)
         connections = ConnectionCell(deployed, spec)
         connections.check()
-        rate = self._rate(deployed, connections, most_pps)
+        rate = self._rate(deployed, connections, most_pps, line)
         load_cps = spec.share * rate.lower_cps
         connections.tear_down()
         empty = connections.tear_down()
@@ -190,8 +190,10 @@ class StatefulTest(SpecifiedTest[StatefulSpec, StatefulJournal]):
             row = row.model_copy(update={"notes": (*row.notes, removal)})
         return self._with_tcp(row, cell)
 
-    def _rate(self, deployed: CellUnderTest, connections: ConnectionCell, most_pps: float) -> EstablishmentRate:
-        """Search the maximum connection establishment rate, up to a load, as NDR is searched."""
+    def _rate(
+        self, deployed: CellUnderTest, connections: ConnectionCell, most_pps: float, line: str
+    ) -> EstablishmentRate:
+        """Search the maximum connection establishment rate, up to a load, which may be a line's, as NDR is searched."""
         limit = connections.limit
         most = MOST_FLOWS if limit is None else min(MOST_FLOWS, int(self.spec.fill * limit))
         emptied_s = connections.emptied_s
@@ -200,7 +202,7 @@ class StatefulTest(SpecifiedTest[StatefulSpec, StatefulJournal]):
             connections.open_for_rate,
             self._profile,
             self.spec.frame,
-            ConnectionLimits(most_pps, most, full),
+            ConnectionLimits(most_pps, most, full, line),
             deployed.deployment.parts.clock,
             instances=connections.instances,
             least_cps=LEAST_CPS[Protocol.UDP],

@@ -53,6 +53,11 @@ def directions_of(generator: str, protocol: Protocol) -> tuple[Direction, ...]:
     return tuple(Direction)[:1] if one_way else tuple(Direction)
 
 
+def resends(generator: str, protocol: Protocol) -> bool:
+    """Whether a generator sends lost packets of a protocol again, so that its counts show no loss."""
+    return protocol in driver_registry.generators()[generator].resends
+
+
 def keeps_a_log(generator: str) -> bool:
     """Whether a generator logs every second of a trial, so that a load is one long trial instead of many short ones."""
     return driver_registry.generators()[generator].keeps_log

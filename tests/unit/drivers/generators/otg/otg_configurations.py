@@ -23,6 +23,19 @@ IPV4 = {
 }
 IPV6 = {"choice": "ipv6", "ipv6": {"src": {"choice": "values", "values": ["2001:db8::1", "2001:db8::2"]}}}
 UDP = {"choice": "udp", "udp": {"dst_port": {"choice": "value", "value": 4789}}}
+TCP = {
+    "choice": "tcp",
+    "tcp": {
+        "src_port": {"choice": "increment", "increment": {"start": 65535, "step": 1, "count": 2}},
+        "dst_port": {"choice": "value", "value": 443},
+        "seq_num": {"choice": "values", "values": [4294967295, 7]},
+        "ack_num": {"choice": "value", "value": 305419896},
+        "data_offset": {"choice": "value", "value": 0},
+        "ctl_ack": {"choice": "value", "value": 1},
+        "ctl_syn": {"choice": "values", "values": [1, 0]},
+        "window": {"choice": "value", "value": 29200},
+    },
+}
 FORWARD = Flow(
     instance=1,
     direction=Direction.FORWARD,

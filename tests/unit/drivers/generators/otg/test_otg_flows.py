@@ -1,6 +1,7 @@
 """Flows of a plan as OTG's, and OTG's metrics as a result."""
 
 import json
+import struct
 from collections.abc import Mapping
 from types import SimpleNamespace
 
@@ -20,7 +21,7 @@ from resources.libraries.python.drivers.generators.otg.server.planned_flows impo
 from resources.libraries.python.drivers.generators.otg.server.schema import OtgConfig, parse
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.measurements.trial import Direction, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.paths import PROJECT
 from tests.unit.drivers.generators.otg.otg_configurations import FLOWS, SENDER
@@ -56,6 +57,15 @@ def test_our_own_server_sends_what_a_plan_says() -> None:
     assert (first[26:30], last[26:30], first[30:34]) == (bytes([10, 0, 0, 1]), bytes([10, 0, 0, 254]), b"\x14\0\0\1")
     tagged = bytes.fromhex(plans[2].spec.headers[0])
     assert (tagged[12:16], tagged[16:18]) == (b"\x81\0\0\7", b"\x86\xdd")
+
+
+def test_a_load_of_tcp_is_segments_in_the_middle_of_a_connection() -> None:
+    sent = sent_flows(FLOWS, trial(probe_pps=100.0, protocol=Protocol.TCP), latency=True, sender=SENDER)
+    asked = configuration(sent, PORTS, 0.5)
+    assert [each["packet"][-1]["choice"] for each in asked["flows"]] == ["tcp", "udp"] * 2
+    plans = planned_flows(parse(json.dumps(asked).encode(), OtgConfig), {"tg-1-1": None, "eth7": None}, 0)
+    first = bytes.fromhex(plans[0].spec.headers[0])
+    assert (first[23], struct.unpack("!HHIIHH", first[34:50])) == (6, (49191, 49191, 1, 1, 0x5010, 0xFFFF))
 
 
 def test_a_mix_has_a_flow_of_each_size_with_its_share_and_a_direction_can_have_all() -> None:

@@ -5,8 +5,12 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from resources.libraries.python.drivers.generators.builtin.frames import load_frames
 from resources.libraries.python.drivers.generators.builtin.given_frames import PAYLOAD_BYTES, GivenProbeFrames, payload
 from resources.libraries.python.drivers.generators.builtin.sender import schedules
 from resources.libraries.python.drivers.generators.otg.server.planned_flows import PlannedFlow, checksum, planned_flows
@@ -17,7 +21,7 @@ from resources.libraries.python.drivers.generators.otg.server.schema import (
     parse,
 )
 from resources.libraries.python.errors import ConfigError, Unsupported
-from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, IPV4, IPV6, UDP, VLAN, configuration
+from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, IPV4, IPV6, TCP, UDP, VLAN, configuration
 
 SPEEDS = {"eth1": 10e9, "eth2": None}
 
@@ -64,6 +68,39 @@ def test_udp_checksums_of_load_and_probe_frames_are_right(number: int) -> None:
     assert struct.unpack_from("!II", probe, 62) == (flow.spec.mark | 1, number)
 
 
+@pytest.mark.parametrize("stack", [[ETHERNET, IPV4, TCP], [ETHERNET, VLAN, IPV4, TCP], [ETHERNET, IPV6, TCP]])
+def test_tcp_segments_have_their_fields_and_right_checksums(stack: list[dict[str, Any]]) -> None:
+    flow = plan(configuration(packet=stack))
+    behind = len(flow.spec.headers[0]) // 2 - 20
+    for index, text in enumerate(flow.spec.headers):
+        frame = (bytes.fromhex(text) + payload(flow.spec.mark | 1, 0x12345678)).ljust(124, b"\0")
+        assert frame[behind - 34 if IPV6 in stack else behind - 11] == 6
+        ends, segment = frame[behind - (32 if IPV6 in stack else 8) : behind], frame[behind:]
+        assert sum_of(ends + struct.pack("!HH", 6, len(segment)) + segment) == 0
+        assert struct.unpack("!HHIIHH", segment[:16]) == (
+            (65535, 0)[index % 2], 443, (4294967295, 7)[index % 2], 0x12345678, 0x5010 | (2, 0)[index % 2], 29200,
+        )  # fmt: skip
+        assert segment[18:20] == b"\0\0"
+
+
+@given(
+    fields=st.fixed_dictionaries(
+        {},
+        optional={
+            **dict.fromkeys(("src_port", "dst_port", "window"), st.integers(0, 0xFFFF)),
+            **dict.fromkeys(("seq_num", "ack_num"), st.integers(0, 0xFFFFFFFF)),
+            **dict.fromkeys(("ecn_ns", "ecn_cwr", "ctl_urg", "ctl_psh", "ctl_rst", "ctl_fin"), st.integers(0, 1)),
+        },
+    ),
+    size=st.integers(72, 200),
+)
+def test_the_checksum_of_any_tcp_header_is_right(fields: dict[str, int], size: int) -> None:
+    header = {"choice": "tcp", "tcp": {name: {"value": value} for name, value in fields.items()}}
+    flow = plan(configuration(packet=[ETHERNET, IPV4, header], size={"fixed": size}))
+    segment = (bytes.fromhex(flow.spec.headers[0]) + payload(flow.spec.mark)).ljust(size - 4, b"\0")[26:]
+    assert sum_of(segment[:8] + struct.pack("!HH", 6, len(segment) - 8) + segment[8:]) == 0
+
+
 def test_a_flow_sends_exactly_the_packets_asked_for_some_of_them_stamped() -> None:
     for packets, pps in ((1, 1), (100, 1000), (100, 100_000), (123_457, 77_777), (1_000_003, 1_234)):
         duration = {"choice": "fixed_packets", "fixed_packets": {"packets": packets}}
@@ -101,11 +138,26 @@ def test_a_continuous_flow_ends_after_an_hour() -> None:
 
 REFUSED = [
     ({"packet": [ETHERNET, {"choice": "mpls", "mpls": {}}]}, "flows[0].packet[1].mpls: not supported"),
-    ({"packet": [ETHERNET, IPV4, {"choice": "tcp", "tcp": {}}]}, "flows[0].packet[2].tcp: not supported"),
+    (
+        {"packet": [ETHERNET, IPV4, {"tcp": {"data_offset": {"value": 6}}}]},
+        "flows[0].packet[2].tcp.data_offset.value: 6 words; a header without options has 5",
+    ),
+    (
+        {"packet": [ETHERNET, IPV4, {"tcp": {"ctl_syn": {"value": 2}}}]},
+        "flows[0].packet[2].tcp.ctl_syn.value: 2 is abo",
+    ),
+    ({"packet": [ETHERNET, IPV4, UDP, TCP]}, "flows[0].packet: headers can be"),
+    (
+        {"packet": [ETHERNET, IPV6, TCP], "size": {"fixed": 87}},
+        "flows[0].size.fixed: 87 bytes, with these headers and latency 88",
+    ),
     ({"packet": [ETHERNET, VLAN, VLAN, IPV4]}, "flows[0].packet: headers can be"),
     ({"packet": [IPV4, UDP]}, "flows[0].packet: headers can be"),
     ({"packet": [ETHERNET, {"choice": "ipv4", "ipv4": {"options": []}}]}, "flows[0].packet[1].ipv4.options: not supp"),
-    ({"packet": [ETHERNET, IPV6, UDP], "size": {"fixed": 64}}, "flows[0].size.fixed: 64 bytes, with these headers 76"),
+    (
+        {"packet": [ETHERNET, IPV6, UDP], "size": {"fixed": 64}},
+        "flows[0].size.fixed: 64 bytes, with these headers and latency 76",
+    ),
     ({"size": {"choice": "random", "random": {}}}, "flows[0].size.random: not supported"),
     ({"size": {"fixed": 63}}, "flows[0].size.fixed: Input should be greater than or equal to 64"),
     ({"rate": {"pps": 0}}, "flows[0].rate.pps: Input should be greater"),
@@ -205,3 +257,9 @@ def test_what_is_not_traffic_is_refused() -> None:
 def test_frames_have_room_for_their_mark() -> None:
     least = plan(configuration(packet=[ETHERNET, IPV6, UDP], size={"fixed": 76}))
     assert len(least.spec.headers[0]) // 2 + PAYLOAD_BYTES + 4 == 76
+    area = np.zeros((4, 60), dtype=np.uint8)
+    without = plan(configuration(packet=[ETHERNET, IPV4, TCP], size=None, metrics={"enable": True}))
+    assert load_frames(without.spec, (64,), area).tolist() == [60] * 4
+    for frame in map(bytes, area):
+        assert int.from_bytes(frame[54:58]) == without.spec.mark
+        assert sum_of(frame[26:34] + struct.pack("!HH", 6, 26) + frame[34:]) == 0

@@ -350,6 +350,7 @@ class BuiltInGenerator:
                 _mark(self._trials, index) if trial.count_losses else 0,
                 gaps=trial.measure_gaps,
                 udp=self._by_udp(trial),
+                tcp=trial.protocol is Protocol.TCP,
                 flows=trial.frame.flows or 0,
                 captured=trial.frame.capture is not None,
             )
@@ -378,8 +379,12 @@ class BuiltInGenerator:
 
     def _by_udp(self, trial: Trial) -> bool:
         """Whether the load is datagrams: as asked, in a chosen number of flows, or because an NF takes nothing else."""
-        if trial.protocol in (Protocol.TCP, Protocol.ICMP):
+        if trial.protocol is Protocol.ICMP:
             raise Unsupported(f"the built-in generator sends no {trial.protocol}")
+        if trial.protocol is Protocol.TCP and (trial.count_losses or trial.timeline_s):
+            raise Unsupported("losses and timelines number UDP datagrams, not TCP segments")
+        if trial.protocol is Protocol.TCP and self._udp_needed:
+            raise Unsupported("an NF of the cell takes UDP datagrams only, not TCP segments")
         if trial.frame.capture is not None:
             return False
         chosen = trial.frame.flows or trial.frame.ip_version == 6

@@ -21,13 +21,19 @@ IPV4_BYTES, IPV6_BYTES = 20, 40
 LOAD_PROTOCOL = 61
 """IPv4 protocol of load frames: any host internal protocol, so that no stack looks further."""
 PROBE_PROTOCOL = UDP = 17
+TCP = 6
 PROBE_PORT = 49190
 """UDP destination port of probe frames."""
 UDP_LOAD_PORT = 49191
-"""UDP destination port of load frames, where they are datagrams."""
+"""Destination port of load frames, where they are UDP datagrams or TCP segments."""
 FIRST_PORT, PORTS, PORT_FACTOR = 0x8000, 0x8000, 40503
 """Source ports of such: from 32768 on, as many, scattered over the source addresses by an odd factor."""
 UDP_OFFSET, UDP_BYTES = 34, 8
+_TCP_WORDS = (UDP_LOAD_PORT, 0, 1, 0, 1, 0x5010, 0xFFFF)
+"""Of a TCP header behind the source port: destination port, sequence and acknowledgement numbers 1, ACK in five words,
+window. A segment in the middle of a connection: a SYN would have each firewall on the path keep one half open."""
+_TCP_CHECKSUM, TCP_BYTES = 8, 20
+"""Word of the checksum in a TCP header, and bytes of it."""
 MARK_OFFSET, NUMBER_OFFSET, STAMP_OFFSET = 42, 46, 50
 """Where an IPv4 probe carries its mark, its number within the flow (4 bytes) and, where the sender writes one, the time
 it was sent in nanoseconds of TAI (8 bytes, else 0), all in network order. A frame of 64 bytes holds just that."""
@@ -38,8 +44,8 @@ PROBE_MARK = b"csit"
 DONT_FRAGMENT = 0x4000
 TTL = 64
 _HEADER = 34
-_CHECKSUM_OFFSET, _SOURCE_6_OFFSET, _UDP_CHECKSUM_OFFSET = 24, 34, 60
-"""Checksum of IPv4, before the source address; last 4 bytes of a source address of IPv6; checksum of UDP behind it."""
+_CHECKSUM_OFFSET, _SOURCE_6_OFFSET = 24, 34
+"""Checksum of IPv4, before the source address; last 4 bytes of a source address of IPv6."""
 
 
 def check_room(interface: str, mtu_bytes: int, largest_bytes: int) -> None:
@@ -127,24 +133,27 @@ def folded(total: NDArray[np.int64]) -> NDArray[np.int64]:
     return ~total & 0xFFFF
 
 
-def fixed_sum_ipv6(flow: FlowSpec) -> int:
-    """Sum of what is the same in the UDP checksum of all packets of an IPv6 flow, not folded."""
-    source = ipaddress.IPv6Address(flow.source_ip).packed[:12]
-    words: tuple[int, ...] = struct.unpack("!14H", source + ipaddress.IPv6Address(flow.destination_ip).packed)
-    return sum(words) + UDP
+def fixed_sum(flow: FlowSpec, protocol: int = UDP) -> int:
+    """Sum of what is the same in the UDP or TCP checksum of all packets of a flow, not folded."""
+    source, destination = (ipaddress.ip_address(each).packed for each in (flow.source_ip, flow.destination_ip))
+    fixed = source[:-4] + destination
+    words: tuple[int, ...] = struct.unpack(f"!{len(fixed) // 2}H", fixed)
+    return sum(words) + protocol
 
 
 def _last_32_bits(address: str) -> int:
     return int.from_bytes(ipaddress.ip_address(address).packed[-4:])
 
 
-def _headers_ipv6(flow: FlowSpec, lengths: NDArray[np.int64], sources: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Ethernet and IPv6 headers of UDP, shape (n, 54); arguments as of `_headers`."""
+def _headers_ipv6(
+    flow: FlowSpec, protocol: int, lengths: NDArray[np.int64], sources: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """Ethernet and IPv6 headers, shape (n, 54); arguments as of `_headers`."""
     rows = np.zeros((len(lengths), (_HEADER + IPV6_MORE) // 2), dtype=np.int64)
     rows[:, :7] = np.frombuffer(mac(flow.destination_mac) + mac(flow.source_mac) + b"\x86\xdd", dtype=">u2")
     rows[:, 7] = 0x6000
     rows[:, 9] = lengths - ETHERNET_BYTES - IPV6_BYTES
-    rows[:, 10] = UDP << 8 | TTL
+    rows[:, 10] = protocol << 8 | TTL
     ends = ipaddress.IPv6Address(flow.source_ip).packed + ipaddress.IPv6Address(flow.destination_ip).packed
     rows[:, 11:] = np.frombuffer(ends, dtype=">u2")
     source = _last_32_bits(flow.source_ip) + sources
@@ -182,7 +191,13 @@ def _headers(
 
 
 def load_frames(
-    flow: FlowSpec, pattern: Sequence[int], area: NDArray[np.uint8], *, udp: bool = False, count: int = 0
+    flow: FlowSpec,
+    pattern: Sequence[int],
+    area: NDArray[np.uint8],
+    *,
+    udp: bool = False,
+    tcp: bool = False,
+    count: int = 0,
 ) -> NDArray[np.int64]:
     """Write one load frame into every row of an area; sizes and 5-tuples cycle with the rows.
 
@@ -191,6 +206,7 @@ def load_frames(
         pattern: frame sizes with FCS in sending order.
         area: zeroed room for the frames, shape (slots, at least the largest size without FCS).
         udp: whether frames are UDP datagrams.
+        tcp: whether they are TCP segments, which belong to no connection.
         count: 5-tuples; 0: one for each source address of the flow.
 
     Returns:
@@ -203,22 +219,31 @@ def load_frames(
         return lengths
     sources, rows = FlowTuples.of(flow, count).places(slots)
     behind = _HEADER + IPV6_MORE * flow.ipv6
-    if flow.ipv6:
-        area[:, :behind] = _headers_ipv6(flow, lengths, sources)
+    protocol = TCP if tcp else UDP if udp or flow.ipv6 else LOAD_PROTOCOL
+    area[:, :behind] = (_headers_ipv6 if flow.ipv6 else _headers)(flow, protocol, lengths, sources)
+    if protocol == LOAD_PROTOCOL:
+        return lengths
+    addresses = _last_32_bits(flow.source_ip) + sources
+    ports = load_ports(addresses, rows)
+    header = np.zeros((len(area), (TCP_BYTES if tcp else UDP_BYTES) // 2), dtype=np.int64)
+    header[:, 0] = ports
+    if tcp:
+        header[:, 1:_TCP_CHECKSUM] = _TCP_WORDS
+        header[:, _TCP_CHECKSUM] = _tcp_checksum(fixed_sum(flow, TCP), addresses, lengths - behind, ports)
     else:
-        area[:, :behind] = _headers(flow, UDP if udp else LOAD_PROTOCOL, lengths, sources)
-    if udp or flow.ipv6:
-        header = np.zeros((len(area), UDP_BYTES // 2), dtype=np.int64)
-        addresses = _last_32_bits(flow.source_ip) + sources
-        header[:, 0] = load_ports(addresses, rows)
         header[:, 1] = UDP_LOAD_PORT
         header[:, 2] = lengths - behind
         if flow.ipv6:
-            header[:, 3] = _udp_checksum(
-                fixed_sum_ipv6(flow), addresses, lengths - behind, header[:, 0] + UDP_LOAD_PORT
-            )
-        area[:, behind : behind + UDP_BYTES] = header.astype(">u2").view(np.uint8).reshape(len(area), UDP_BYTES)
+            header[:, 3] = _udp_checksum(fixed_sum(flow), addresses, lengths - behind, ports + UDP_LOAD_PORT)
+    area[:, behind : behind + 2 * header.shape[1]] = header.astype(">u2").view(np.uint8).reshape(len(area), -1)
     return lengths
+
+
+def _tcp_checksum(
+    fixed: int, addresses: NDArray[np.int64], lengths: NDArray[np.int64], ports: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """TCP checksums of load frames; arguments as of `_udp_checksum`, with the source ports."""
+    return folded(fixed + sum(_TCP_WORDS) + (addresses >> 16) + (addresses & 0xFFFF) + lengths + ports)
 
 
 def _udp_checksum(
@@ -227,7 +252,7 @@ def _udp_checksum(
     """UDP checksums of IPv6 datagrams.
 
     Args:
-        fixed: Of `fixed_sum_ipv6`.
+        fixed: Of `fixed_sum`.
         addresses: Last 32 bits of the source addresses.
         lengths: Of the datagrams, in bytes.
         more: Sum of the ports and of what is in the payload.
@@ -237,9 +262,9 @@ def _udp_checksum(
 
 
 class TupleWriter:
-    """Gives load frames that were written before the 5-tuples of other numbers; the IPv4 checksum changes with them."""
+    """Gives load frames that were written before the 5-tuples of other numbers; their checksums change with them."""
 
-    def __init__(self, flow: FlowSpec, count: int, area: NDArray[np.uint8], *, udp: bool) -> None:
+    def __init__(self, flow: FlowSpec, count: int, area: NDArray[np.uint8], *, udp: bool, tcp: bool = False) -> None:
         """Take the frames as they are.
 
         Args:
@@ -247,15 +272,20 @@ class TupleWriter:
             count: 5-tuples.
             area: Frames as `load_frames` wrote them, shape (slots, bytes).
             udp: Whether they are UDP datagrams.
+            tcp: Whether they are TCP segments.
         """
-        self._tuples, self._udp, self._ipv6 = FlowTuples.of(flow, count), udp, flow.ipv6
+        self._tuples, self._ports, self._tcp, self._ipv6 = FlowTuples.of(flow, count), udp or tcp, tcp, flow.ipv6
         self._first = _last_32_bits(flow.source_ip)
+        self._fixed_above = fixed_sum(flow, TCP if tcp else UDP)
+        behind = _HEADER + IPV6_MORE * flow.ipv6
+        at = ETHERNET_BYTES + (4 if flow.ipv6 else 2)
+        inside = area[:, at : at + 2].view(">u2")[:, 0].astype(np.int64)
+        self._lengths = inside - (0 if flow.ipv6 else IPV4_BYTES)
+        self._above = area[:, behind : behind + (TCP_BYTES if tcp else UDP_BYTES)].view(">u2")
         if flow.ipv6:
-            self._words = area[:, _SOURCE_6_OFFSET : _UDP_CHECKSUM_OFFSET + 2].view(">u2")
-            self._lengths = self._words[:, 12].astype(np.int64)
-            self._fixed_6 = fixed_sum_ipv6(flow)
+            self._words = area[:, _SOURCE_6_OFFSET : _SOURCE_6_OFFSET + 4].view(">u2")
             return
-        self._words = area[:, _CHECKSUM_OFFSET : UDP_OFFSET + 2].view(">u2")
+        self._words = area[:, _CHECKSUM_OFFSET : _CHECKSUM_OFFSET + 6].view(">u2")
         words = area[:, ETHERNET_BYTES:_HEADER].view(">u2").astype(np.int64)
         words[:, [5, 6, 7]] = 0  # checksum and source address
         self._fixed = words.sum(axis=1)
@@ -271,16 +301,19 @@ class TupleWriter:
         sources, rows = self._tuples.places(np.arange(number, number + end - start))
         addresses = self._first + sources
         high, low = addresses >> 16, addresses & 0xFFFF
-        words = self._words[start:end]
+        words, above, lengths = self._words[start:end], self._above[start:end], self._lengths[start:end]
         if self._ipv6:
-            ports = load_ports(addresses, rows)
-            words[:, 0], words[:, 1], words[:, 10] = high, low, ports
-            words[:, 13] = _udp_checksum(self._fixed_6, addresses, self._lengths[start:end], ports + UDP_LOAD_PORT)
+            words[:, 0], words[:, 1] = high, low
+        else:
+            words[:, 0] = folded(self._fixed[start:end] + high + low)
+            words[:, 1], words[:, 2] = high, low
+        if not self._ports and not self._ipv6:
             return
-        words[:, 0] = folded(self._fixed[start:end] + high + low)
-        words[:, 1], words[:, 2] = high, low
-        if self._udp:
-            words[:, 5] = load_ports(addresses, rows)
+        above[:, 0] = ports = load_ports(addresses, rows)
+        if self._tcp:
+            above[:, _TCP_CHECKSUM] = _tcp_checksum(self._fixed_above, addresses, lengths, ports)
+        elif self._ipv6:
+            above[:, 3] = _udp_checksum(self._fixed_above, addresses, lengths, ports + UDP_LOAD_PORT)
 
 
 class ProbeFrames:
@@ -307,9 +340,9 @@ class ProbeFrames:
             marked = struct.pack("!I", mark) if mark else PROBE_MARK
             one = np.array([length]), np.array([0])
             if flow.ipv6:
-                header = _headers_ipv6(flow, *one)[0].tobytes()
+                header = _headers_ipv6(flow, PROBE_PROTOCOL, *one)[0].tobytes()
                 contents = sum(struct.unpack("!HH", marked))
-                self._fixed[size] = fixed_sum_ipv6(flow) + 2 * (length - self._behind) + PROBE_PORT + contents
+                self._fixed[size] = fixed_sum(flow) + 2 * (length - self._behind) + PROBE_PORT + contents
             else:
                 header = _headers(flow, PROBE_PROTOCOL, *one)[0].tobytes()
                 words = struct.unpack_from("!10H", header, ETHERNET_BYTES)
@@ -333,7 +366,7 @@ class ProbeFrames:
         total = (total & 0xFFFF) + (total >> 16)
         if self._ipv6:
             struct.pack_into("!I", frame, _SOURCE_6_OFFSET, address)
-            struct.pack_into("!H", frame, _UDP_CHECKSUM_OFFSET, (total ^ 0xFFFF) or 0xFFFF)
+            struct.pack_into("!H", frame, self._behind + 6, (total ^ 0xFFFF) or 0xFFFF)
         else:
             struct.pack_into("!HI", frame, _CHECKSUM_OFFSET, total ^ 0xFFFF, address)
         struct.pack_into("!H", frame, self._behind, port)

@@ -1,7 +1,8 @@
 """Frames whose headers are given as bytes: how they are marked, numbered, and found again where they arrive.
 
-Behind the headers comes the mark of the flow, the number of a probe, and a word that makes the sum of all three zero,
-so that a checksum over them is that of zeros. A frame keeps its mark whatever a system under test does to its headers.
+Behind the headers comes the mark of the flow, the number of a probe, and a word that makes the sum of them zero, so
+that a checksum over them is that of zeros, whether the headers are of UDP or of TCP. A frame keeps its mark whatever a
+system under test does to its headers.
 """
 
 import socket
@@ -16,7 +17,8 @@ from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.errors import CsitError
 
 MARK_BYTES = 4
-PAYLOAD_BYTES = MARK_BYTES + 6
+LOAD_PAYLOAD_BYTES, PAYLOAD_BYTES = MARK_BYTES + 2, MARK_BYTES + 6
+"""Of a load frame, and of a probe. A TCP segment in a frame of 64 bytes has room for the former."""
 FCS_BYTES, _TAG_BYTES = 4, 4
 _TYPE, _TAGGED = slice(24, 28), "8100"
 _PACKET_TYPE, _OUTGOING = 0xFFFFF000 + 4, 4
@@ -26,11 +28,13 @@ _PROBE_ROOM = 16
 """Behind the mark of a probe the receiver keeps its number, and room for a time stamp."""
 
 
-def payload(mark: int, number: int = 0) -> bytes:
-    """Return what comes behind the headers of a frame."""
-    total = (mark >> 16) + (mark & 0xFFFF) + (number >> 16) + (number & 0xFFFF)
+def payload(mark: int, number: int | None = None) -> bytes:
+    """Return what comes behind the headers of a load frame, or of the probe of that number."""
+    words = [mark >> 16, mark & 0xFFFF] + ([] if number is None else [number >> 16, number & 0xFFFF])
+    total = sum(words)
     total = (total & 0xFFFF) + (total >> 16)
-    return struct.pack("!IIH", mark, number, ((total & 0xFFFF) + (total >> 16)) ^ 0xFFFF)
+    words.append(((total & 0xFFFF) + (total >> 16)) ^ 0xFFFF)
+    return struct.pack(f"!{len(words)}H", *words)
 
 
 def payload_offset(flow: FlowSpec) -> int:
@@ -44,7 +48,7 @@ def write(flow: FlowSpec, slots: NDArray[np.int64], area: NDArray[np.uint8]) -> 
     behind = len(flow.headers[0]) // 2
     rows = np.frombuffer(bytes.fromhex("".join(flow.headers)), dtype=np.uint8).reshape(len(flow.headers), behind)
     area[:, :behind] = rows[slots % len(rows)]
-    area[:, behind : behind + PAYLOAD_BYTES] = np.frombuffer(payload(flow.mark), dtype=np.uint8)
+    area[:, behind : behind + LOAD_PAYLOAD_BYTES] = np.frombuffer(payload(flow.mark), dtype=np.uint8)
 
 
 class GivenProbeFrames:

@@ -9,7 +9,7 @@ _ours = partial(
     GeneratorDriver,
     label="built-in generator",
     factory="resources.libraries.python.drivers.generators.builtin.driver:make",
-    protocols=(Protocol.IP, Protocol.UDP),
+    protocols=(Protocol.IP, Protocol.UDP, Protocol.TCP),
     numbers_packets=True,
     loops_back=1,
     connections=frozenset({Protocol.UDP}),

@@ -76,6 +76,8 @@ class TrialSpec:
     """The times of arrival of load frames are kept, and the report has the gaps between them."""
     udp: bool = False
     """Load frames are UDP datagrams, each source address with a port of its own; else packets without ports."""
+    tcp: bool = False
+    """Load frames are TCP segments that belong to no connection."""
     flows: int = 0
     """5-tuples of each flow; each frame has the next one, and after the last comes the first. 0: one for each source
     address."""

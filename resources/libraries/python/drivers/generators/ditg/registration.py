@@ -16,5 +16,6 @@ DRIVERS = (
         keeps_log=True,
         least_frame_bytes=66,
         loops_back=2,
+        resends=frozenset({Protocol.TCP}),
     ),
 )

@@ -14,5 +14,6 @@ DRIVERS = (
         keeps_log=True,
         loops_back=2,
         one_way=frozenset({Protocol.TCP}),
+        resends=frozenset({Protocol.TCP}),
     ),
 )

@@ -6,12 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.measurements.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import (
+    Direction,
+    FlowCount,
+    FlowLatency,
+    Protocol,
+    Trial,
+    TrialResult,
+)
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.planning.names import GENERATOR
 
 _PORT = 49191
-"""UDP ports of all packets, as of the built-in generator's."""
+"""Ports of all packets, as of the built-in generator's."""
+_WINDOW = 0xFFFF
 _TAG_BYTES = 4
 _LONGEST_NS = 86_400 * 1e9
 _SHORT = 0.005
@@ -71,6 +79,8 @@ class SentFlow:
     sources: int
     """Source addresses."""
     probe: bool
+    tcp: bool = False
+    """Segments that belong to no connection instead of datagrams; probes are datagrams always."""
 
 
 def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool, sender: str) -> list[SentFlow]:
@@ -103,6 +113,7 @@ def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool, sender: st
             pps,
             trial.frame.flows or flow.sources,
             kind == _PROBE,
+            kind == _LOAD and trial.protocol is Protocol.TCP,
         )
         for flow in used
         for part in trial.frame.parts
@@ -148,13 +159,21 @@ def _flow(sent: SentFlow, ports: Mapping[str, ServerPort], duration_s: float) ->
             _header("ethernet", src=_value(flow.source_mac), dst=_value(flow.destination_mac)),
             *tag,
             _header(version, src={"choice": "increment", "increment": sources}, dst=_value(flow.destination_ip)),
-            _header("udp", src_port=_value(_PORT), dst_port=_value(_PORT)),
+            _transport(sent),
         ],
         "size": {"choice": "fixed", "fixed": sent.frame_bytes + _TAG_BYTES * len(tag)},
         "rate": {"choice": "pps", "pps": sent.pps},
         "duration": {"choice": "fixed_seconds", "fixed_seconds": {"seconds": duration_s}},
         "metrics": {"enable": True, "loss": True, "latency": {"enable": sent.probe}},
     }
+
+
+def _transport(sent: SentFlow) -> dict[str, Any]:
+    ports = {"src_port": _value(_PORT), "dst_port": _value(_PORT)}
+    if not sent.tcp:
+        return _header("udp", **ports)
+    # As in the middle of a connection: a SYN would have each firewall on the path keep one half open.
+    return _header("tcp", **ports, seq_num=_value(1), ack_num=_value(1), ctl_ack=_value(1), window=_value(_WINDOW))
 
 
 def _header(choice: str, **fields: object) -> dict[str, Any]:

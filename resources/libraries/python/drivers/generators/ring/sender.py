@@ -284,7 +284,7 @@ class RingSender:
     def __init__(self, flows: Sequence[FlowSpec], captured: CapturedLoad | None = None) -> None:
         self._flows = tuple(flows)
         self._captured = captured
-        self._made: tuple[tuple[int, ...], bool, int, bool] | None = None
+        self._made: tuple[tuple[int, ...], bool, bool, int, bool] | None = None
         self._rings: list[TxRing] = []
         self._probes: list[ProbeSender] = []
         self._load = self._probe = Schedule(0.0, len(self._flows), 0)
@@ -299,10 +299,10 @@ class RingSender:
         """
         self._duration_s, self._late_s, self._unpaced = spec.duration_s, spec.late_s, spec.load_pps is None
         self._load, self._probe = schedules(spec, len(self._flows))
-        if (wanted := (spec.frame_bytes, spec.udp, spec.flows, spec.captured)) != self._made:
+        if (wanted := (spec.frame_bytes, spec.udp, spec.tcp, spec.flows, spec.captured)) != self._made:
             self._empty()
             captured = self._captured if spec.captured else None
-            make = partial(TxRing, udp=spec.udp, flows=spec.flows, captured=captured)
+            make = partial(TxRing, udp=spec.udp, tcp=spec.tcp, flows=spec.flows, captured=captured)
             self._rings = together([partial(make, flow, spec.frame_bytes) for flow in self._flows])
             self._made = wanted
         for ring in self._rings:

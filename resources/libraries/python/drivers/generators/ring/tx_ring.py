@@ -74,6 +74,7 @@ class TxRing:
         pattern: Sequence[int],
         *,
         udp: bool = False,
+        tcp: bool = False,
         flows: int = 0,
         captured: CapturedLoad | None = None,
     ) -> None:
@@ -83,6 +84,7 @@ class TxRing:
             flow: interface and addresses.
             pattern: frame sizes with FCS in sending order.
             udp: whether frames are UDP datagrams.
+            tcp: whether they are TCP segments.
             flows: 5-tuples; 0: one for each source address.
             captured: frames of a capture instead of all that.
 
@@ -108,9 +110,9 @@ class TxRing:
             if captured:
                 lengths = captured.write(flow, room)
             else:
-                lengths = frames.load_frames(flow, pattern, room, udp=udp, count=flows)
+                lengths = frames.load_frames(flow, pattern, room, udp=udp, tcp=tcp, count=flows)
             self._next = 0
-            self._tuples = None if prebuilt else frames.TupleWriter(flow, flows, area[:, _FRAME_OFFSET:], udp=udp)
+            self._tuples = None if prebuilt else frames.TupleWriter(flow, flows, room, udp=udp, tcp=tcp)
             words[:, 1] = lengths + _VNET_BYTES
             area[:, _VNET_OFFSET:_FRAME_OFFSET].view(np.uint16)[:, 1] = np.where(
                 lengths <= _LINEAR_BYTES, lengths, _LINEAR_HEADERS

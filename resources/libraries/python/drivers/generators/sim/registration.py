@@ -8,6 +8,7 @@ DRIVERS = (
         name="sim",
         label="simulated generator",
         protocols=tuple(Protocol),
+        resends=frozenset({Protocol.TCP}),
         numbers_packets=True,
         connections=frozenset({Protocol.UDP, Protocol.TCP}),
         ipv6=True,

@@ -155,7 +155,7 @@ def choose_tuples(rows: NDArray[np.void], flows: Sequence[FlowSpec], count: int 
 def _set_protocol(kind: NDArray[np.void], flow: FlowSpec, protocol: int, udp: int) -> None:
     if flow.ipv6:
         kind["ttl_protocol"] = socket.htons(frames.UDP << 8 | frames.TTL)
-        kind["sum"], kind["udp"] = frames.fixed_sum_ipv6(flow), udp
+        kind["sum"], kind["udp"] = frames.fixed_sum(flow), udp
         return
     ttl_protocol = frames.TTL << 8 | protocol
     destination = int(ip_address(flow.destination_ip))
@@ -192,7 +192,7 @@ def fill_captured(rows: NDArray[np.void], load: CapturedLoad) -> None:
 def choose_captured(rows: NDArray[np.void], flows: Sequence[FlowSpec]) -> None:
     """Have frames of the capture as load: what is the same in the checksums of a flow, shape (at least the flows,)."""
     for row, flow in zip(rows, flows, strict=False):
-        row["load"]["sum"] = frames.fixed_sum_ipv6(flow) - frames.UDP if flow.ipv6 else 0
+        row["load"]["sum"] = frames.fixed_sum(flow) - frames.UDP if flow.ipv6 else 0
 
 
 def begin(rows: NDArray[np.void]) -> None:

@@ -109,9 +109,11 @@ class XdpSender:
         """Write the program's orders.
 
         Raises:
-            Unsupported: frames are too large, or of too many sizes.
+            Unsupported: frames are too large, of too many sizes, or TCP segments.
             CsitError: a port is gone or down, or takes no such frames.
         """
+        if spec.tcp:
+            raise Unsupported(f"TCP segments are not sent by {self.name}")
         self._wait()
         self._largest = self._largest_of(spec)
         self._check_ports(self._largest + frames.FCS_BYTES)

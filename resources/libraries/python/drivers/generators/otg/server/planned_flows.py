@@ -5,11 +5,12 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from resources.libraries.python.drivers.generators.builtin.given_frames import PAYLOAD_BYTES
+from resources.libraries.python.drivers.generators.builtin.given_frames import LOAD_PAYLOAD_BYTES, PAYLOAD_BYTES
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
 from resources.libraries.python.drivers.generators.otg.server.schema import (
     LONGEST_S,
     MOST_VALUES,
+    WORDS,
     FieldPattern,
     Header,
     OtgConfig,
@@ -92,11 +93,13 @@ def planned_flows(config: OtgConfig, speeds_bps: Mapping[str, float | None], fir
 
 FCS_BYTES = 4
 _IPV4, _IPV6, _VLAN = 0x0800, 0x86DD, 0x8100
-_UDP = 17
-_ORDERS = (
-    "ethernet ipv4", "ethernet ipv4 udp", "ethernet ipv6", "ethernet ipv6 udp",
-    "ethernet vlan ipv4", "ethernet vlan ipv4 udp", "ethernet vlan ipv6", "ethernet vlan ipv6 udp",
-)  # fmt: skip
+_TRANSPORTS = {"udp": 17, "tcp": 6}
+_ORDERS = tuple(
+    f"{link} {network}{transport}"
+    for link in ("ethernet", "ethernet vlan")
+    for network in ("ipv4", "ipv6")
+    for transport in ("", " udp", " tcp")
+)
 """Stacks of headers. One VLAN tag at most: the kernel takes only one from a frame that arrives."""
 
 
@@ -141,7 +144,11 @@ _FIELD_BITS = {
     ("ethernet", "src"): 48, ("ethernet", "dst"): 48, ("vlan", "priority"): 3, ("vlan", "id"): 12,
     ("ipv4", "time_to_live"): 8, ("ipv4", "protocol"): 8, ("ipv4", "src"): 32, ("ipv4", "dst"): 32,
     ("ipv6", "hop_limit"): 8, ("ipv6", "next_header"): 8, ("ipv6", "src"): 128, ("ipv6", "dst"): 128,
+    ("tcp", "seq_num"): 32, ("tcp", "ack_num"): 32,
 }  # fmt: skip
+_TCP_FLAGS = ("ecn_ns", "ecn_cwr", "ecn_echo", "ctl_urg", "ctl_ack", "ctl_psh", "ctl_rst", "ctl_syn", "ctl_fin")
+"""Of one bit each, the highest first."""
+_FIELD_BITS |= {("tcp", flag): 1 for flag in _TCP_FLAGS}
 
 
 def _bytes(given: dict[str, object], value: dict[str, int], frame_bytes: int) -> bytes:
@@ -151,23 +158,32 @@ def _bytes(given: dict[str, object], value: dict[str, int], frame_bytes: int) ->
         made += struct.pack("!HH", _VLAN, value["vlan.priority"] << 13 | value["vlan.id"])
     made += struct.pack("!H", kind)
     network_bytes = frame_bytes - FCS_BYTES - len(made)
-    by_udp = "udp" in given
+    transport = next((name for name in _TRANSPORTS if name in given), None)
     if kind == _IPV4:
         ends = value["ipv4.src"].to_bytes(4) + value["ipv4.dst"].to_bytes(4)
-        protocol = _UDP if by_udp else value["ipv4.protocol"]
+        protocol = _TRANSPORTS[transport] if transport else value["ipv4.protocol"]
         first = struct.pack("!BBHHHBB", 0x45, 0, network_bytes, 0, 0x4000, value["ipv4.time_to_live"], protocol)
         made += first + struct.pack("!H", checksum(first + ends)) + ends
         transport_bytes = network_bytes - 20
     else:
         ends = value["ipv6.src"].to_bytes(16) + value["ipv6.dst"].to_bytes(16)
         transport_bytes = network_bytes - 40
-        following = _UDP if by_udp else value["ipv6.next_header"]
-        made += struct.pack("!IHBB", 6 << 28, transport_bytes, following, value["ipv6.hop_limit"]) + ends
-    if by_udp:
+        protocol = _TRANSPORTS[transport] if transport else value["ipv6.next_header"]
+        made += struct.pack("!IHBB", 6 << 28, transport_bytes, protocol, value["ipv6.hop_limit"]) + ends
+    pseudo = ends + struct.pack("!HH", protocol, transport_bytes)
+    if transport == "udp":
         udp = struct.pack("!HHH", value["udp.src_port"], value["udp.dst_port"], transport_bytes)
-        pseudo = ends + struct.pack("!HH", _UDP, transport_bytes)
         made += udp + struct.pack("!H", checksum(pseudo + udp) or 0xFFFF)
+    elif transport == "tcp":
+        made += _tcp({name.removeprefix("tcp."): number for name, number in value.items()}, pseudo)
     return made
+
+
+def _tcp(value: Mapping[str, int], pseudo: bytes) -> bytes:
+    flags = sum(value[flag] << bit for bit, flag in enumerate(reversed(_TCP_FLAGS)))
+    ends = struct.pack("!HHII", value["src_port"], value["dst_port"], value["seq_num"], value["ack_num"])
+    first = ends + struct.pack("!HH", WORDS << 12 | flags, value["window"])
+    return first + struct.pack("!HH", checksum(pseudo + first), 0)
 
 
 def checksum(content: bytes) -> int:
@@ -187,8 +203,10 @@ def _planned(
             raise ConfigError(f"{place}.tx_rx.port.{key}: there is no port '{name}' ({', '.join(locations)})")
     size = flow.size.fixed
     made = headers(flow.packet, size, f"{place}.packet")
-    if size < (least := len(made[0]) + PAYLOAD_BYTES + FCS_BYTES):
-        raise ConfigError(f"{place}.size.fixed: {size} bytes, with these headers {least} or more are possible")
+    latency = flow.metrics.enable and flow.metrics.latency.enable
+    if size < (least := len(made[0]) + (PAYLOAD_BYTES if latency else LOAD_PAYLOAD_BYTES) + FCS_BYTES):
+        stamped = " and latency" if latency else ""
+        raise ConfigError(f"{place}.size.fixed: {size} bytes, with these headers{stamped} {least} or more are possible")
     tx, rx = locations[ends.tx_name], locations[ends.rx]
     pps = _pps(flow.rate, size, speeds_bps[tx], f"{place}.rate", tx)
     duration_s = _duration_s(flow, pps, place)
@@ -201,7 +219,7 @@ def _planned(
         pps=pps,
         duration_s=duration_s,
         exact=flow.duration.chosen == "fixed_packets",
-        latency=flow.metrics.enable and flow.metrics.latency.enable,
+        latency=latency,
         reported=flow.metrics.enable,
     )
 

@@ -8,7 +8,7 @@ import re
 from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.base import Frozen
@@ -26,6 +26,8 @@ LONGEST_S = 3600
 _MOST_BYTES = 9216
 _MAC = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}")
 
+WORDS = 5
+"""32-bit words of a TCP header."""
 Model = TypeVar("Model", bound=BaseModel)
 Value = TypeVar("Value", bound=int)
 
@@ -44,6 +46,12 @@ def _ipv6(text: object) -> int:
     return int(IPv6Address(str(text)))
 
 
+def _words(number: int) -> int:
+    if number not in (0, WORDS):
+        raise ValueError(f"{number} words; a header without options has {WORDS}")
+    return WORDS
+
+
 Mac = Annotated[int, BeforeValidator(_mac)]
 Ipv4 = Annotated[int, BeforeValidator(_ipv4)]
 Ipv6 = Annotated[int, BeforeValidator(_ipv6)]
@@ -51,6 +59,9 @@ Byte = Annotated[int, Field(ge=0, le=255)]
 Short = Annotated[int, Field(ge=0, le=0xFFFF)]
 Tag = Annotated[int, Field(ge=0, le=4095)]
 Bits3 = Annotated[int, Field(ge=0, le=7)]
+Bit = Annotated[int, Field(ge=0, le=1)]
+Word = Annotated[int, Field(ge=0, le=0xFFFFFFFF)]
+Words = Annotated[int, AfterValidator(_words)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -122,7 +133,7 @@ class VlanHeader(Frozen):
 
 
 class Ipv4Header(Frozen):
-    """An IPv4 header; a protocol given here counts where no UDP follows."""
+    """An IPv4 header; a protocol given here counts where neither UDP nor TCP follows."""
 
     time_to_live: FieldPattern[Byte] = FieldPattern(value=64)
     protocol: FieldPattern[Byte] = FieldPattern(value=61)
@@ -131,7 +142,7 @@ class Ipv4Header(Frozen):
 
 
 class Ipv6Header(Frozen):
-    """An IPv6 header; a next header given here counts where no UDP follows."""
+    """An IPv6 header; a next header given here counts where neither UDP nor TCP follows."""
 
     hop_limit: FieldPattern[Byte] = FieldPattern(value=64)
     next_header: FieldPattern[Byte] = FieldPattern(value=59)
@@ -146,6 +157,26 @@ class UdpHeader(Frozen):
     dst_port: FieldPattern[Short] = FieldPattern(value=0)
 
 
+class TcpHeader(Frozen):
+    """A TCP header without options, of a segment that belongs to no connection."""
+
+    src_port: FieldPattern[Short] = FieldPattern(value=0)
+    dst_port: FieldPattern[Short] = FieldPattern(value=0)
+    seq_num: FieldPattern[Word] = FieldPattern(value=0)
+    ack_num: FieldPattern[Word] = FieldPattern(value=0)
+    data_offset: FieldPattern[Words] = FieldPattern(value=WORDS)
+    ecn_ns: FieldPattern[Bit] = FieldPattern(value=0)
+    ecn_cwr: FieldPattern[Bit] = FieldPattern(value=0)
+    ecn_echo: FieldPattern[Bit] = FieldPattern(value=0)
+    ctl_urg: FieldPattern[Bit] = FieldPattern(value=0)
+    ctl_ack: FieldPattern[Bit] = FieldPattern(value=0)
+    ctl_psh: FieldPattern[Bit] = FieldPattern(value=0)
+    ctl_rst: FieldPattern[Bit] = FieldPattern(value=0)
+    ctl_syn: FieldPattern[Bit] = FieldPattern(value=0)
+    ctl_fin: FieldPattern[Bit] = FieldPattern(value=0)
+    window: FieldPattern[Short] = FieldPattern(value=0)
+
+
 class Header(OneOf):
     """A header of a packet."""
 
@@ -154,6 +185,7 @@ class Header(OneOf):
     ipv4: Ipv4Header | None = None
     ipv6: Ipv6Header | None = None
     udp: UdpHeader | None = None
+    tcp: TcpHeader | None = None
 
 
 class PortPair(Frozen):
