@@ -22,6 +22,7 @@ from resources.libraries.python.studies.density.model.selection import Selection
 from resources.libraries.python.studies.density.planning.duration import test_s as planned_s
 from resources.libraries.python.studies.density.planning.extras import Extras
 from resources.libraries.python.studies.density.planning.rows import PlannedRows, journal_name
+from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.density.suite_rows import _Patterns, put_rows, rows_for
 from resources.libraries.python.studies.shared.choices import suite_choice
 from tests.unit.csit_utils.builders import result
@@ -142,6 +143,6 @@ def test_tests_take_as_long_as_before_and_no_time_where_they_have_ended(
     write_record(result(ServiceType.CSC, 1, 1).model_copy(update=spent), tmp_path)
     ended = SimpleNamespace(done={(journal_name(second.cell, "64B", "NDRPDR"), "digest"): None})
     monkeypatch.setattr(suite_rows, "past_of", lambda _: ended)
-    lookup = {**CHOICE, **chosen, "PRIORS": str(tmp_path), "RESUME": "run"}.get
+    lookup, book = {**CHOICE, **chosen, "RESUME": "run"}.get, PriorBook(tmp_path)
     planned = planned_s(load_topology(Path(CHOICE["TOPOLOGY"])), third.cell, QUICK, TestType.NDRPDR, Extras())
-    assert suite_rows.durations_of(lookup, rows) == {first.name: 63.0, second.name: 0.0, third.name: planned}
+    assert suite_rows.durations_of(lookup, rows, book) == {first.name: 63.0, second.name: 0.0, third.name: planned}

@@ -112,7 +112,8 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         self._tests, self._number = len(data.tests), 0
         is_simulated = chosen_topology(lookup).world is World.SIM
         if not is_simulated and not all(RUN.knows(test.full_name) for test in data.tests):
-            each_s = durations_of(lookup, made)  # Robot was started itself, and does not know the suites that follow
+            # Robot was started itself, and does not know the suites that follow.
+            each_s = durations_of(lookup, made, chosen_priors(lookup))
             RUN.plan(RunPlan([TimedTest(test.full_name, each_s.get(test.name, 0.0)) for test in data.tests]))
         carried = sum(key in done for key in keys_of(data, made, str(lookup("TEST_TYPE"))))
         lines = [f"{carried} of {self._tests} tests are carried over"] if carried else []

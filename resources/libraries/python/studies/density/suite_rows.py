@@ -35,6 +35,7 @@ from resources.libraries.python.studies.density.planning.rows import (
     journal_name,
     make_rows,
 )
+from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.shared.choices import (
     Lookup,
     chosen_priors,
@@ -95,21 +96,21 @@ def keys_of(suite: TestSuite, made: PlannedRows, test_type: str) -> list[str]:
     return [journal_name(row.cell, row.frame.name, test_type) for row in chosen]
 
 
-def durations_of(lookup: Lookup, made: PlannedRows) -> dict[str, float]:
+def durations_of(lookup: Lookup, made: PlannedRows, priors: PriorBook | None) -> dict[str, float]:
     """Return the expected seconds of the tests of a suite, by name.
 
-    Tests with an earlier result below `PRIORS` take as long again; those that have ended before the run was resumed
-    take no time.
+    Tests with an earlier result take as long again; those that have ended before the run was resumed take no time.
 
     Args:
         lookup: Values of variables.
         made: The suite's rows.
+        priors: Earlier results.
     """
     topology, search = chosen_topology(lookup), chosen_profile(lookup)
     test_type, extras = TestType(str(lookup("TEST_TYPE"))), chosen_extras(lookup)
-    folder, book = resumed_folder(lookup), chosen_priors(lookup)
+    folder = resumed_folder(lookup)
     done = {name for name, _ in past_of(folder).done} if folder is not None else set()
-    earlier_s = {} if book is None else book.durations_s(topology.metadata.name)
+    earlier_s = {} if priors is None else priors.durations_s(topology.metadata.name)
     found = {}
     for row in made.rows:
         name = journal_name(row.cell, row.frame.name, test_type)
@@ -222,6 +223,7 @@ class RowsBeforeFilter(SuiteVisitor):  # type: ignore[misc]  # Robot is not type
     def __init__(self, variables: Sequence[str], include: Sequence[str] = ()) -> None:
         self._variables = dict(variable.split(":", 1) for variable in variables if ":" in variable)
         self._options = SimpleNamespace(include=include)
+        self._priors: dict[object, PriorBook | None] = {}
         self.expected_s: dict[tuple[Path | None, str], float] = {}
         """Durations of the rows, by file of the suite and name of the test; none on a simulated testbed."""
 
@@ -238,7 +240,10 @@ class RowsBeforeFilter(SuiteVisitor):  # type: ignore[misc]  # Robot is not type
             lookup = resumed({**own, **self._variables, "OPTIONS": self._options}.get)
             made = rows_for(lookup)
             if made is not None and chosen_topology(lookup).world is not World.SIM:
-                self.expected_s |= {(suite.source, name): each for name, each in durations_of(lookup, made).items()}
+                if (folder := lookup("PRIORS")) not in self._priors:  # suites share them: each record is read once
+                    self._priors[folder] = chosen_priors(lookup)
+                found = durations_of(lookup, made, self._priors[folder])
+                self.expected_s |= {(suite.source, name): each for name, each in found.items()}
         except CsitError as error:
             raise RunRefused(error) from error
         if made is not None:
