@@ -49,7 +49,7 @@ class HeadlineView:
 
 @dataclass(frozen=True)
 class GlanceView:
-    """Heat maps of the most informative metric of a block, without what readers do with them."""
+    """Small heat maps of the most informative metric of a block."""
 
     heading: str
     metric: MetricView

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from math import inf
 
 _MOST_GROWTH = 1.1
-"""Of the time left over the least that was shown before. A number that jumps is not believed; one that stands still is
-late."""
+"""Largest ratio of the time left to the least that was shown before; beyond it the least is shown again."""
 
 
 @dataclass(frozen=True, slots=True)
