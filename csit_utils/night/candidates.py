@@ -11,14 +11,15 @@ from robot.model import TagPatterns
 from csit_utils.analysis.night import NightKey, NightTest
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.rows import OWN, TestRow
-from csit_utils.studies.density.preview.duration import SIMULATED_TEST_S, test_s
-from csit_utils.studies.registry import kind_of, studies_by_name
+from csit_utils.studies.density.preview.duration import SIMULATED_TEST_S
+from csit_utils.studies.registry import cost_of, kind_of, studies_by_name
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.paths import PROJECT, specification_file
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.density.planning.duration import test_s
 from resources.libraries.python.studies.density.planning.extras import chosen_extras
 from resources.libraries.python.studies.density.planning.rows import cell_label
 from resources.libraries.python.studies.density.suite_rows import rows_for
@@ -29,7 +30,6 @@ OPENING_S = {World.LOCAL: 2.0, World.SIM: 0.3, World.LAB: 10.0}
 """Opening the testbed of a run, and removing leftovers; 2.0 s measured locally, assumed in a lab."""
 _UNLESS_ASKED = "${UNLESS ASKED}"
 """In a tag of tests that run only where `MORE` is set."""
-_SPECIFICATIONS = (".yaml", ".json")
 
 
 def matrix_tests(
@@ -90,21 +90,15 @@ def study_tests(pattern: str, topology: Topology, more: str = "") -> Iterator[Ni
             continue
         study = Path(test.source).stem
         made = NightTest(NightKey(study, test.name), f"{study}: {test.name}", test.full_name, None, study=True)
-        declared = studies_by_name().get(study)
-        if declared is None or declared.preview is None:
-            yield made
-            continue
         try:
-            cost = declared.preview([_in_full(argument) for argument in test.body[0].args], topology.world)
+            cost = cost_of(study, test.body[0].args, topology.world)
         except CsitError as error:
             yield replace(made, why_not=str(error))
             continue
-        simulated = topology.world is World.SIM
-        yield replace(made, seconds=SIMULATED_TEST_S * cost.steps if simulated else cost.seconds)
-
-
-def _in_full(argument: str) -> str:
-    return str(specification_file(argument)) if argument.endswith(_SPECIFICATIONS) else argument
+        if cost is not None:
+            simulated = topology.world is World.SIM
+            made = replace(made, seconds=SIMULATED_TEST_S * cost.steps if simulated else cost.seconds)
+        yield made
 
 
 def stored_rows(found: Contents, topology: Topology) -> list[tuple[NightKey, TestRow]]:

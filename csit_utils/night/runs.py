@@ -126,15 +126,15 @@ def run_night(state: NightState, folder: Path, clock: NightClock) -> str | None:
                 clock.keep(run.folder, test.name, NOT_BEGUN, reason)
             continue
         resume = place if (place / JOURNAL_FILE).exists() else None
-        names = [test.name for test in run.tests]
-        listener = WithinBudget(run.folder, {test.name: test.seconds for test in run.tests}, clock)
+        expected_s = {test.name: test.seconds for test in run.tests}
         with Signals() as signals:
             try:
                 run_suites(
                     [] if resume else arguments_of(run, state.choices, place),
                     resume=resume,
-                    modifiers=[PlannedOrder(names)],
-                    listeners=[listener],
+                    modifiers=[PlannedOrder(list(expected_s))],
+                    listeners=[WithinBudget(run.folder, expected_s, clock)],
+                    expected_s=expected_s,
                 )
             except CsitError as error:  # refused before its first test; the night is resumed
                 return f"{place}: {error}"

@@ -1,6 +1,6 @@
 """Installed studies: every folder beside this module."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module
 
@@ -10,6 +10,11 @@ from csit_utils.report.explanations import SHARED, Explanation
 from csit_utils.report.study import RecordKind, Study
 from csit_utils.studies import folders
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.paths import specification_file
+from resources.libraries.python.planning.cost import StudyCost
+
+_SPECIFICATIONS = (".yaml", ".json")
 
 
 def studies_by_name() -> dict[str, Study]:
@@ -46,6 +51,24 @@ def explanations() -> dict[str, Explanation]:
     """Return the explanations of metrics by name."""
     of_studies = (text for study in studies() for text in study.explanations)
     return {text.name: text for text in (*of_studies, *SHARED)}
+
+
+def cost_of(study: str, arguments: Sequence[str], world: World) -> StudyCost | None:
+    """Return the cost of a test of a study; None where the study does not declare it.
+
+    Args:
+        study: Its name, or that of a suite.
+        arguments: Of the test's first keyword.
+        world: Of the testbed.
+
+    Raises:
+        CsitError: The specification is wrong.
+    """
+    declared = studies_by_name().get(study)
+    if declared is None or declared.preview is None:
+        return None
+    in_full = [str(specification_file(each)) if each.endswith(_SPECIFICATIONS) else each for each in arguments]
+    return declared.preview(in_full, world)
 
 
 def measures() -> tuple[Measure, ...]:

@@ -1,16 +1,16 @@
 """`local`: measure a density matrix on this machine, and write a report."""
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from robot.run import run_cli
 
 from csit_utils.commands.results.report import report
 from csit_utils.commands.results.show import show
-from csit_utils.commands.runs.command_line import again, remembered
+from csit_utils.commands.runs.robot import run_suites
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology, World
@@ -26,6 +26,7 @@ from resources.libraries.python.studies.density.planning.matrix import candidate
 from resources.libraries.python.studies.density.search_priors import PriorBook, newest_run
 from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of, world_of
 
+_COMMAND = "local"
 _TYPED = "COMMANDLINE"
 CELLS = "1x1,1x2,2x1"
 MORE_THAN_ONE_VM = "VSC NOT 1R1C"
@@ -71,15 +72,16 @@ def local(
 ) -> None:
     """Measure a small matrix on this machine, and report it.
 
-    Sends real packets through network namespaces, so it needs root. Takes about six minutes with the defaults. Removes
-    everything it makes on the machine; if it is killed, the next run cleans up.
+    Sends real packets through network namespaces, so it needs root. Takes about six minutes with the defaults on two
+    cores. Removes everything it makes on the machine; if it is killed, the next run cleans up.
 
     \b
     Examples:
     ./csit local --cells '{1,2,4}x{1,2}' --search ladder
     """  # noqa: D301 - \b keeps the lines of the examples apart
     if resume is not None:
-        _measure(resume.absolute(), _resumed(context, resume))
+        _check_resumption(context, resume)
+        _measure(resume.absolute())
     if cold and priors is not None:
         raise ConfigError(f"--cold starts no search from earlier results; leave out --priors {priors}")
     testbed = load_topology(topology)
@@ -119,13 +121,15 @@ def local(
     if not any(source and source.name == _TYPED for source in sources):
         argv += ["--exclude", MORE_THAN_ONE_VM]
     argv.append(str(PROJECT / "tests" / "density"))
-    _measure(folder, ["--variable", remembered("local", argv), *argv])
+    _measure(folder, argv)
 
 
-def _measure(folder: Path, argv: list[str]) -> NoReturn:
-    """Run Robot, write the report, and exit with 1 if Robot's status is not 0."""
-    # In this process, so that Ctrl-C and SIGTERM reach Robot, which then cleans up.
-    status = run_cli(["--outputdir", str(folder), *argv], exit=False)
+def _measure(folder: Path, argv: Sequence[str] = ()) -> NoReturn:
+    """Run suites, or what is left of an interrupted run, write the report, and exit with 1 if a test failed."""
+    if argv:
+        status = run_suites(["--outputdir", str(folder), *argv], command=_COMMAND)
+    else:
+        status = run_suites([], command=_COMMAND, resume=folder)
     output_xml = folder / "output.xml"
     if not output_xml.exists():
         raise CsitError(f"robot exited with status {status} and wrote no {output_xml}")
@@ -139,8 +143,8 @@ def _measure(folder: Path, argv: list[str]) -> NoReturn:
     raise typer.Exit(1 if status else 0)
 
 
-def _resumed(context: typer.Context, folder: Path) -> list[str]:
-    """Check that the testbed is usable; return Robot's command line for the rest of a run.
+def _check_resumption(context: typer.Context, folder: Path) -> None:
+    """Check that a run can be resumed on a usable testbed.
 
     Raises:
         ConfigError: No such run, or other options are given.
@@ -150,14 +154,13 @@ def _resumed(context: typer.Context, folder: Path) -> list[str]:
     if given:
         raise ConfigError(f"--resume uses the options of the interrupted run; remove {', '.join(given)}")
     header = header_of(folder)
-    if header.command != "local":
+    if header.command != _COMMAND:
         resume = command_text("./csit", "robot", "--resume", folder)
         raise ConfigError(f"{folder}: not a run of ./csit local; use ", resume)
-    argv = again(folder)
+    refuse_active(folder / JOURNAL_FILE)
     testbed = load_topology(Path(header.choices.topology))
     _refuse_without_root(testbed)
     _try_to_open(testbed)
-    return argv
 
 
 def _suites(testbed: Topology, choice: Selection) -> list[str]:

@@ -1,23 +1,29 @@
 """`robot`: Robot Framework's command line; rows of density suites are made before tests are filtered."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
+from robot.api import logger
 from robot.errors import DataError, Information
 from robot.run import RobotFramework
 
 from csit_utils.commands.runs.command_line import again, remembered
-from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.planning.run_plan import RunPlan, TimedTest
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.lines import refuse_active
+from resources.libraries.python.recording.run_journal import past_of
 from resources.libraries.python.studies.density.suite_rows import RowsBeforeFilter
 from resources.libraries.python.studies.shared.choices_before_run import (
     ChoicesBeforeRun,
     RunRefused,
     SpellingBeforeRun,
 )
+from resources.libraries.python.studies.shared.progress import RUN, human_time
 
 RESUME = "--resume"
 
@@ -35,20 +41,64 @@ def robot(context: typer.Context) -> None:
     raise typer.Exit(run_suites(arguments, resume=folder))
 
 
+class PlannedTimes:
+    """A listener: plans the time of a run when its tests are chosen; on a simulated testbed it plans none.
+
+    Args:
+        rows: Made before the run, with the durations of tests of the density matrix.
+        choices: Looked at before the run, with the worlds of its suites.
+        expected_s: Durations by full name that are known otherwise, such as 0 of tests that have ended.
+    """
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self, rows: RowsBeforeFilter, choices: ChoicesBeforeRun, expected_s: Mapping[str, float]) -> None:
+        self._rows, self._choices, self._expected_s = rows, choices, expected_s
+
+    def start_suite(self, data: Any, result: Any) -> None:  # noqa: ANN401, ARG002 - of Robot
+        """Plan all tests when the outermost suite starts."""
+        if data.parent is not None:
+            return
+        plan = RunPlan([TimedTest(test.full_name, self._test_s(test)) for test in data.all_tests])
+        RUN.plan(plan)
+        if plan.seconds:
+            tests = len(plan.tests)
+            logger.console(f"{tests} test{'s' * (tests > 1)}, about {human_time(plan.seconds)}")
+
+    def _test_s(self, test: Any) -> float:  # noqa: ANN401 - of Robot
+        world = self._choices.worlds.get(test.source)
+        if world is None or world is World.SIM or not test.body:
+            return 0.0
+        known_s = self._expected_s.get(test.full_name, self._rows.expected_s.get((test.source, test.name)))
+        if known_s is not None:
+            return known_s
+        from csit_utils.studies.registry import cost_of  # noqa: PLC0415 - costs time of every run
+
+        try:
+            cost = cost_of(Path(test.source).stem, getattr(test.body[0], "args", ()), world)
+        except CsitError:  # the test says why
+            return 0.0
+        return cost.seconds if cost is not None else 0.0
+
+
 def run_suites(
     arguments: list[str],
     *,
+    command: str = "robot",
     resume: Path | None = None,
     modifiers: Sequence[object] = (),
     listeners: Sequence[object] = (),
+    expected_s: Mapping[str, float] | None = None,
 ) -> int:
     """Run suites in this process, so that Ctrl-C and SIGTERM reach Robot, which then cleans up.
 
     Args:
         arguments: Robot's command line; empty for that of the run to resume.
+        command: Which resumes the run.
         resume: Folder of the run to resume.
         modifiers: Of suites, after their rows are made.
         listeners: Of Robot.
+        expected_s: Durations of tests by full name, as far as they are planned.
 
     Returns:
         Robot's exit status.
@@ -71,14 +121,18 @@ def run_suites(
         options["outputdir"] = str(resume)
     # Before Robot overwrites the output.xml of that run.
     refuse_active(Path(options.get("outputdir") or ".") / JOURNAL_FILE)
-    options["variable"] = [*options.get("variable", []), remembered("robot", arguments)]
-    options["listener"] = [*options.get("listener", []), *listeners]
+    options["variable"] = [*options.get("variable", []), remembered(command, arguments)]
     are_ours = all(Path(source).resolve().is_relative_to(PROJECT / "tests") for source in sources)
     rows = RowsBeforeFilter(options.get("variable", []), options.get("include", []))
+    past = past_of(resume).done if resume is not None else {}
+    done = {test: 0.0 for (test, _), ended in past.items() if ended.status == "PASS"}
     try:
-        checked = [SpellingBeforeRun(options), rows, ChoicesBeforeRun(options)] if are_ours else [rows]
+        choices = ChoicesBeforeRun(options)
+        checked = [SpellingBeforeRun(options), rows, choices] if are_ours else [rows]
     except DataError as error:
         raise ConfigError(str(error)) from error
+    planned = PlannedTimes(rows, choices, {**(expected_s or {}), **done})
+    options["listener"] = [*options.get("listener", []), planned, *listeners]
     options["prerunmodifier"] = [*options.get("prerunmodifier", []), *checked, *modifiers]
     try:
         return int(framework.execute(*sources, **options))

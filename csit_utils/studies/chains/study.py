@@ -24,6 +24,7 @@ from csit_utils.studies.chains.behaviour_figures import (
     workload_words,
 )
 from csit_utils.studies.chains.event_figures import events_figure, extra_cpu_figure, graphs_figure, steps_figure
+from csit_utils.studies.chains.part_figures import parts_figure
 from csit_utils.studies.chains.suspect_stacks import stacks_of, stacks_of_suspects
 from csit_utils.studies.chains.volume_figures import distances_figure, resources_figure, throughput_figure
 from resources.libraries.python.studies.chains.analysis import tables
@@ -146,6 +147,8 @@ class StudiedChains:
 
     view: View
     chains: Figure | None
+    parts: Figure | None
+    """Delay and loss by part, of suspects."""
     compared: tuple[Figure, ...]
     """Throughput, distances and resources against the volume; samples over time."""
     traced: tuple[Figure, ...]
@@ -157,13 +160,13 @@ class StudiedChains:
     @property
     def figures(self) -> tuple[Figure, ...]:
         """All that the page's script needs."""
-        return (*([self.chains] if self.chains else []), *self.compared, *self.traced)
+        return (*filter(None, (self.chains, self.parts)), *self.compared, *self.traced)
 
 
 def _studied(view: View) -> StudiedChains:
     study = view.record.chain_study
     if study is None:
-        return StudiedChains(view, None, (), (), (), (), ())
+        return StudiedChains(view, None, None, (), (), (), (), ())
     over = (throughput_figure, distances_figure, resources_figure, extra_cpu_figure, series_figure, steps_figure)
     compared = (make(view.anchor, study, simulated=view.simulated) for make in over)
     of_traces = (classes_figure, events_figure, graphs_figure)
@@ -171,6 +174,7 @@ def _studied(view: View) -> StudiedChains:
     return StudiedChains(
         view,
         chains_figure(view.anchor, study, simulated=view.simulated),
+        parts_figure(view.anchor, study, simulated=view.simulated),
         tuple(figure for figure in compared if figure is not None),
         tuple(figure for figure in traced if figure is not None),
         tuple(_suspected(view, study, rank, suspect) for rank, suspect in enumerate(study.suspects, 1)),

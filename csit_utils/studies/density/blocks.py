@@ -59,6 +59,11 @@ class Block:
     tables: DensityTables
     matrices: tuple[Matrix, ...]
 
+    @property
+    def name(self) -> str:
+        """Frame and profile."""
+        return f"{self.frame}, {f'search profile {self.profile}' if self.profile else self.goals}"
+
 
 @dataclass(frozen=True)
 class SystemView:

@@ -4,15 +4,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
-from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series
+from csit_utils.analysis.grouping import RECEIVE_RATES, Series
 from csit_utils.analysis.latency import HALF_LOADS
 from csit_utils.report.units import DASH, digits3, percent, rate
-from csit_utils.studies.density.analysis.answers import AnswerEvidence, DensityAnswer, Question, answers, latency_points
+from csit_utils.studies.density.analysis.answers import AnswerEvidence, Question, answers, latency_points
 from csit_utils.studies.density.analysis.density import CellState, Matrix
 from csit_utils.studies.density.analysis.efficiency import Efficiency, Ratio, efficiencies, ratios
+from csit_utils.studies.density.analysis.summary import BEST_FIRST
 from csit_utils.studies.density.answer_text import AnswerView, question_text, view
+from csit_utils.studies.density.sentences import names
 
-_BEST_FIRST = (Metric.PDR, Metric.NDR, Metric.SOAK, Metric.MRR, Metric.ORR)
 _TYPES = ("VSC", "CSC", "CSP")
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 
@@ -51,15 +52,23 @@ class RatioLine:
 
 
 @dataclass(frozen=True)
+class AnswerLine:
+    """Answers of one series, by NFs per instance."""
+
+    series: str
+    answers: tuple[AnswerView | None, ...]
+    """As the columns; None where no such service was measured."""
+
+
+@dataclass(frozen=True)
 class QuestionView:
     """A question with its answers."""
 
     text: str
-    sentence: str
-    """All answers in one line."""
     answers: tuple[AnswerView, ...]
-    found: tuple[DensityAnswer, ...]
-    """The same before they were written."""
+    nfs: tuple[int, ...]
+    """Columns of `lines`: NFs per instance."""
+    lines: tuple[AnswerLine, ...]
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,7 @@ def density_tables(found: Sequence[Matrix], series: Sequence[Series], seen: Answ
         series: Theirs.
         seen: What answers rest on; None leaves them out.
     """
-    metric = next((each for each in _BEST_FIRST if any(m.metric is each for m in found)), None)
+    metric = next((each for each in BEST_FIRST if any(m.metric is each for m in found)), None)
     chosen = [matrix for matrix in found if matrix.metric is metric]
     costs = [CostTable(m.series.name, m.metric, tuple(map(_cost, efficiencies(m)))) for m in chosen]
     return DensityTables(
@@ -156,15 +165,11 @@ def _down(value: float) -> float:
 
 def _question(question: Question, series: Sequence[Series], seen: AnswerEvidence | None) -> QuestionView:
     own = [each for each in answers(question, seen) if each.series in series] if seen else []
-    return QuestionView(question_text(question), _sentence(own, series), tuple(map(view, own)), tuple(own))
-
-
-def _sentence(own: Sequence[DensityAnswer], series: Sequence[Series]) -> str:
-    several = len({(one.nf_size, one.vs_dtc) for one in series}) > 1
-    by_series: dict[Series, list[str]] = {}
-    for each in own:
-        count = str(each.services) if each.best else "none"
-        by_series.setdefault(each.series, []).append(f"{count} of {each.nfs} NF{'s' * (each.nfs > 1)}")
-    return "; ".join(
-        f"{one.name if several else one.service_type} {', '.join(counts)}" for one, counts in by_series.items()
-    )
+    views = {(each.series, each.nfs): view(each) for each in own}
+    nfs = tuple(sorted({each.nfs for each in own}))
+    lines = [
+        AnswerLine(name, tuple(views.get((one, length)) for length in nfs))
+        for one, name in names(series).items()
+        if any(each.series == one for each in own)
+    ]
+    return QuestionView(question_text(question), tuple(views.values()), nfs, tuple(lines))

@@ -8,10 +8,14 @@ from csit_utils.analysis.grouping import Metric
 from csit_utils.report.links import cell_href
 from csit_utils.report.units import DASH, percent, rate
 from csit_utils.studies.density.analysis.density import CellState, MatrixCell
-from csit_utils.studies.density.analysis.summary import Headline, headlines
-from csit_utils.studies.density.blocks import Block, SystemView
+from csit_utils.studies.density.analysis.summary import BEST_FIRST, Headline, headlines
+from csit_utils.studies.density.blocks import Block, MetricView, SystemView
+from csit_utils.studies.density.density_tables import QuestionView
+from csit_utils.studies.density.figures.heatmap import HeatMap
 
 _METRICS = (Metric.NDR, Metric.PDR, Metric.SOAK, Metric.MRR, Metric.ORR)
+_MOST_MAPS = 12
+"""Of a block on the overview."""
 _WORDS = (("PASS", "passed"), ("FAIL", "failed"), ("SKIP", "skipped"))
 
 
@@ -39,10 +43,19 @@ class HeadlineView:
     most_figures: tuple[FigureView, ...]
     kept: str
     kept_raw: float | None
-    instances: str
-    """How many fit, by the first question of its block."""
     limits: str
     cells: str
+
+
+@dataclass(frozen=True)
+class GlanceView:
+    """Small heat maps of the most informative metric of a block."""
+
+    heading: str
+    metric: MetricView
+    maps: tuple[HeatMap, ...]
+    more: int
+    """Maps that are on the page of the matrix only."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +69,10 @@ class TestbedView:
     counts: str
     oversubscribed: int
     metrics: tuple[Metric, ...]
-    question: str
-    """The question that `instances` of its lines answer; empty without one."""
+    glances: tuple[GlanceView, ...]
     lines: tuple[HeadlineView, ...]
+    questions: tuple[tuple[str, QuestionView], ...]
+    """Each with the name of its block; empty where there is one block only."""
 
 
 def testbed_views(systems: Sequence[SystemView]) -> list[TestbedView]:
@@ -71,7 +85,7 @@ def _testbed(view: SystemView) -> TestbedView:
     counts = ", ".join(f"{statuses[name]} {word}" for name, word in _WORDS if statuses[name])
     found = {matrix.metric for block in view.blocks for matrix in block.matrices}
     metrics = tuple(metric for metric in _METRICS if metric in found)
-    questions = {block.tables.questions[0].text for block in view.blocks if block.tables.questions}
+    several = len(view.blocks) > 1
     return TestbedView(
         view.system.name,
         view.system.simulated,
@@ -80,12 +94,19 @@ def _testbed(view: SystemView) -> TestbedView:
         f"{view.tests} tests: {counts}",
         view.oversubscribed,
         metrics,
-        questions.pop() if len(questions) == 1 else "",
-        tuple(_line(each, block, metrics) for block in view.blocks for each in headlines(block.matrices)),
+        tuple(map(_glance, view.blocks)),
+        tuple(_line(each, metrics) for block in view.blocks for each in headlines(block.matrices)),
+        tuple((block.name if several else "", each) for block in view.blocks for each in block.tables.questions),
     )
 
 
-def _line(headline: Headline, block: Block, metrics: Sequence[Metric]) -> HeadlineView:
+def _glance(block: Block) -> GlanceView:
+    metric = min(block.metrics, key=lambda each: BEST_FIRST.index(Metric(each.metric)))
+    heading = f"{metric.metric}, {metric.definition}, {block.name}"
+    return GlanceView(heading, metric, metric.maps[:_MOST_MAPS], len(metric.maps[_MOST_MAPS:]))
+
+
+def _line(headline: Headline, metrics: Sequence[Metric]) -> HeadlineView:
     series = headline.series
     kept = headline.kept if headline.most != headline.alone else None
     return HeadlineView(
@@ -98,7 +119,6 @@ def _line(headline: Headline, block: Block, metrics: Sequence[Metric]) -> Headli
         tuple(_figure(headline, metric, headline.most) for metric in metrics),
         percent(kept),
         kept,
-        _instances(headline, block),
         _limits(headline),
         ", ".join(f"{count} {_STATES.get(state, state)}" for state, count in headline.states),
     )
@@ -127,16 +147,6 @@ def _figure(headline: Headline, metric: Metric, place: tuple[int, int] | None) -
 def _text(cell: MatrixCell) -> str:
     sign = {CellState.AT_LEAST: "≥ ", CellState.BELOW: "< "}.get(cell.state, "" if cell.complete else "≈ ")
     return sign + rate(cell.value_pps)
-
-
-def _instances(headline: Headline, block: Block) -> str:
-    """How many of the shortest service fit at the rate of the question."""
-    for question in block.tables.questions[:1]:
-        own = [answer for answer in question.found if answer.series == headline.series]
-        if own:
-            shortest = min(own, key=lambda answer: answer.nfs)
-            return f"{shortest.services} x {shortest.nfs} NF{'s' * (shortest.nfs > 1)}"
-    return DASH
 
 
 def _limits(headline: Headline) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from robot import api
 
+from csit_utils.night import runs
 from csit_utils.night.page import render_night
 from csit_utils.night.runs import PlannedOrder, WithinBudget, arguments_of, run_night
 from csit_utils.night.state import (
@@ -118,6 +119,23 @@ def test_a_run_of_studies_gets_no_choice_of_cells(tmp_path: Path) -> None:
     assert "--variable TOPOLOGY:topologies/sim.yaml --variable SEARCH:quick --variable STACKS:10" in given[True]
 
 
+def test_the_time_left_of_a_run_is_by_the_durations_of_the_plan(
+    journal_of: Callable[[], NightJournal], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, object] = {}
+    monkeypatch.setattr(runs, "run_suites", lambda _, **options: given.update(options))
+    choices = NightChoices(
+        topology="topologies/sim.yaml", hours=8.0, types="CSC", tests="MRR", variables={"SEARCH": "quick"}, data=(),
+        within=0.02, unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
+    )  # fmt: skip
+    tests = tuple(PlannedTest(name=name, title=name, why="unseen", seconds=ord(name)) for name in "ab")
+    planned = (PlannedRun(folder="01-unseen", study=False, tests=tests),)
+    state = NightState(choices=choices, summary="2 measurements", opening_s=2.0, runs=planned, left_out=())
+    with journal_of() as journal:
+        run_night(state, tmp_path, NightClock(1000.0, journal))
+    assert given["expected_s"] == {"a": 97.0, "b": 98.0}
+
+
 def test_a_run_that_is_refused_before_its_first_test_leaves_the_night_incomplete(
     journal_of: Callable[[], NightJournal], tmp_path: Path
 ) -> None:
@@ -127,8 +145,8 @@ def test_a_run_that_is_refused_before_its_first_test_leaves_the_night_incomplete
         within=0.02, unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
     )  # fmt: skip
     test = PlannedTest(name="Density.Csc-Mrr.1", title="CSC 1R1C", why="unseen", seconds=1.0)
-    runs = (PlannedRun(folder="01-unseen", study=False, tests=(test,)),)
-    state = NightState(choices=choices, summary="1 measurement", opening_s=2.0, runs=runs, left_out=())
+    planned = (PlannedRun(folder="01-unseen", study=False, tests=(test,)),)
+    state = NightState(choices=choices, summary="1 measurement", opening_s=2.0, runs=planned, left_out=())
     with journal_of() as journal:
         reason = run_night(state, tmp_path, NightClock(100.0, journal))
     assert reason is not None

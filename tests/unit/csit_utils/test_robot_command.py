@@ -1,19 +1,25 @@
 """Mistakes on the command line of `./csit robot`: one sentence, before anything starts."""
 
+import json
 from pathlib import Path
 
 import pytest
+from robot import api
 
 from csit_utils.cli import make_app
 from csit_utils.commands.runs.robot import _resumed, run_suites
+from csit_utils.studies.registry import cost_of
 from resources.libraries.python.drivers.host.ownership import preflight
 from resources.libraries.python.errors import ConfigError, Unsupported
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.density.DensityLibrary import DensityLibrary
 from resources.libraries.python.studies.shared.choices_before_run import refuse_misspelt
+from resources.libraries.python.studies.shared.progress import human_time
 
 SUITE = str(PROJECT / "tests" / "density" / "csc-mrr.robot")
 STUDIES = PROJECT / "tests" / "characterization"
+LOCAL = f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}"
 SIM = f"TOPOLOGY:{PROJECT / 'topologies' / 'sim.yaml'}"
 OWN_SUITE = """\
 *** Settings ***
@@ -112,6 +118,39 @@ def test_a_user_without_rights_is_refused_once(tmp_path: Path, monkeypatch: pyte
     assert found.value.__cause__ is None, "its causes would have no end"
     assert not list((tmp_path / "run").glob("*"))
     assert run_suites(["--dryrun", "--console", "none", *local]) == 0
+
+
+def planned(tmp_path: Path, capfd: pytest.CaptureFixture[str], *words: str) -> str:
+    """What is announced before the first test."""
+    dry = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "quiet"]
+    assert run_suites([*dry, *variables(LOCAL), *words]) == 0
+    return capfd.readouterr().out
+
+
+def test_the_time_of_all_suites_is_known_before_the_first_test(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    chosen = variables("CELLS:1x1,1x2", "NF_SIZES:1c", "SEARCH:quick")
+    density = [*chosen, "--suite", "Csc-Ndrpdr", "--suite", "Csc-Mrr", str(PROJECT / "tests" / "density")]
+    found = planned(tmp_path, capfd, *density)
+    asked = [*variables(LOCAL), *chosen, "--types", "CSC", "--tests", "NDRPDR,MRR", "--json"]
+    make_app(["plan"])(["plan", *asked], standalone_mode=False)
+    summary = json.loads(capfd.readouterr().out.splitlines()[-1])
+    assert found == f"{summary['tests']} tests, about {human_time(summary['seconds'])}\n"
+    assert planned(tmp_path, capfd, *density[:-1], "--exclude", "1R2C", density[-1]).startswith("2 tests, about ")
+
+
+def test_other_studies_are_part_of_the_time_and_simulated_ones_are_not(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    outage = str(STUDIES / "outage.robot")
+    seconds = sum(
+        cost.seconds
+        for test in api.TestSuite.from_file_system(outage).all_tests
+        if (cost := cost_of("outage", test.body[0].args, World.LOCAL)) is not None
+    )
+    assert f"about {human_time(seconds)}\n" in planned(tmp_path, capfd, outage)
+    assert planned(tmp_path, capfd, *variables(SIM), outage) == ""
 
 
 @pytest.mark.slow

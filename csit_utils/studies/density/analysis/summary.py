@@ -65,7 +65,8 @@ def _change(matrix: Matrix, axis: str, start: tuple[int, int], end: tuple[int, i
     )
 
 
-_BEST_FIRST = (Metric.PDR, Metric.NDR, Metric.SOAK, Metric.MRR, Metric.ORR)
+BEST_FIRST = (Metric.PDR, Metric.NDR, Metric.SOAK, Metric.MRR, Metric.ORR)
+"""Metrics, the most informative one first."""
 _HAVE_FIGURES = (CellState.VALUE, CellState.AT_LEAST)
 _LIMITS = ("vswitch-bound", "nf-bound", "generator-bound")
 
@@ -93,7 +94,7 @@ class Headline:
     @property
     def metric(self) -> Metric:
         """The most informative metric: PDR, else NDR, soak rate, MRR, ORR."""
-        return next(metric for metric in _BEST_FIRST if metric in self.matrices)
+        return next(metric for metric in BEST_FIRST if metric in self.matrices)
 
     @property
     def kept(self) -> float | None:
@@ -113,7 +114,7 @@ def headlines(found: Iterable[Matrix]) -> list[Headline]:
 
 
 def _headline(series: Series, own: Mapping[Metric, Matrix]) -> Headline:
-    best = own[next(metric for metric in _BEST_FIRST if metric in own)]
+    best = own[next(metric for metric in BEST_FIRST if metric in own)]
     valued = [place for place, cell in best.cells.items() if cell.state in _HAVE_FIGURES]
     limits = Counter(
         kind for place in valued for kind in verdict_of_runs(best.cells[place].runs, best.metric) if kind in _LIMITS

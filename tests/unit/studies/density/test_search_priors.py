@@ -11,6 +11,7 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.goal import Prior
 from resources.libraries.python.recording.writer import write_record
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.planning.rows import journal_name
 from resources.libraries.python.studies.density.search_priors import PriorBook, newest_run
 from tests.unit.csit_utils import builders
 
@@ -124,3 +125,14 @@ def test_the_newest_run_beside_a_run_has_results(tmp_path: Path) -> None:
         os.utime(tmp_path / name / "results", (index + 1, index + 1))
     (tmp_path / "empty" / "results").mkdir(parents=True)
     assert newest_run(tmp_path / "now") == tmp_path / "new"
+
+
+def test_a_test_takes_as_long_as_its_newest_result(tmp_path: Path) -> None:
+    older = EARLIER.model_copy(update={"finished_at": EARLIER.started_at})
+    newer = {"started_at": "2027-01-01T00:00:00.000+00:00", "finished_at": "2027-01-01T00:00:47.500+00:00"}
+    write_record(older, tmp_path / "a")
+    write_record(EARLIER.model_copy(update=newer), tmp_path / "b")
+    elsewhere = {"started_at": "2028-01-01T00:00:00.000+00:00", "testbed": "another"}
+    write_record(EARLIER.model_copy(update=elsewhere), tmp_path / "c")
+    name = journal_name(EARLIER.cell, EARLIER.asked.frame.name, EARLIER.asked.test_type)
+    assert PriorBook(tmp_path).durations_s(EARLIER.testbed) == {(name, EARLIER.asked.profile.name): 47.5}

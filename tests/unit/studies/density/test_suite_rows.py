@@ -10,12 +10,22 @@ from robot import running
 from robot.api.parsing import get_model
 from robot.model import TagPatterns
 
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.cell import ServiceType, TestType
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.attachment import NICS
 from resources.libraries.python.recording.marker import NOTHING_SELECTED
+from resources.libraries.python.recording.writer import write_record
+from resources.libraries.python.search.profiles import QUICK
+from resources.libraries.python.studies.density import suite_rows
 from resources.libraries.python.studies.density.model.selection import Selection
-from resources.libraries.python.studies.density.planning.rows import PlannedRows
+from resources.libraries.python.studies.density.planning.duration import test_s as planned_s
+from resources.libraries.python.studies.density.planning.extras import Extras
+from resources.libraries.python.studies.density.planning.rows import PlannedRows, journal_name
+from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.density.suite_rows import _Patterns, put_rows, rows_for
 from resources.libraries.python.studies.shared.choices import suite_choice
+from tests.unit.csit_utils.builders import result
 
 PROJECT = Path(__file__).parents[4]
 CHOICE = {"TOPOLOGY": str(PROJECT / "topologies" / "sim.yaml"), "SERVICE_TYPE": "CSC", "TEST_TYPE": "MRR"}
@@ -117,3 +127,22 @@ EXPRESSIONS = st.lists(WORDS, min_size=1, max_size=3).flatmap(
 @given(st.lists(EXPRESSIONS, max_size=3), st.lists(WORDS.filter(str.isascii), max_size=4))
 def test_patterns_match_as_robots_do(patterns: list[str], tags: list[str]) -> None:
     assert _Patterns(patterns).match(tags) == bool(TagPatterns(patterns).match(tags))
+
+
+def test_tests_take_as_long_as_before_and_no_time_where_they_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = {"CELLS": "1x1,1x2,2x1", "NF_SIZES": "1c", "SEARCH": "quick", "TEST_TYPE": "NDRPDR"}
+    rows = made(**chosen)
+    first, second, third = rows.rows
+    spent = {
+        "testbed": "sim",
+        "asked": MeasurementRequest(test_type=TestType.NDRPDR, cell=first.cell, frame=first.frame, profile=QUICK),
+        "finished_at": "2026-11-20T11:02:03.000+00:00",
+    }
+    write_record(result(ServiceType.CSC, 1, 1).model_copy(update=spent), tmp_path)
+    ended = SimpleNamespace(done={(journal_name(second.cell, "64B", "NDRPDR"), "digest"): None})
+    monkeypatch.setattr(suite_rows, "past_of", lambda _: ended)
+    lookup, book = {**CHOICE, **chosen, "RESUME": "run"}.get, PriorBook(tmp_path)
+    planned = planned_s(load_topology(Path(CHOICE["TOPOLOGY"])), third.cell, QUICK, TestType.NDRPDR, Extras())
+    assert suite_rows.durations_of(lookup, rows, book) == {first.name: 63.0, second.name: 0.0, third.name: planned}

@@ -4,6 +4,7 @@ import io
 
 import pytest
 
+from resources.libraries.python.planning.run_plan import RunPlan, TimedTest, TimeLeft
 from resources.libraries.python.studies.shared.progress import StepEnded, StudyProgress, human_range
 
 
@@ -30,7 +31,7 @@ def clock() -> Clock:
 
 
 def begun(clock: Clock, stream: io.StringIO | None = None, *, simulated: bool = False) -> StudyProgress:
-    progress = StudyProgress(clock, stream or io.StringIO())
+    progress = StudyProgress(clock, stream or io.StringIO(), TimeLeft())
     progress.begin("study", ["a preview"], simulated=simulated, each_s=5.0, left=32)
     return progress
 
@@ -67,9 +68,23 @@ def test_the_search_for_the_load_does_not_count_as_a_step(clock: Clock) -> None:
     assert progress.left_s() == 4.0 * 31
 
 
-def test_a_step_that_knows_its_own_time_is_taken_by_that(clock: Clock) -> None:
-    progress = begun(clock)
-    assert progress.left_s(running_s=1.0) == 5.0 * 31 + 1.0
+def test_the_tests_that_follow_are_part_of_the_time_left(clock: Clock) -> None:
+    run, stream = TimeLeft(), Terminal()
+    run.plan(RunPlan([TimedTest("a", 60.0), TimedTest("b", 240.0)]))
+    progress = StudyProgress(clock, stream, run)
+    progress.begin_test("a")
+    progress.begin("study", simulated=False, each_s=5.0, left=12)
+    progress.status("deploying")
+    assert stream.getvalue().endswith("\rstudy: deploying; about 5 min left")
+    clock.now_s += 60.0
+    progress.end_test()
+    progress.begin_test("b")
+    progress.begin("other", simulated=False)
+    progress.status("deploying")
+    assert stream.getvalue().rstrip().endswith("\rother: deploying; about 4 min left")
+    progress.begin("simulated", simulated=True)
+    progress.status("deploying")
+    assert stream.getvalue().rstrip().endswith("\rsimulated: deploying")
 
 
 def test_simulated_time_is_not_shown(clock: Clock) -> None:
@@ -94,9 +109,27 @@ def test_where_lines_cannot_be_rewritten_few_are_written(clock: Clock) -> None:
     stream = io.StringIO()
     progress = begun(clock, stream)
     for number in range(1, 20):
+        clock.now_s += 10.0
         progress.step(StepEnded(number, 20, "load", "lost nothing", 20 - number))
     progress.end(passed=False, message="no traffic", lines=["and nothing else"])
-    assert stream.getvalue().splitlines() == ["study: a preview", "study: no traffic", "and nothing else"]
+    assert stream.getvalue().splitlines() == [
+        "study: a preview",
+        "study: load (6 of 20): lost nothing; about 2 min left",
+        "study: load (12 of 20): lost nothing; about 80 s left",
+        "study: load (18 of 20): lost nothing; about 20 s left",
+        "study: no traffic",
+        "and nothing else",
+    ]
+
+
+def test_a_line_that_stays_takes_the_place_of_a_status(clock: Clock) -> None:
+    stream = io.StringIO()
+    progress = begun(clock, stream)
+    for _ in range(10):
+        clock.now_s += 40.0
+        progress.status("searching")
+        progress.line("a test has ended")
+    assert "searching" not in stream.getvalue()
 
 
 def test_a_narrow_terminal_shows_the_ends_of_a_status_and_all_of_a_line(

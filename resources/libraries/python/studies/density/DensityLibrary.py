@@ -11,7 +11,8 @@ from resources.libraries.python.errors import ConfigError, CsitError, Unsupporte
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame as frame_named
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.planning.run_plan import RunPlan, TimedTest
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.search.energy import energy_in_words
@@ -27,7 +28,6 @@ from resources.libraries.python.studies.density.planning.extras import (
     chosen_loss_trial_s,
     chosen_rate_pps,
     chosen_stacks_s,
-    estimate_s,
 )
 from resources.libraries.python.studies.density.planning.rows import cell_label
 from resources.libraries.python.studies.density.run import NOT_MEASURED, DensityTest
@@ -35,6 +35,7 @@ from resources.libraries.python.studies.density.search_priors import MeasuredCel
 from resources.libraries.python.studies.density.suite_rows import (
     cell_of,
     drop_placeholders,
+    durations_of,
     has_placeholders,
     keys_of,
     put_rows,
@@ -46,16 +47,16 @@ from resources.libraries.python.studies.shared.choices import (
     chosen_predictions,
     chosen_priors,
     chosen_profile,
+    chosen_topology,
     rerun,
     resumed,
 )
 from resources.libraries.python.studies.shared.keeper import ends_run
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
-from resources.libraries.python.studies.shared.progress import human_range, human_time
+from resources.libraries.python.studies.shared.progress import RUN, human_range, human_time
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
 
 _TRIAL_OVERHEAD_S = 0.05
-_DEPLOY_S = 1.0
 
 
 @library(scope="GLOBAL", listener=["SELF", REDACTION], doc_format="ROBOT")
@@ -75,7 +76,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._tests = self._number = self._carried = 0
+        self._tests = self._number = 0
         self._began_s = 0.0
         self._containers = ""
         self._priors: PriorBook | None = None
@@ -109,16 +110,14 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
             result.metadata["Cells that do not fit"] = "\n".join(lines)
         done = self._keeper.done_before(lookup)
         self._tests, self._number = len(data.tests), 0
-        self._carried = sum(key in done for key in keys_of(data, made, str(lookup("TEST_TYPE"))))
-        each_s = estimate_s(
-            chosen_profile(lookup),
-            TestType(str(lookup("TEST_TYPE"))),
-            trial_overhead_s=_TRIAL_OVERHEAD_S,
-            deploy_s=_DEPLOY_S,
-            extras=chosen_extras(lookup),
-        )
-        carried = [f"{self._carried} of {self._tests} tests are carried over"] if self._carried else []
-        self._progress.begin(data.name, carried, simulated=False, each_s=each_s, left=self._tests - self._carried)
+        is_simulated = chosen_topology(lookup).world is World.SIM
+        if not is_simulated and not all(RUN.knows(test.full_name) for test in data.tests):
+            # Robot was started itself, and does not know the suites that follow.
+            each_s = durations_of(lookup, made, chosen_priors(lookup))
+            RUN.plan(RunPlan([TimedTest(test.full_name, each_s.get(test.name, 0.0)) for test in data.tests]))
+        carried = sum(key in done for key in keys_of(data, made, str(lookup("TEST_TYPE"))))
+        lines = [f"{carried} of {self._tests} tests are carried over"] if carried else []
+        self._progress.begin(data.name, lines, simulated=is_simulated)
 
     def end_suite(self, data: Any, result: Any) -> None:  # noqa: ANN401 (as above)
         """Drop the suite's rows, and where the run ends here, the placeholders of the suites that follow."""
@@ -177,7 +176,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         asked = MeasurementRequest(test_type=test_type, cell=cell, frame=frame_named(frame), profile=profile)
         test = self._test_of(asked)
         self._number += 1
-        self._keeper.begin_test(test.key, failed_again=False, on_carried=self._carry)
+        self._keeper.begin_test(test.key, failed_again=False, on_carried=self._measured.add)
         self._test, self._began_s = test, time.monotonic()
         self._progress.open()
         self._progress.status(f"{self._head}: deploying")
@@ -198,10 +197,6 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         test.draft.rerun = rerun(self._choices, topology)
         return test
 
-    def _carry(self, record: DensityRecord) -> None:
-        self._measured.add(record)
-        self._carried = max(0, self._carried - 1)
-
     def _again(self) -> DensityTest:
         self._test = self._test_of(self._running.draft.asked)
         return self._test
@@ -212,12 +207,11 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         return f"test {self._number} of {self._tests}, {cell_label(asked.cell)} {asked.frame.name}"
 
     def _searching(self, progress: Progress) -> None:
-        """Show the bounds of a search; in a simulated world the time that it has left is not the user's."""
+        """Show the bounds of a search, with the least time that it will take."""
         draft = self._running.draft
         later_s = LATENCY_LOADS * draft.asked.profile.latency_duration_s
         later_s += chosen_extras(self._choices).seconds(draft.asked.test_type, _TRIAL_OVERHEAD_S)
-        running_s = None if draft.simulation is not None else progress.remaining_s + later_s
-        self._progress.status(f"{self._head}: {bounds_in_words(progress)}", running_s)
+        self._progress.status(f"{self._head}: {bounds_in_words(progress)}", progress.remaining_s + later_s)
 
     @keyword
     def measure_idle_power(self) -> None:
@@ -397,7 +391,6 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         self._measured.add(record)
         cell = f"{cell_label(record.cell)} {record.asked.frame.name}"
         found = f"{result_in_words(record)} {human_time(time.monotonic() - self._began_s)}"
-        self._progress.advance(self._tests - self._number - self._carried)
         self._progress.line(f"test {self._number} of {self._tests}, {cell}: {found}")
 
 

@@ -18,6 +18,7 @@ Cells whose NFs or instances differ from each other, or that have no NF, are nei
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.search.neighbours import CellRate, Neighbours, Overload
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.planning.rows import journal_name
 from resources.libraries.python.studies.shared.earlier_records import check_results, earlier_records
 
 _SAME = ("cpu_model", "microcode", "cpus_online", "kernel", "command_line", "virtualization", "versions", "settings")
@@ -73,6 +75,16 @@ class PriorBook:
             if loads:
                 return Prior(test_id=result.test_id, started_at=result.started_at, lower_pps=loads)
         return None
+
+    def durations_s(self, testbed: str) -> dict[tuple[str, str], float]:
+        """Seconds of the newest result of each test on a testbed, by its name in the journal and its search profile."""
+        return {
+            (journal_name(each.cell, each.asked.frame.name, each.asked.test_type), each.asked.profile.name): (
+                datetime.fromisoformat(each.finished_at) - datetime.fromisoformat(each.started_at)
+            ).total_seconds()
+            for each in reversed(self._newest_first())
+            if each.testbed == testbed
+        }
 
     def _newest_first(self) -> list[DensityRecord]:
         if self._results is None:

@@ -9,6 +9,7 @@ rows. `./csit robot` makes the rows before Robot filters (`RowsBeforeFilter`), w
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 
 from robot.api import SuiteVisitor
@@ -18,11 +19,14 @@ from robot.utils import normalize
 
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.bounds import refuse_endless
-from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SELECTED, PLACEHOLDER
+from resources.libraries.python.recording.run_journal import past_of
 from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
 from resources.libraries.python.studies.density.model.selection import limits_of, parse_kinds
+from resources.libraries.python.studies.density.planning.duration import test_s
 from resources.libraries.python.studies.density.planning.extras import chosen_extras, estimate_s
 from resources.libraries.python.studies.density.planning.rows import (
     PlannedRows,
@@ -31,11 +35,14 @@ from resources.libraries.python.studies.density.planning.rows import (
     journal_name,
     make_rows,
 )
+from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.shared.choices import (
     Lookup,
+    chosen_priors,
     chosen_profile,
     chosen_topology,
     resumed,
+    resumed_folder,
     suite_choice,
 )
 from resources.libraries.python.studies.shared.choices_before_run import RunRefused
@@ -87,6 +94,29 @@ def keys_of(suite: TestSuite, made: PlannedRows, test_type: str) -> list[str]:
     rows = {row.name: row for row in made.rows}
     chosen = [rows[test.name] for test in suite.tests if test.name in rows]
     return [journal_name(row.cell, row.frame.name, test_type) for row in chosen]
+
+
+def durations_of(lookup: Lookup, made: PlannedRows, priors: PriorBook | None) -> dict[str, float]:
+    """Return the expected seconds of the tests of a suite, by name.
+
+    Tests with an earlier result take as long again; those that have ended before the run was resumed take no time.
+
+    Args:
+        lookup: Values of variables.
+        made: The suite's rows.
+        priors: Earlier results.
+    """
+    topology, search = chosen_topology(lookup), chosen_profile(lookup)
+    test_type, extras = TestType(str(lookup("TEST_TYPE"))), chosen_extras(lookup)
+    folder = resumed_folder(lookup)
+    done = {name for name, _ in past_of(folder).done} if folder is not None else set()
+    earlier_s = {} if priors is None else priors.durations_s(topology.metadata.name)
+    found = {}
+    for row in made.rows:
+        name = journal_name(row.cell, row.frame.name, test_type)
+        known_s = 0.0 if name in done else earlier_s.get((name, search.name))
+        found[row.name] = test_s(topology, row.cell, search, test_type, extras) if known_s is None else known_s
+    return found
 
 
 def cell_of(  # noqa: PLR0917 - as a row has them
@@ -193,6 +223,9 @@ class RowsBeforeFilter(SuiteVisitor):  # type: ignore[misc]  # Robot is not type
     def __init__(self, variables: Sequence[str], include: Sequence[str] = ()) -> None:
         self._variables = dict(variable.split(":", 1) for variable in variables if ":" in variable)
         self._options = SimpleNamespace(include=include)
+        self._priors: dict[object, PriorBook | None] = {}
+        self.expected_s: dict[tuple[Path | None, str], float] = {}
+        """Durations of the rows, by file of the suite and name of the test; none on a simulated testbed."""
 
     def start_suite(self, suite: TestSuite) -> None:
         """Make the rows of one suite.
@@ -204,7 +237,13 @@ class RowsBeforeFilter(SuiteVisitor):  # type: ignore[misc]  # Robot is not type
             return
         own = {variable.name.strip("${}"): " ".join(variable.value) for variable in suite.resource.variables}
         try:
-            made = rows_for(resumed({**own, **self._variables, "OPTIONS": self._options}.get))
+            lookup = resumed({**own, **self._variables, "OPTIONS": self._options}.get)
+            made = rows_for(lookup)
+            if made is not None and chosen_topology(lookup).world is not World.SIM:
+                if (folder := lookup("PRIORS")) not in self._priors:  # suites share them: each record is read once
+                    self._priors[folder] = chosen_priors(lookup)
+                found = durations_of(lookup, made, self._priors[folder])
+                self.expected_s |= {(suite.source, name): each for name, each in found.items()}
         except CsitError as error:
             raise RunRefused(error) from error
         if made is not None:

@@ -22,7 +22,7 @@ from robot.utils import find_file
 from robot.variables import Variables, VariableScopes
 
 from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.studies.shared.choices import KNOWN, Lookup, resumed
 from resources.libraries.python.studies.shared.library import StudyLibrary
 from resources.libraries.python.testbed.worlds.factory import refuse_without_basics
@@ -114,6 +114,8 @@ class ChoicesBeforeRun(_BeforeRun):
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
+        self.worlds: dict[Path | None, World] = {}
+        """Of the testbeds of the suites that run, by their files."""
         for name, _ in self._settings.variable_files:
             if name.lower().endswith(_VARIABLE_FILES):
                 find_file(name, file_type="Variable file")
@@ -134,6 +136,7 @@ class ChoicesBeforeRun(_BeforeRun):
                 for library in libraries:
                     found = library().refuse_wrong(lookup)
                     topologies[found.model_dump_json()] = found
+                    self.worlds[suite.source] = found.world
             scopes.end_suite()
         if not self._settings.dry_run:
             for topology in topologies.values():

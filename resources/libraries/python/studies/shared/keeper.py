@@ -162,6 +162,7 @@ class StudyKeeper:
         """
         self._cut_short = False
         self._key = key
+        self._progress.begin_test(_test_id())
         standing = self._run.standing(key)
         ended = standing.ended
         if ended is not None and (ended.status == "PASS" or not failed_again or ended.is_quarantined):
@@ -306,6 +307,8 @@ class StudyKeeper:
             else:
                 ended: Status = "PASS" if record.passed else "SKIP" if status == "SKIP" else "FAIL"
                 self._run.ended(self._present, ended, file, record.quarantined)
+                if record.passed:
+                    self._progress.end_test()
             if stop is not None:
                 raise stop
         if removal:

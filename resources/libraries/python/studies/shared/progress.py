@@ -1,4 +1,4 @@
-"""Progress of a study on the console, with the time left: one rewritten line on a terminal, few lines elsewhere."""
+"""Progress of a run on the console, with the time left: one rewritten line on a terminal, few lines elsewhere."""
 
 import sys
 import time
@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TextIO
 
+from resources.libraries.python.planning.run_plan import TimeLeft, readable_s
 from resources.libraries.python.quantities import rates
 from resources.libraries.python.redaction import outgoing
 from resources.libraries.python.terminal import shortened, terminal_width, wrapped
 
-_SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_BETWEEN_LINES = 60.0
 """Where lines cannot be rewritten, such as in a Jenkins log."""
+RUN = TimeLeft()
+"""Of the run of this process: its studies share it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +36,20 @@ class StepEnded:
 
 
 class StudyProgress:
-    """Step k of n of the present study, its result, and the time left.
+    """Step k of n of the present study, its result, and the time left of the run.
 
     Args:
         clock: Seconds.
         stream: None for Robot's real output, which its own listeners and loggers do not capture.
+        run: Time left of the run.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, stream: TextIO | None = None) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, stream: TextIO | None = None, run: TimeLeft = RUN
+    ) -> None:
         self._clock = clock
-        self._console = _ConsoleProgress(stream)
+        self._run = run
+        self._console = _ConsoleProgress(clock, stream)
         self._name = ""
         self._is_timed = False
         self._each_s = 0.0
@@ -88,17 +95,26 @@ class StudyProgress:
         """
         self._left, self._measured, self._last_s = left, self._measured + work, self._clock()
 
-    def left_s(self, running_s: float | None = None) -> float | None:
-        """Seconds left by the work measured so far, before that as expected; None for simulated time.
+    def begin_test(self, name: str) -> None:
+        """A test of the run begins.
 
         Args:
-            running_s: Seconds left of the present step, where it knows them.
+            name: Robot's full name.
         """
-        if not self._is_timed:
+        self._run.begin(name, self._clock())
+
+    def end_test(self) -> None:
+        """The present test has measured what was planned."""
+        self._run.end(self._clock())
+
+    def left_s(self) -> float | None:
+        """Seconds left of the study by the work measured so far, before that as expected.
+
+        None where it has no steps, or its time is simulated.
+        """
+        if not self._is_timed or not (self._each_s or self._measured):
             return None
         each_s = (self._last_s - self._began_s) / self._measured if self._measured else self._each_s
-        if running_s is not None:
-            return max(0.0, self._left - 1) * each_s + running_s
         return max(0.0, self._left * each_s - (self._clock() - self._last_s))
 
     def step(self, step: StepEnded) -> None:
@@ -111,7 +127,12 @@ class StudyProgress:
             self.status(text)
 
     def status(self, sentence: str, running_s: float | None = None) -> None:
-        """Show the present state with the time left, see `left_s`."""
+        """Show the present state with the time left of the run.
+
+        Args:
+            sentence: The state.
+            running_s: Least time left of the present test, where it knows that.
+        """
         self._console.status(f"{self._name}: {sentence}{self._time_left(running_s)}")
 
     def line(self, sentence: str) -> None:
@@ -126,32 +147,34 @@ class StudyProgress:
             self._console.line(line)
 
     def _time_left(self, running_s: float | None = None) -> str:
-        left_s = self.left_s(running_s)
-        return "" if left_s is None or not (self._each_s or self._measured) else f"; about {human_time(left_s)} left"
+        if not self._is_timed:
+            return ""
+        left_s = self._run.left_s(self._clock(), self.left_s(), running_s)
+        return "" if left_s is None else f"; about {human_time(left_s)} left"
 
 
 class _ConsoleProgress:
-    def __init__(self, stream: TextIO | None) -> None:
+    def __init__(self, clock: Callable[[], float], stream: TextIO | None) -> None:
+        self._clock = clock
         self._stream = stream or sys.__stdout__ or sys.stdout
         self._rewrites = self._stream.isatty()
         self._width = 0
-        self._last = time.monotonic()
+        self._last_s = clock()
 
     def status(self, text: str) -> None:
         """Write a line that the next one replaces."""
         text = " ".join(outgoing(text).split("\n"))
-        now = time.monotonic()
         if self._rewrites:
             shown = shortened(text, terminal_width(self._stream) - 1)  # a full line may move the cursor to the next one
             self._stream.write("\r" + shown.ljust(self._width))
             self._width = len(shown)
             self._stream.flush()
-        elif now - self._last >= _SECONDS_BETWEEN_LINES:
-            self._last = now
+        elif self._clock() - self._last_s >= _SECONDS_BETWEEN_LINES:
             self.line(text)
 
     def line(self, text: str) -> None:
         """Write a line that stays, in the place of one that was to be replaced."""
+        self._last_s = self._clock()
         text = outgoing(text)
         if self._rewrites:
             text = wrapped(text, terminal_width(self._stream))
@@ -172,8 +195,8 @@ def human_range(low_pps: float | None, high_pps: float | None) -> str:
 
 def human_time(seconds: float) -> str:
     """Format a duration: `90 s`, `12 min`, `3 h 05 min`."""
-    whole = round(seconds)
+    whole = readable_s(seconds)
     if whole < 100:
         return f"{whole} s"
-    hours, minutes = divmod(round(whole / 60), 60)
+    hours, minutes = divmod(whole // 60, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min"

@@ -23,7 +23,7 @@ runs decide: the first one was selected for its value.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum, inf, prod, sqrt
 from statistics import fmean
@@ -92,6 +92,20 @@ class Judged(NamedTuple):
     """Whether the spread of repeated runs is known."""
 
 
+class PartComparison(NamedTuple):
+    """Delay or loss of a part of a chain, beside its prediction."""
+
+    owner: str
+    """A VNF, or VSWITCH."""
+    feature: str
+    """DELAY or LOSS."""
+    measured: float
+    """Mean of the runs that decide."""
+    expected: float
+    half: float | None
+    """Half of the 95 % interval of measured less expected; None where nothing was repeated."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Point:
     """One quantity of a chain under a workload."""
@@ -118,6 +132,10 @@ class _Point:
     @property
     def mean(self) -> float:
         return fmean(map(self.excess, self.measured))
+
+    def error(self, known: "_Spread") -> float:
+        """Standard error of the mean excess."""
+        return known.sigma * sqrt(1 / len(self.measured) + self.parts / self.alone_runs)
 
     @property
     def alike(self) -> tuple[bool, str, bool]:
@@ -159,6 +177,29 @@ def judge(runs: Sequence[ChainRun]) -> Judged:
     return Judged(tuple(worse), compared, observed.unknown, len(screened), bool(spread))
 
 
+def compare_parts(
+    runs: Sequence[ChainRun], where: Collection[tuple[Chain, Workload]]
+) -> dict[tuple[Chain, Workload], list[PartComparison]]:
+    """Compare the delay and the loss of each part of chains with what the VNFs alone predict.
+
+    Args:
+        runs: As of `judge`.
+        where: Chains and workloads to compare.
+    """
+    points = list(_Observed(runs).points())
+    spread = _spread(points)
+    found: dict[tuple[Chain, Workload], list[PartComparison]] = defaultdict(list)
+    for point in points:
+        if (at := (point.chain, point.workload)) in where and point.owner != CHAIN and point.feature in {DELAY, LOSS}:
+            known = spread.get(point.alike)
+            half = None if known is None else point.error(known) * _student(known.freedom, (1 - INTERVAL) / 2)
+            unit = point.expected if point.feature == DELAY else 1.0
+            measured = fmean(point.measured)
+            scaled = None if half is None else half * unit
+            found[at].append(PartComparison(point.owner, point.feature, measured, point.expected, scaled))
+    return found
+
+
 class _Spread(NamedTuple):
     """Standard deviation of single runs, and its degrees of freedom."""
 
@@ -185,7 +226,7 @@ def _excess(point: _Point, spread: _Spreads, comparisons: int) -> Excess | None:
     """What is reported of a point; None where noise would explain it."""
     mean, half = point.mean, 0.0
     if known := spread.get(point.alike):
-        error = known.sigma * sqrt(1 / len(point.measured) + point.parts / point.alone_runs)
+        error = point.error(known)
         if mean <= error * _student(known.freedom, ALPHA / comparisons):
             return None
         half = error * _student(known.freedom, (1 - INTERVAL) / 2)
