@@ -330,7 +330,7 @@ def test_a_signal_while_an_installation_is_started_ends_it(
             (tmp_path / "process").write_text(str(self.pid))
             os.kill(os.getpid(), number)
 
-    monkeypatch.setattr(bisect_module.subprocess, "Popen", Signalled)
+    monkeypatch.setattr(subprocess, "Popen", Signalled)
     spec = BisectionSpec.model_validate(SIM | {"install": ["sleep", "30", "{revision}"]})
     before = signal.signal(number, die)
     try:
