@@ -1,10 +1,9 @@
-"""Result files of a path: in folders, compressed by gzip, in ZIP archives and in nested archives.
+"""Result files of a path: in folders, packed by gzip, xz or Zstandard, in ZIP archives and in nested archives.
 
 Only a ZIP archive inside another is unpacked to disk. An archive that unpacks to far more than any
 result file is refused while it is read, so that an archive bomb fills neither memory nor disk.
 """
 
-import gzip
 import os
 import re
 import tempfile
@@ -12,26 +11,30 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
 from csit_utils.dataset.items import Problem, ReadError
+from csit_utils.dataset.kinds import HEAD_BYTES, Kind, kind_of
 from csit_utils.dataset.store.layout import is_dataset
 from resources.libraries.python.model.bounds import MOST_DEPTH
 from resources.libraries.python.recording.qualifications import FOLDER as QUALIFICATIONS
 from resources.libraries.python.unpacking import (
     CHUNK_BYTES,
+    PACKED,
     Bounded,
     Budget,
     UnpackError,
     open_archive,
     open_member,
+    unpacked,
 )
 
-_OUTPUT = re.compile(r"output(?:-[\w.-]+)?\.xml(?:\.gz)?")
+_OUTPUT = re.compile(r"output(?:-[\w.-]+)?\.xml")
 _OTHERS = (QUALIFICATIONS.name, "bisection.json")
 """Folders and files that this project writes among results, and that are no results."""
-_GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
+_ZIP = b"PK\x03\x04"
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,20 @@ class Source:
     path: Path | None = None
     """None inside archives."""
 
+    @cached_property
+    def kind(self) -> Kind:
+        """What it is, by its content; by its name if that is unreadable, which its reader then reports."""
+        try:
+            with self.open() as stream:
+                head = stream.read(HEAD_BYTES)
+        except (ReadError, OSError):
+            head = b""
+        return kind_of(head, _plain(self.name))
+
     @property
     def is_json(self) -> bool:
         """Whether it is a record file or a file of another tool."""
-        return self.name.removesuffix(".gz").endswith(".json")
+        return self.kind is Kind.JSON
 
 
 def sources(path: Path) -> Iterator[Source | Problem]:
@@ -91,7 +104,13 @@ def files_of(path: Path) -> Sequence[Path | Problem]:
 
 
 def _is_result(name: str) -> bool:
-    return _OUTPUT.fullmatch(name) is not None or name.endswith((".json", ".json.gz", ".zip"))
+    plain = _plain(name)
+    return _OUTPUT.fullmatch(plain) is not None or plain.endswith(".json") or name.endswith(".zip")
+
+
+def _plain(name: str) -> str:
+    """The name without the ending of a packed file."""
+    return name.removesuffix(next((end for end in PACKED if name.endswith(end)), ""))
 
 
 def sources_of_file(path: Path | Problem) -> Iterator[Source | Problem]:
@@ -115,14 +134,8 @@ def sources_of_file(path: Path | Problem) -> Iterator[Source | Problem]:
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
-        with path.open("rb") as file:
-            if file.read(2) != _GZIP:
-                file.seek(0)
-                yield cast(BinaryIO, file)
-                return
-            file.seek(0)
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield cast(BinaryIO, Bounded(cast(BinaryIO, unpacked), Budget(path.stat().st_size)))
+        with path.open("rb") as file, unpacked(file, Budget(path.stat().st_size)) as stream:
+            yield stream
     except OSError as error:
         raise ReadError(f"cannot be read: {error.strerror or error}") from error
 
@@ -153,14 +166,9 @@ def _opener(
 ) -> Callable[[], AbstractContextManager[BinaryIO]]:
     @contextmanager
     def opened() -> Iterator[BinaryIO]:
-        with open_member(archive, member) as stream:
-            bounded = cast(BinaryIO, Bounded(stream, budget))
-            if member.filename.endswith(".gz"):
-                # Counted twice, packed and unpacked, so that a small file in many layers stays small.
-                with gzip.GzipFile(fileobj=bounded) as unpacked:
-                    yield cast(BinaryIO, Bounded(cast(BinaryIO, unpacked), budget))
-            else:
-                yield bounded
+        # Counted twice, packed and unpacked, so that a small file in many layers stays small.
+        with open_member(archive, member) as stream, unpacked(cast(BinaryIO, Bounded(stream, budget)), budget) as plain:
+            yield plain
 
     return opened
 

@@ -20,6 +20,7 @@ from csit_utils.dataset.items import (
     Unrecorded,
     item_of,
 )
+from csit_utils.dataset.kinds import READABLE
 from csit_utils.dataset.records import parse_record
 from csit_utils.dataset.scan import ScannedTest, scan
 from resources.libraries.python.model.bounds import LARGEST_RESULT_BYTES, MOST_VALUES_OF_A_RESULT
@@ -203,5 +204,10 @@ def read_json(content: bytes, source: str) -> Iterator[Item]:
     if foreign is not None:
         yield from foreign
         return
-    record, digest = parse_record(content, source)
+    try:
+        record, digest = parse_record(content, source)
+    except ReadError as error:
+        if b'"schema_version"' in content:
+            raise
+        raise ReadError(f"{error}; {READABLE}") from error
     yield item_of(record, source, digest)

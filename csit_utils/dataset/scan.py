@@ -18,6 +18,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
 from csit_utils.dataset.items import Problem, ReadError, Refusal, Status
+from csit_utils.dataset.kinds import READABLE, looks_like
 from csit_utils.dataset.refusals import logged_cells, metadata_cells
 from resources.libraries.python.model.bounds import (
     DEEPEST_ELEMENT,
@@ -116,14 +117,14 @@ class Blocks:
         """Reason why a file is not an output of Robot; None if it may be."""
         found = _FIRST.match(head)
         if found is None or found[2].startswith(b"?"):
-            return f"{self._source}: truncated or damaged XML (it does not start with an element)"
+            return f"{self._source}: no result, looks like {looks_like(head)}; {READABLE}"
         encoding = _ENCODING.search(found[1] or b"")
         if encoding is not None and encoding[1].lower() not in (b"utf-8", b"utf8", b"us-ascii", b"ascii"):
             return f"{self._source}: encoding {encoding[1].decode()}; Robot Framework writes UTF-8"
         if found[2] == b"robot" or found[2].startswith(b"!") or found.end() == len(head):
             return None
         name = found[2].decode(errors="replace")
-        return f"{self._source}: not an output.xml of Robot Framework, starts with <{name}>"
+        return f"{self._source}: not an output.xml of Robot Framework, starts with <{name}>; {READABLE}"
 
 
 def _declaration(block: bytes, last: bytes) -> int | None:
@@ -404,8 +405,10 @@ class _Scanner:
             at = end
         end = _safe_end(buffer, at)
         yield from self._between(buffer, at, end)
-        if len(buffer) - end > LARGEST_BETWEEN_BYTES:
-            self._blocks.add(f"more than {LARGEST_BETWEEN_BYTES / 1e6:.0f} MB without an element")
+        if len(buffer) - end > LARGEST_BETWEEN_BYTES:  # a long message, of which nothing is read
+            if buffer.find(REFUSED_MARKER.encode(), end) >= 0:
+                limit = f"{LARGEST_BETWEEN_BYTES / 1e6:.0f} MB"
+                self._blocks.add(f"a message of more than {limit} on cells that do not fit")
             return len(buffer)
         return end
 

@@ -92,12 +92,13 @@ from resources.libraries.python.testbed.roles.connection import CompletedProgram
 from tests.captures import MIX, MIX6, pcap, pcapng
 from tests.fuzz.nights import NIGHT
 from tests.fuzz.oracle import ATTEMPTS, refused
-from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, csit_soak, fixed, nfvbench, searched
+from tests.unit.csit_utils.foreign_files import EXAMPLES
 from tests.unit.csit_utils.stateful_cells import cell
 from tests.unit.drivers.generators.iperf3.iperf3_reports import HERE as IPERF3
 from tests.unit.drivers.generators.iperf3.iperf3_reports import result, trial, written
 from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, IPV6, UDP, VLAN, configuration
 from tests.unit.drivers.generators.otg.otg_configurations import FLOWS as OTG_FLOWS
+from tests.unit.packers import PACKERS
 from tests.unit.planning.labs import TWO_NODES
 from tests.unit.recording.journals import AT, header
 
@@ -349,8 +350,8 @@ def _recorded(study: str) -> Any:
 def _zipped(content: bytes) -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a/output.xml", content)
-        archive.writestr("b/output.xml.gz", gzip.compress(content))
+        for ending, pack in {"": bytes, **PACKERS}.items():
+            archive.writestr(f"a/output.xml{ending}", pack(content))
     return made.getvalue()
 
 
@@ -519,8 +520,7 @@ TARGETS = {
     },
     "foreign results": Target(
         lambda content, _: deque(read_json(content, "a.json"), 0),
-        _json(csit(csit_ndrpdr()), csit(csit_soak()), nfvbench({"64": searched()}), nfvbench({"IMIX": fixed(20.0)})),
-        _JSON, 0.05,
+        _json(*EXAMPLES), (*_JSON, b"-0.0001", b"0", b"false", b'"n/a"'), 0.05,
     ),
     "steps of a bisection": Target(
         _bisected, (steps_of(BisectionJournal, *STEPS[BisectionJournal]),), (*_JSON, b"\n", b"-1", b"1e-300"), 0.01
@@ -567,14 +567,16 @@ TARGETS = {
         0.03,
     ),
     "scanner": Target(_xml, (_OUTPUT,), _XML + _JSON, 0.03),
-    "archives": Target(_file(_archive, "run.zip"), (_zipped(_OUTPUT),), (b"PK\x03\x04", b"PK\x01\x02", b"\xff"), 0.02),
+    "archives": Target(
+        _file(_archive, "run.zip"),
+        (_zipped(_OUTPUT), *(pack(_OUTPUT) for pack in PACKERS.values())),
+        (b"PK\x03\x04", b"PK\x01\x02", b"\xff", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"), 0.02,
+    ),
     "topology files": Target(
         _file(load_topology, "sim.yaml"),
         (*_yaml("topologies", "sim.yaml"), *_yaml("topologies", "available", "lab-2n-vpp.yaml")), _YAML, 0.02,
     ),
-    "topologies of CSIT": Target(
-        _file(convert_topology, "csit.yaml"), (TWO_NODES.encode(),), _YAML, 0.02
-    ),
+    "topologies of CSIT": Target(_file(convert_topology, "csit.yaml"), (TWO_NODES.encode(),), _YAML, 0.02),
     "chain specifications": Target(
         _file(lambda path: generate(load_chains(path)), "chains.yaml"),
         _yaml(*_SPECS, "chains", "four-vnfs.yaml"), (*_YAML, *_POLICY), 0.02,

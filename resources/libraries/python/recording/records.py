@@ -30,6 +30,8 @@ def _declared() -> dict[str, type[Record]]:
 
 RECORDS = _declared()
 """Class of a record by its study."""
+_KEYS_NAMED = 5
+"""Of a file that is no record."""
 _SHORTEST_KEY_BYTES = len('"a":1,')
 _STUDY = re.compile(rb'\s*\{\s*"study"\s*:\s*"(\w+)"')
 
@@ -134,11 +136,18 @@ def _study_in(text: str | bytes) -> str | None:
 
 def _unknown(data: object) -> str:
     if not isinstance(data, dict) or (version := data.get("schema_version")) is None:
-        return "not a result record: schema_version is missing"
+        return f"not a result record, but {_looks_like(data)}"
     study = data.get("study")
     if version == SCHEMA_VERSION and str(study) not in RECORDS:
         return f"unknown study '{quoted(str(study))}' of the record"
     return f"schema version {version} of the record is not supported, only {DENSITY_VERSIONS[0]} to {SCHEMA_VERSION}"
+
+
+def _looks_like(data: object) -> str:
+    if isinstance(data, dict):
+        keys = ", ".join(map(repr, list(data)[:_KEYS_NAMED]))
+        return f"JSON with the keys {quoted(keys)}" if data else "an empty JSON object"
+    return "a JSON list" if isinstance(data, list) else "a single JSON value"
 
 
 def _reason(text: str | bytes, error: ValidationError) -> str:

@@ -1,0 +1,74 @@
+"""What a file is, by its first bytes, and in words what it looks like if it is no result."""
+
+from enum import Enum, auto
+
+HEAD_BYTES = 1024
+"""Of the unpacked content of a file, by which it is recognized."""
+READABLE = (
+    "./csit reads output.xml of Robot Framework, result records and results of FD.io CSIT and NFVbench (JSON), "
+    "plain or packed (.gz, .xz, .zst, .zip)"
+)
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+_BINARIES = {
+    b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive",
+    b"BZh": "a file packed by bzip2",
+    b"Rar!": "a RAR archive",
+    b"PAR1": "a Parquet file",
+    b"ARROW1": "an Arrow file",
+    b"SQLite format 3\0": "an SQLite database",
+    b"%PDF": "a PDF document",
+    b"\x89PNG": "a picture",
+    b"\x7fELF": "a program",
+    b"\x0a\x0d\x0d\x0a": "a packet capture",
+    b"\xd4\xc3\xb2\xa1": "a packet capture",
+    b"\xa1\xb2\xc3\xd4": "a packet capture",
+    b"\x4d\x3c\xb2\xa1": "a packet capture",
+    b"\xff\xfe": "text in UTF-16",
+    b"\xfe\xff": "text in UTF-16",
+}
+_TAR, _TAR_AT = b"ustar", 257
+_SEPARATORS = ",;\t"
+
+
+class Kind(Enum):
+    """Kinds of files, each with a reader."""
+
+    OUTPUT = auto()
+    """Robot's output.xml; also whatever is no result, which its reader refuses."""
+    JSON = auto()
+    """A record or a result of another tool."""
+
+
+def kind_of(head: bytes, name: str) -> Kind:
+    """Return the kind of a file.
+
+    Args:
+        head: Its first `HEAD_BYTES`, unpacked; empty if it is empty or unreadable.
+        name: Its name without the ending of a packed file, which decides then.
+    """
+    text = head.lstrip(_BLANK)
+    if text:
+        return Kind.JSON if text.startswith((b"{", b"[")) else Kind.OUTPUT
+    return Kind.JSON if name.endswith(".json") else Kind.OUTPUT
+
+
+def looks_like(head: bytes) -> str:
+    """Say in words what a file looks like that is neither XML nor JSON."""
+    head = head[:HEAD_BYTES]
+    if head[_TAR_AT:].startswith(_TAR):
+        return "a tar archive"
+    for magic, words in _BINARIES.items():
+        if head.startswith(magic):
+            return words
+    try:
+        text = head.decode()
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 3:  # not a letter that is cut in two
+            return "binary data"
+        text = head[: error.start].decode()
+    if "\0" in text:
+        return "binary data"
+    first, second = [*text.splitlines(), "", ""][:2]
+    if any(0 < first.count(each) == second.count(each) for each in _SEPARATORS):
+        return "a table (CSV)"
+    return "text"
