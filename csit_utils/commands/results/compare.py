@@ -26,7 +26,7 @@ class Sort(StrEnum):
 def compare(
     sides: Annotated[list[str], typer.Argument(metavar="A B", help=SIDE_HELP)],
     data: DATA = None,
-    sort: Annotated[Sort, typer.Option(help="By change, largest decrease first, or by cell.")] = Sort.CHANGE,
+    sort: Annotated[Sort, typer.Option(help="By change, largest regression first, or by cell.")] = Sort.CHANGE,
     outcome: Annotated[list[str] | None, typer.Option(help="Only cells with this outcome, such as regression.")] = None,
     insist: Annotated[
         bool, typer.Option("--insist", help="Also compare unlike figures, and note what differs.")
@@ -67,7 +67,7 @@ def compare(
                 raise ConfigError(f"{sides[0]} and {text} have no cell and metric in common")
             chosen = [each for each in found.changes if not outcome or each.outcome in outcome]
             if sort is Sort.CHANGE:
-                chosen.sort(key=lambda each: each.change)
+                chosen.sort(key=lambda each: -each.worsening)
             lines += [_line(each, text, several=len(others) > 1) for each in chosen]
             counts = ", ".join(f"{len(found.of(each))} {each}" for each in Outcome if found.of(each))
             alone = f"; {len(found.only_a)} only in A, {len(found.only_b)} only in B"
