@@ -2,14 +2,19 @@
 
 import json
 import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS, print_problems, shown_imports
 from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import message
+
+if TYPE_CHECKING:
+    from csit_utils.dataset.store.batch import FileImport
 
 
 def import_(
@@ -41,19 +46,34 @@ def import_(
 
     convert_without_pandas()
     layout = Layout.make(into)
-    tests, files, problems = 0, {True: 0, False: 0}, list[str]()
+    outcomes: list[FileImport] = []
     with layout.writing(lambda: typer.echo(f"{into}: waiting for another import to finish", err=True)):
-        for outcome in shown_imports(import_all(layout, inputs, label, processes or os.cpu_count() or 1)):
-            files[outcome.known] += outcome.files
-            tests += 0 if outcome.known else outcome.tests
-            problems += outcome.problems
+        outcomes += (
+            replace(each, made=None)  # which is large
+            for each in shown_imports(import_all(layout, inputs, label, processes or os.cpu_count() or 1))
+        )
+    problems = [text for each in outcomes for text in each.problems]
     print_problems([message(text) for text in problems])
-    added, known = files[False], files[True]
+    tests = sum(each.tests for each in outcomes if not each.known)
+    counts = {name: sum(getattr(each, name) for each in outcomes) for name in ("files", "added", "earlier", "repeated")}
     if as_json:
-        figures = {"dataset": str(into), "files": added + known, "known": known, "tests": tests, "problems": problems}
+        figures = {"dataset": str(into), "files": counts["files"], "known": counts["earlier"]}
+        figures |= {"repeated": counts["repeated"], "tests": tests, "problems": problems}
         typer.echo(json.dumps(figures))
     else:
-        new, old = (f"{number} file{'s' * (number != 1)}" for number in (added, known))
-        print_sentence(f"{into}: {tests} test{'s' * (tests != 1)} of {new} added; {old} already there")
+        print_sentence(f"{into}: {'; '.join(_done(tests, counts))}")
     if problems:
         raise typer.Exit(1)
+
+
+def _done(tests: int, files: Mapping[str, int]) -> Iterator[str]:
+    added, earlier, repeated = (_number(files[name], "file") for name in ("added", "earlier", "repeated"))
+    yield f"{_number(tests, 'test')} of {added} added" if files["added"] else "nothing added"
+    if files["repeated"]:
+        yield f"{repeated} with the same results as others of this import"
+    if files["earlier"]:
+        yield f"{earlier} already there"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"

@@ -189,13 +189,22 @@ class FileImport:
 
     source: str
     tests: int
-    known: bool
-    """Whether it had been imported before, so that nothing was done."""
     problems: tuple[str, ...]
     files: int = 1
     """More than 1 for record files, which are imported by folder."""
+    added: int = 0
+    """Files of which something was added."""
+    earlier: int = 0
+    """Files whose results were there before this import."""
+    repeated: int = 0
+    """Files whose results another file of this import has, too."""
     made: Import | None = None
     """What an output.xml became now. It has JSON of environments and refusals: read it, and do not collect outcomes."""
+
+    @property
+    def known(self) -> bool:
+        """Whether nothing was to be done."""
+        return self.earlier + self.repeated == self.files
 
 
 _Staged = FileImport | tuple[str, Import | str]
@@ -225,11 +234,12 @@ def import_all(
     """
     places, number = _places(paths)
     yield number
+    before = layout.digests()
     on_disk: list[Source] = []
-    yield from _committed(layout, _staged_alone(layout, _opened(places), label, on_disk))
-    yield from _committed(layout, _staged(layout, on_disk, label, processes, meanwhile))
+    yield from _committed(layout, before, _staged_alone(layout, _opened(places), label, on_disk))
+    yield from _committed(layout, before, _staged(layout, on_disk, label, processes, meanwhile))
     every = (each for each in _opened(places) if isinstance(each, Source) and each.is_json)
-    yield from _import_records(layout, every, label)
+    yield from _import_records(layout, before, every, label)
 
 
 _Place = Source | Problem | Path
@@ -259,7 +269,7 @@ def _staged_alone(
     """Stage files in archives, which are readable only while the archive is open; collect the others in `on_disk`."""
     for each in every:
         if isinstance(each, Problem):
-            yield FileImport(each.source, 0, False, (each.text,))
+            yield FileImport(each.source, 0, (each.text,))
         elif each.path is not None and not each.is_json:
             on_disk.append(each)
         elif not each.is_json:
@@ -300,11 +310,11 @@ def _stage(layout: Layout, label: str | None, source: Source, known: Future[str]
         if (earlier is None or not is_whole(layout, earlier)) and layout.claim(digest):
             return source.name, import_source(layout, source, digest, label)
     except ReadError as error:
-        return FileImport(source.name, 0, False, (f"{source.name}: {error}",))
+        return FileImport(source.name, 0, (f"{source.name}: {error}",))
     return source.name, digest
 
 
-def _committed(layout: Layout, staged: Iterator[_Staged]) -> Iterator[FileImport]:
+def _committed(layout: Layout, before: Collection[str], staged: Iterator[_Staged]) -> Iterator[FileImport]:
     """Commit staged files while the next ones are read: waiting for the disk takes a tenth of the reading time."""
     known: list[tuple[str, str]] = []
     under_way: deque[Future[FileImport]] = deque()
@@ -322,12 +332,14 @@ def _committed(layout: Layout, staged: Iterator[_Staged]) -> Iterator[FileImport
     for name, digest in known:
         # Two files with the same content may have been staged concurrently.
         made = layout.find(digest)
-        yield FileImport(name, made.tests if made else 0, True, made.problems if made else ())
+        earlier = digest in before
+        tests, problems = (made.tests, made.problems) if made else (0, ())
+        yield FileImport(name, tests, problems, earlier=earlier, repeated=not earlier)
 
 
 def _commit(layout: Layout, name: str, made: Import) -> FileImport:
     layout.commit(made)
-    return FileImport(name, made.tests, False, made.problems, made=made)
+    return FileImport(name, made.tests, made.problems, added=1, made=made)
 
 
 @dataclass
@@ -335,18 +347,25 @@ class _Folder:
     """Record files of one folder."""
 
     count: int = 0
+    earlier: int = 0
+    repeated: int = 0
     fresh: dict[str, list[Entry]] = field(default_factory=dict)
     """By digest of the file."""
     problems: list[str] = field(default_factory=list)
 
 
-def _import_records(layout: Layout, files: Iterator[Source], label: str | None) -> Iterator[FileImport]:
+def _import_records(
+    layout: Layout, before: Collection[str], files: Iterator[Source], label: str | None
+) -> Iterator[FileImport]:
     """Import record files by folder: a dataset file per record would be slow to read."""
     first = next(files, None)
     if first is None:
         return
     imports = [each for each in layout.imports(damaged=[]) if is_whole(layout, each)]
-    known = known_records(layout, imports) | {digest for each in imports for digest in each.files}
+    earlier, seen = (
+        known_records(layout, some) | {digest for each in some for digest in each.files}
+        for some in ([each for each in imports if (each.digest in before) is there] for there in (True, False))
+    )
     folders: dict[str, _Folder] = defaultdict(_Folder)
     for source in chain((first,), files):
         folder = folders[str(PurePath(source.name).parent)]
@@ -358,16 +377,21 @@ def _import_records(layout: Layout, files: Iterator[Source], label: str | None) 
             folder.problems.append(f"{source.name}: {error}")
             continue
         digest = hashlib.sha256(content).hexdigest()
-        if digest not in known:
-            known.add(digest)
+        if digest in earlier:
+            folder.earlier += 1
+        elif digest in seen:
+            folder.repeated += 1
+        else:
+            seen.add(digest)
             folder.fresh[digest] = list(json_rows(content, source.name, digest))
     for name, folder in folders.items():
+        counts = {"files": folder.count, "earlier": folder.earlier, "repeated": folder.repeated}
         if not folder.fresh:
-            before = (text for each in imports if each.source == name for text in each.problems)
-            yield FileImport(name, 0, not folder.problems, (*folder.problems, *before), folder.count)
+            told = (text for each in imports if each.source == name for text in each.problems)
+            yield FileImport(name, 0, (*folder.problems, *told), **counts)
             continue
         digest = blake3("".join(sorted(folder.fresh)).encode()).hexdigest()
         rows = chain.from_iterable(folder.fresh.values())
         made = stage(layout, rows, name, digest, label, files=tuple(folder.fresh))
         layout.commit(made)
-        yield FileImport(name, made.tests, False, (*folder.problems, *made.problems), folder.count)
+        yield FileImport(name, made.tests, (*folder.problems, *made.problems), added=len(folder.fresh), **counts)
