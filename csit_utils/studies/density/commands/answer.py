@@ -26,6 +26,7 @@ from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.writer import check_folder
+from resources.libraries.python.redaction import visible
 
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _TIMES_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
@@ -281,7 +282,7 @@ def _print_json(found: list[DensityAnswer]) -> None:
 
 def _print_csv(found: list[DensityAnswer]) -> None:
     rows = [as_object(each) for each in found]
-    typer.echo(csv_text([list(rows[0]), *(row.values() for row in rows)] if rows else []), nl=False)
+    typer.echo(visible(csv_text([list(rows[0]), *(row.values() for row in rows)] if rows else [])), nl=False)
 
 
 _FORMATS = {"table": _print_table, "json": _print_json, "csv": _print_csv}

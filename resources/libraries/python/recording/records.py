@@ -6,6 +6,7 @@ Each folder of `studies` whose `model/record.py` declares a subclass of `Record`
 import hashlib
 import json
 import re
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import Annotated, Any, Union
 
@@ -62,6 +63,8 @@ def read_record(text: str | bytes) -> tuple[Record, str | None]:
             record = record_of(data)
             # Records of other studies were packed without a digest then: both forms are compared in today's form.
             is_plain = isinstance(record, DensityRecord)
+        if (fault := fault_of_times(record.started_at, record.finished_at)) is not None:
+            raise NotARecord(f"the record is not valid: {fault}")
         if digest is None and is_plain:
             # Not of the record as this version writes it, which has keys that were added or renamed since.
             digest = hashlib.sha256(to_json(from_json(text))).hexdigest()
@@ -96,6 +99,23 @@ def _refuse_wide(text: str | bytes) -> None:
             left += [each for each in value.values() if isinstance(each, dict | list)]
         elif isinstance(value, list):
             left += [each for each in value if isinstance(each, dict | list)]
+
+
+def fault_of_times(started_at: str, finished_at: str) -> str | None:
+    """Say what is wrong with the times of a record, which readers compare and subtract; None if they are times."""
+    for name, text in (("started_at", started_at), ("finished_at", finished_at)):
+        if not _is_time(text):
+            return f"{name}: '{quoted(text)}' is no time with a zone, such as 2026-01-31T22:00:00+00:00"
+    return None
+
+
+def _is_time(text: str) -> bool:
+    try:
+        found = datetime.fromisoformat(text)
+        found.astimezone(UTC)  # impossible of the first and the last hours of all time
+    except (ValueError, OverflowError):
+        return False
+    return found.tzinfo is not None and text.startswith(found.date().isoformat())
 
 
 def record_of(data: dict[str, Any]) -> Record:
