@@ -53,8 +53,10 @@ def kind_of(head: bytes, name: str) -> Kind:
 
 
 def looks_like(head: bytes) -> str:
-    """Say in words what a file looks like that is neither XML nor JSON."""
+    """Say in words what a file looks like that is no result."""
     head = head[:HEAD_BYTES]
+    if head.lstrip(_BLANK).startswith(b"<"):
+        return "truncated or damaged XML"
     if head[_TAR_AT:].startswith(_TAR):
         return "a tar archive"
     for magic, words in _BINARIES.items():

@@ -2,19 +2,16 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS, print_problems, shown_imports
 from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import message
-
-if TYPE_CHECKING:
-    from csit_utils.dataset.store.batch import FileImport
 
 
 def import_(
@@ -46,22 +43,19 @@ def import_(
 
     convert_without_pandas()
     layout = Layout.make(into)
-    outcomes: list[FileImport] = []
+    tests, files, problems = 0, Counter[str](), list[str]()
     with layout.writing(lambda: typer.echo(f"{into}: waiting for another import to finish", err=True)):
-        outcomes += (
-            replace(each, made=None)  # which is large
-            for each in shown_imports(import_all(layout, inputs, label, processes or os.cpu_count() or 1))
-        )
-    problems = [text for each in outcomes for text in each.problems]
+        for outcome in shown_imports(import_all(layout, inputs, label, processes or os.cpu_count() or 1)):
+            files.update({name: getattr(outcome, name) for name in ("files", "added", "earlier", "repeated")})
+            tests += 0 if outcome.known else outcome.tests
+            problems += outcome.problems
     print_problems([message(text) for text in problems])
-    tests = sum(each.tests for each in outcomes if not each.known)
-    counts = {name: sum(getattr(each, name) for each in outcomes) for name in ("files", "added", "earlier", "repeated")}
     if as_json:
-        figures = {"dataset": str(into), "files": counts["files"], "known": counts["earlier"]}
-        figures |= {"repeated": counts["repeated"], "tests": tests, "problems": problems}
+        figures = {"dataset": str(into), "files": files["files"], "known": files["earlier"]}
+        figures |= {"repeated": files["repeated"], "tests": tests, "problems": problems}
         typer.echo(json.dumps(figures))
     else:
-        print_sentence(f"{into}: {'; '.join(_done(tests, counts))}")
+        print_sentence(f"{into}: {'; '.join(_done(tests, files))}")
     if problems:
         raise typer.Exit(1)
 

@@ -341,9 +341,10 @@ def _unsent(of_size: OfSize) -> Iterator[str]:
 
 def _surplus(of_size: OfSize) -> Iterator[str]:
     """Notes on loads of which more was received than sent."""
-    of_loads = (("NDR", of_size.ndr and of_size.ndr.stats), ("PDR", of_size.pdr and of_size.pdr.stats))
-    for name, stats in (*of_loads, ("the fixed load", of_size.stats)):
-        for drops in (stats.overall.drop_percentage, stats.overall.drop_rate_percent) if stats is not None else ():
+    loads = [(name, found.stats) for name, found in (("NDR", of_size.ndr), ("PDR", of_size.pdr)) if found is not None]
+    loads += [("the fixed load", of_size.stats)] if of_size.stats is not None else []
+    for name, stats in loads:
+        for drops in (stats.overall.drop_percentage, stats.overall.drop_rate_percent):
             if drops is not None and drops < 0:
                 more = f"at {name}, {-drops:.3g} % more received than sent"
                 yield f"{more}: duplicates, or counters read at different times"

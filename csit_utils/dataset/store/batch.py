@@ -8,7 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path, PurePath
@@ -385,13 +385,15 @@ def _import_records(
             seen.add(digest)
             folder.fresh[digest] = list(json_rows(content, source.name, digest))
     for name, folder in folders.items():
-        counts = {"files": folder.count, "earlier": folder.earlier, "repeated": folder.repeated}
+        done = FileImport(
+            name, 0, tuple(folder.problems), folder.count, earlier=folder.earlier, repeated=folder.repeated
+        )
         if not folder.fresh:
             told = (text for each in imports if each.source == name for text in each.problems)
-            yield FileImport(name, 0, (*folder.problems, *told), **counts)
+            yield replace(done, problems=(*done.problems, *told))
             continue
         digest = blake3("".join(sorted(folder.fresh)).encode()).hexdigest()
         rows = chain.from_iterable(folder.fresh.values())
         made = stage(layout, rows, name, digest, label, files=tuple(folder.fresh))
         layout.commit(made)
-        yield FileImport(name, made.tests, (*folder.problems, *made.problems), added=len(folder.fresh), **counts)
+        yield replace(done, tests=made.tests, problems=(*done.problems, *made.problems), added=len(folder.fresh))
