@@ -17,6 +17,7 @@ from csit_utils.commands.results.report import report
 from csit_utils.commands.results.selections import RESULTS
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents, InMemory
+from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.items import Dataset
 from csit_utils.night.candidates import OPENING_S, matrix_tests, stored_rows, study_tests, tried_tonight, with_durations
 from csit_utils.night.page import reason_of, render_night, summary, why_left_out
@@ -308,7 +309,7 @@ def _results(state: NightState, folder: Path) -> Contents:
 
 
 def _outputs(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*/output.xml"))
+    return sorted(found for run in folder.glob("*/") if (found := output_of(run)).exists())
 
 
 def _still_open(state: NightState, folder: Path, clock: NightClock) -> list[tuple[str, str]]:

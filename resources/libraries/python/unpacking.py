@@ -24,7 +24,8 @@ from resources.libraries.python.model.bounds import (
 )
 
 CHUNK_BYTES = 1 << 20
-_ERRORS = (OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+UNPACK_ERRORS = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+"""Raised by streams of packed files that are damaged."""
 
 
 class UnpackError(CsitError):
@@ -78,7 +79,7 @@ class Bounded:
             block = self._stream.read(min(size, CHUNK_BYTES) if size >= 0 else CHUNK_BYTES)
         except EOFError as error:
             raise UnpackError("the packed file ends too early") from error
-        except _ERRORS as error:
+        except UNPACK_ERRORS as error:
             raise UnpackError(f"the packed file is damaged: {error}") from error
         self._budget.spend(len(block), time.thread_time() - began_s)
         return block
