@@ -18,8 +18,9 @@ from csit_utils.dataset.scan import Scanned, ScannedTest, scan
 from csit_utils.dataset.scan_json import scan_json
 from resources.libraries.python.recording.robot_message import plain_message
 
-_QUARTER_S, _MOST_QUARTERS = 900, 14 * 4
-"""Step and range of time zones."""
+_QUARTER_S = 900
+_ZONES = range(-14 * 4, 14 * 4 + 1)
+"""Time zones, in quarters of an hour."""
 _EARLY_S, _LATE_S = 1, 30
 """How much before and after its test a record may begin. It begins when the first keyword has described the test."""
 
@@ -104,7 +105,7 @@ def _by_zone(test: ScannedTest, records: Sequence[tuple[datetime, Source]]) -> M
     found = {}
     for began, record in records:
         zone, late_s = divmod((began - start).total_seconds() + _EARLY_S, _QUARTER_S)
-        if late_s <= _EARLY_S + _LATE_S and abs(zone) <= _MOST_QUARTERS:
+        if late_s <= _EARLY_S + _LATE_S and zone in _ZONES:
             found[int(zone)] = record
     return found
 

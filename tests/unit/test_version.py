@@ -19,7 +19,8 @@ def test_both_entry_points_show_the_version_of_pyproject() -> None:
     expected = f"csit {program_version()}\n"
     done = CliRunner().invoke(cli.make_app(["--version"]), ["--version"])
     assert (done.exit_code, done.output) == (0, expected)
-    assert subprocess.run([PROJECT / "csit", "--version"], capture_output=True, text=True, check=True).stdout == expected
+    shown = subprocess.run([PROJECT / "csit", "--version"], capture_output=True, text=True, check=True).stdout
+    assert shown == expected
 
 
 def test_records_carry_it_and_earlier_ones_are_read() -> None:
