@@ -1,13 +1,17 @@
 """What a file is, by its first bytes, and in words what it looks like if it is no result."""
 
+import re
+from codecs import getincrementaldecoder
 from enum import Enum, auto
 
 HEAD_BYTES = 1024
 """Of the unpacked content of a file, by which it is recognized."""
 READABLE = (
-    "./csit reads output.xml of Robot Framework, result records and results of FD.io CSIT and NFVbench (JSON), "
+    "./csit reads outputs of Robot Framework (XML and JSON), result records, and results of FD.io CSIT and NFVbench, "
     "plain or packed (.gz, .xz, .zst, .zip)"
 )
+_ROBOT_XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*\?>\s*+)?<robot[\s>]")
+_ROBOT_JSON = re.compile(rb'\s*+\{\s*+"generator"\s*+:\s*+"(?:Robot|Rebot) ')
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _BINARIES = {
     b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive",
@@ -33,8 +37,10 @@ _SEPARATORS = ",;\t"
 class Kind(Enum):
     """Kinds of files, each with a reader."""
 
-    OUTPUT = auto()
-    """Robot's output.xml; also whatever is no result, which its reader refuses."""
+    ROBOT_XML = auto()
+    """An output of Robot Framework; also whatever is no result, which its reader refuses."""
+    ROBOT_JSON = auto()
+    """Its output in JSON."""
     JSON = auto()
     """A record or a result of another tool."""
 
@@ -46,10 +52,16 @@ def kind_of(head: bytes, name: str) -> Kind:
         head: Its first `HEAD_BYTES`, unpacked; empty if it is empty or unreadable.
         name: Its name without the ending of a packed file, which decides then.
     """
+    if _ROBOT_JSON.match(head):
+        return Kind.ROBOT_JSON
     text = head.lstrip(_BLANK)
-    if text:
-        return Kind.JSON if text.startswith((b"{", b"[")) else Kind.OUTPUT
-    return Kind.JSON if name.endswith(".json") else Kind.OUTPUT
+    is_json = text.startswith((b"{", b"[")) if text else name.endswith(".json")
+    return Kind.JSON if is_json else Kind.ROBOT_XML
+
+
+def begins_output(head: bytes) -> bool:
+    """Whether a file begins as an output of Robot Framework does."""
+    return _ROBOT_XML.match(head) is not None or _ROBOT_JSON.match(head) is not None
 
 
 def looks_like(head: bytes) -> str:
@@ -63,14 +75,11 @@ def looks_like(head: bytes) -> str:
         if head.startswith(magic):
             return words
     try:
-        text = head.decode()
-    except UnicodeDecodeError as error:
-        if error.start < len(head) - 3:  # not a letter that is cut in two
-            return "binary data"
-        text = head[: error.start].decode()
+        text = getincrementaldecoder("utf-8")().decode(head)  # its last letter may be cut in two
+    except UnicodeDecodeError:
+        text = "\0"
     if "\0" in text:
         return "binary data"
     first, second = [*text.splitlines(), "", ""][:2]
-    if any(0 < first.count(each) == second.count(each) for each in _SEPARATORS):
-        return "a table (CSV)"
-    return "text"
+    is_table = any(0 < first.count(each) == second.count(each) for each in _SEPARATORS)
+    return "a table (CSV)" if is_table else "text"

@@ -11,7 +11,7 @@ import subprocess
 import zipfile
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -27,7 +27,7 @@ from csit_utils.bisection.page import as_object, render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
 from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
-from csit_utils.dataset.inputs import sources
+from csit_utils.dataset.inputs import Source, sources
 from csit_utils.dataset.items import Problem, RecordedTest
 from csit_utils.dataset.load import items, read_json, read_source
 from csit_utils.night.state import NightJournal, NightState
@@ -288,7 +288,7 @@ def _notation(content: bytes, _: Path) -> None:
 
 
 def _xml(content: bytes, _: Path) -> None:
-    for each in items(io.BytesIO(content), "output.xml"):
+    for each in items(io.BytesIO(content), Source("output.xml", lambda: nullcontext(io.BytesIO(content)))):
         assert not isinstance(each, Problem) or len(each.text) < 2000
 
 

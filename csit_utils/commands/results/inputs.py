@@ -20,7 +20,6 @@ from csit_utils.dataset.items import Dataset, Problem, ReadError
 from csit_utils.dataset.load import load
 from csit_utils.dataset.store.layout import Layout, is_dataset
 from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.model.bounds import quoted
 
 if TYPE_CHECKING:
     from csit_utils.dataset.store.batch import FileImport
@@ -217,7 +216,7 @@ def read(inputs: list[Path]) -> Dataset:
 
 
 def _refuse(inputs: list[Path], problems: Sequence[Problem]) -> None:
-    reasons = "; ".join(quoted(problem.text) for problem in problems[:_MOST_REASONS])
+    reasons = "; ".join(problem.text for problem in problems[:_MOST_REASONS])
     if len(problems) > _MOST_REASONS:
         reasons += f"; and {len(problems) - _MOST_REASONS} more"
     raise ConfigError(reasons or f"{', '.join(map(str, inputs))}: contains no tests")

@@ -10,6 +10,7 @@ from robot.run import run_cli
 from csit_utils.commands.results.report import report
 from csit_utils.commands.results.show import show
 from csit_utils.commands.runs.command_line import again, remembered
+from csit_utils.dataset.inputs import output_of
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
@@ -124,7 +125,7 @@ def _measure(folder: Path, argv: list[str]) -> NoReturn:
     """Run Robot, write the report, and exit with 1 if Robot's status is not 0."""
     # In this process, so that Ctrl-C and SIGTERM reach Robot, which then cleans up.
     status = run_cli(["--outputdir", str(folder), *argv], exit=False)
-    output_xml = folder / "output.xml"
+    output_xml = output_of(folder)
     if not output_xml.exists():
         raise CsitError(f"robot exited with status {status} and wrote no {output_xml}")
     page = folder / "density.html"

@@ -17,7 +17,8 @@ import msgspec
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from csit_utils.dataset.inputs import Source, files_of, sources_of_file
+from csit_utils.dataset.blocks import BLOCK_BYTES
+from csit_utils.dataset.inputs import Source, content_of, files_of, sources_of_file
 from csit_utils.dataset.items import (
     Characterized,
     ImportedTest,
@@ -28,14 +29,16 @@ from csit_utils.dataset.items import (
     Status,
     Unrecorded,
 )
-from csit_utils.dataset.load import NO_RECORD, content_of, read_json, recorded_test, unrecorded
-from csit_utils.dataset.scan import BLOCK_BYTES, Scanned, ScannedTest, scan
+from csit_utils.dataset.load import NO_RECORD, named_problem, read_json, recorded_test, unrecorded
+from csit_utils.dataset.robot_output import scanned
+from csit_utils.dataset.scan import Scanned, ScannedTest
 from csit_utils.dataset.store import columns, details
 from csit_utils.dataset.store.layout import TESTS, Import, Layout
 from csit_utils.dataset.store.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.testrows import HeadRow, Struct, head_row, packed_head, unrecorded_row
 from csit_utils.processes import shared
 from resources.libraries.python.recording.packed_record import pack
+from resources.libraries.python.recording.robot_message import plain_message
 
 
 def digest_of_source(source: Source) -> str:
@@ -62,7 +65,7 @@ def import_source(layout: Layout, source: Source, digest: str, label: str | None
         ReadError: The file is unreadable.
     """
     with source.open() as stream:
-        return stage(layout, _rows(scan(stream, source.name), source.name), source.name, digest, label)
+        return stage(layout, _rows(scanned(stream, source), source.name), source.name, digest, label)
 
 
 def _rows(found: Iterable[Scanned], source: str) -> Iterator[Entry]:
@@ -96,7 +99,8 @@ def _test(test: ScannedTest, text: str | bytes, source: str) -> Row | Characteri
 
 def _row(head: Struct, status: Status | None, message: str) -> HeadRow:
     """Return a row; status and message are those of the record if Robot's are unknown."""
-    return head_row(head, status or (Status.PASS if head.passed else Status.FAIL), message or head.message)
+    ended = status or (Status.PASS if head.passed else Status.FAIL)
+    return head_row(head, ended, message or plain_message(head.message))
 
 
 def _detail(row: HeadRow, text: str | bytes) -> Detail:
@@ -310,7 +314,7 @@ def _stage(layout: Layout, label: str | None, source: Source, known: Future[str]
         if (earlier is None or not is_whole(layout, earlier)) and layout.claim(digest):
             return source.name, import_source(layout, source, digest, label)
     except ReadError as error:
-        return FileImport(source.name, 0, (f"{source.name}: {error}",))
+        return FileImport(source.name, 0, (named_problem(source, error).text,))
     return source.name, digest
 
 

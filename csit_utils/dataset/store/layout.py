@@ -167,7 +167,7 @@ class Layout:
                 folder.mkdir(parents=True, exist_ok=True)
                 if any(each.name != _LOCK for each in folder.iterdir()):
                     raise ConfigError(f"{folder}: neither a dataset nor empty; choose a new folder")
-                _write_head(folder, sync=False)
+                _write_head(folder, sync=not temporary)
         except OSError as error:
             raise ConfigError(f"{folder}: cannot create a dataset: {error.strerror or error}") from error
         return cls(folder, temporary=temporary)
@@ -271,9 +271,8 @@ class Layout:
             try:
                 yield
                 if not self._temporary:
-                    # What is in the files is on disk already, but for the head of a new dataset; their names are
-                    # waited for once for all of them.
-                    _sync(self.folder / _HEAD)
+                    # What is in the files is on disk already; their names are waited for once for all of them.
+                    _sync(self.folder)
                     if (self.folder / _IMPORTS).is_dir():
                         _sync(self.folder / _IMPORTS)
             finally:

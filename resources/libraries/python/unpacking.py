@@ -30,8 +30,8 @@ PACKED = (".gz", ".xz", ".zst")
 """Endings of the names of files that `unpacked` unpacks."""
 _GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
 _MAGIC_BYTES = 6
-_ERRORS = (OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, MemoryError)
-"""An xz or Zstandard file says how much memory it needs."""
+UNPACK_ERRORS = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, MemoryError)
+"""Raised by streams of packed files that are damaged; an xz or Zstandard file says how much memory it needs."""
 
 
 class UnpackError(CsitError):
@@ -85,7 +85,7 @@ class Bounded:
             block = self._stream.read(min(size, CHUNK_BYTES) if size >= 0 else CHUNK_BYTES)
         except EOFError as error:
             raise UnpackError("the packed file ends too early") from error
-        except _ERRORS as error:
+        except UNPACK_ERRORS as error:
             raise UnpackError(f"the packed file is damaged: {error}") from error
         self._budget.spend(len(block), time.thread_time() - began_s)
         return block

@@ -85,7 +85,7 @@ def test_declarations_that_attacks_need_are_refused(tmp_path: Path, declaration:
     ("content", "reason"),
     [
         (b"", "truncated or damaged"),
-        (b"\x00\x01\x02", "no result, looks like binary data; ./csit reads output.xml"),
+        (b"\x00\x01\x02", "no result, looks like binary data; ./csit reads outputs of Robot Framework"),
         (b"load,loss\n1e6,0\n", "no result, looks like a table (CSV)"),
         (b"time;loss\n1;0\n", "no result, looks like a table (CSV)"),
         (b"TRex v3.03\nready\n", "no result, looks like text; "),
@@ -112,7 +112,7 @@ def test_json_of_another_tool_is_said_to_be_that(tmp_path: Path, name: str) -> N
     file.write_text(json.dumps({"ports": {}, "global": {}, "x" * 500: 1}), encoding="utf-8")
     (problem,) = load([file]).problems
     assert problem.text.startswith(f"{file}: not a result record, but JSON with the keys 'ports', 'global', 'xx")
-    assert "; ./csit reads output.xml of Robot Framework, result records" in problem.text
+    assert "; ./csit reads outputs of Robot Framework (XML and JSON), result records" in problem.text
 
 
 def test_a_file_is_what_its_content_says(good: Path, tmp_path: Path) -> None:

@@ -187,20 +187,6 @@ GOOD = _file(
 )
 
 
-def test_a_long_message_between_tests_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of it is read; only cells that do not fit are, in messages of that kind."""
-    monkeypatch.setattr("csit_utils.dataset.scan.LARGEST_BETWEEN_BYTES", 1000)
-    monkeypatch.setattr("csit_utils.dataset.scan.BLOCK_BYTES", 300)
-    long = f"<kw name='k'><msg>{'x &lt;test> ' * 1000}</msg></kw>"
-    found, problems = _scanned(GOOD.replace(b'<suite name="S">', f'<suite name="S">{long}'.encode()), 300)
-    assert [each.long_name for each in found if isinstance(each, ScannedTest)] == ["S.a", "S.b", "S.c"]
-    assert not problems
-    refused = f"<kw name='k'><msg>{REFUSED_MARKER}{'x' * 10_000}</msg></kw>"
-    found, (problem,) = _scanned(GOOD.replace(b'<suite name="S">', f'<suite name="S">{refused}'.encode()), 300)
-    assert len(found) == 3
-    assert "a message of more than 0 MB on cells that do not fit" in problem.text
-
-
 @pytest.mark.parametrize(
     ("content", "tests", "reason"),
     [

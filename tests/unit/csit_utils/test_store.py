@@ -82,6 +82,7 @@ def test_a_temporary_dataset_does_not_wait_for_the_disk(
     monkeypatch.setattr("os.fsync", synced.append)
     monkeypatch.setattr("os.posix_fadvise", lambda number, *_: forgotten.append(number))
     layout = Layout.make(tmp_path / "d", temporary=temporary)
+    assert (synced != []) == (not temporary), "the head is on disk before the first import is"
     with layout.writing(lambda: None):
         list(import_all(layout, [output], None))
     assert (synced != [], forgotten != []) == (not temporary, not temporary)

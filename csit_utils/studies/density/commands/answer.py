@@ -16,6 +16,7 @@ from csit_utils.analysis.grouping import Metric
 from csit_utils.commands.results.inputs import INPUTS, contents_of, print_problems, report_problems
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.rows import OWN
 from csit_utils.report.details.capsule import choices_of
 from csit_utils.report.units import rate as human_rate
@@ -131,7 +132,7 @@ def answer(
             for number, each in enumerate(trials, len(runs) + 1):
                 runs[each] = place / str(number)
                 _run(each, runs[each])
-            known = contents_of([*inputs, *(run / "output.xml" for run in runs.values())])
+            known = contents_of([*inputs, *map(output_of, runs.values())])
             found = answered(known)
     _FORMATS[output](found)
     if measure:
@@ -197,7 +198,7 @@ def _run(trial: _OpenTrial, folder: Path) -> None:
     with _on_stderr():
         status = run_suites(["--console", "quiet", "-d", str(folder), *trial.arguments])
     if status:
-        output = folder / "output.xml"
+        output = output_of(folder)
         why = "; ".join(row.message for row in contents_of([output]).tests) if output.exists() else "see above"
         raise CsitError(f"{folder}: the trial of {trial.label} failed: {why}")
 
