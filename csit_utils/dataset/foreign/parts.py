@@ -79,7 +79,7 @@ def read_part(kind: type[PartT], data: object, remarks: list[str]) -> PartT:
     invalid = [each for each in faults if each["type"] not in _OF_STRUCTURE]
     data = deepcopy(data)
     for each in invalid:
-        with suppress(LookupError, TypeError):  # a key, not a value
+        with suppress(LookupError, TypeError, ValueError):  # a key, not a value
             *path, last = each["loc"]
             place: Any = data
             for key in path:
@@ -111,6 +111,8 @@ def _fault(found: ErrorDetails) -> str:
 
 
 def _value(found: object) -> str:
+    if isinstance(found, dict | list):
+        return "an object" if isinstance(found, dict) else "a list"
     return quoted(str(found), _LONGEST_VALUE)
 
 

@@ -250,7 +250,7 @@ def test_a_file_about_a_suite_has_no_tests() -> None:
         ({"version": 1.5}, "is not supported, only 1.x"),
         ({"tags": "CHAIN"}, "tags: expected a list, found CHAIN"),
         ({"test_id": ""}, "test_id: '' is invalid"),
-        ({"result": []}, "result: expected an object, found []"),
+        ({"result": []}, "result: expected an object, found a list"),
         ({"result": csit_ndrpdr(ndr={})}, "result.ndr.lower is missing"),
         ({"result": {"receive_rate": {"rate": {"unit": "", "values": [], "avg": 1, "stdev": 0}}}}, "values is empty"),
     ],
@@ -273,8 +273,8 @@ def test_many_invalid_values_are_counted() -> None:
     row = row_of(csit(found))
     assert row.pdr_lower_pps == 3_450_000.5
     assert row.evidence == (
-        "invalid and left out: result.latency_forward.pdr_50.min (a), result.latency_forward.pdr_50.avg ([]), "
-        "result.latency_forward.pdr_50.max ({}) and 1 more"
+        "invalid and left out: result.latency_forward.pdr_50.min (a), result.latency_forward.pdr_50.avg (a list), "
+        "result.latency_forward.pdr_50.max (an object) and 1 more"
     )
 
 

@@ -219,7 +219,7 @@ def test_it_is_not_compared_with_csit_silently() -> None:
     ("path", "value", "said"),
     [
         (["benchmarks", "network", "service_chain"], {}, "has no result"),
-        (["benchmarks", "network"], [], "benchmarks.network: expected an object, found []"),
+        (["benchmarks", "network"], [], "benchmarks.network: expected an object, found a list"),
         (["config"], "x" * 1000, "config: expected an object, found xxx"),
         ([*CHAIN, "result", "64"], "fast", "the result: expected an object, found fast"),
         ([*CHAIN, "result", "64", "ndr", "stats"], None, "ndr.stats: expected an object, found None"),
@@ -254,7 +254,7 @@ NDR = [*CHAIN, "result", "64", "ndr"]
         ([*CHAIN, "service_chain_count"], 0, "result.service_chain_count (0)", "nf_chains"),
         ([*NDR, "rate_pps"], 10**400, "invalid and left out: ndr.rate_pps (1", "ndr_lower_pps"),
         ([*NDR, "rate_pps"], -5, "invalid and left out: ndr.rate_pps (-5)", "ndr_lower_pps"),
-        ([*NDR, "stats", "overall", "hdrh"], [], "invalid and left out: ndr.stats.overall.hdrh ([])", None),
+        ([*NDR, "stats", "overall", "hdrh"], [], "invalid and left out: ndr.stats.overall.hdrh (a list)", None),
         ([*NDR, "stats", "warning"], {"a": 1}, "invalid and left out: ndr.stats.warning", None),
     ],
 )
