@@ -30,6 +30,7 @@ from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
 from csit_utils.dataset.inputs import Source, sources
 from csit_utils.dataset.items import Problem, RecordedTest
 from csit_utils.dataset.load import items, read_json, read_source
+from csit_utils.dataset.scan_json import scan_json
 from csit_utils.night.state import NightJournal, NightState
 from csit_utils.report.units import seconds
 from csit_utils.studies.density.analysis.other_goals import goal_of, other_goals
@@ -291,6 +292,11 @@ def _xml(content: bytes, _: Path) -> None:
         assert not isinstance(each, Problem) or len(each.text) < 2000
 
 
+def _robot_json(content: bytes, _: Path) -> None:
+    for each in scan_json(io.BytesIO(content), "out.json"):
+        assert not isinstance(each, Problem) or len(each.text) < 2000
+
+
 def _archive(path: Path) -> None:
     for each in sources(path):
         if not isinstance(each, Problem):
@@ -357,6 +363,14 @@ def _zipped(content: bytes) -> bytes:
 _OUTPUT = gzip.decompress((RECORDED / "density-output.xml.gz").read_bytes())
 _PACKED = [part.split(b'"')[0] for part in _OUTPUT.split(b'"packed":"')[1:2]]
 _RECORD = gzip.decompress((RECORDED / "density.json.gz").read_bytes())
+_OUTPUT_JSON = json.dumps({
+    "generator": "Robot 7.5",
+    "suite": {
+        "tests": [{"body": [{"message": f"CSIT-RESULT {_RECORD.decode()}"}], "name": "a", "status": "PASS"}],
+        "suites": [{"setup": {"body": [{"message": "CSIT-REFUSED []"}]}, "name": "b"}],
+        "name": "Density",
+    },
+}).encode()  # fmt: skip
 _SWEEP = gzip.decompress((RECORDED / "sweep.json.gz").read_bytes())
 _HELD = json.dumps({
     "holder": {
@@ -567,6 +581,7 @@ TARGETS = {
         0.03,
     ),
     "scanner": Target(_xml, (_OUTPUT,), _XML + _JSON, 0.03),
+    "scanner of JSON": Target(_robot_json, (_OUTPUT_JSON,), _JSON, 0.03),
     "archives": Target(_file(_archive, "run.zip"), (_zipped(_OUTPUT),), (b"PK\x03\x04", b"PK\x01\x02", b"\xff"), 0.02),
     "topology files": Target(
         _file(load_topology, "sim.yaml"),

@@ -32,8 +32,8 @@ _MOST_PRINTED = 50
 INPUTS = Annotated[
     list[Path],
     typer.Argument(
-        help="output.xml files, result records (.json), results of CSIT and NFVbench (also compressed), folders of "
-        "these, or a dataset of ./csit import.",
+        help="output.xml or Robot's JSON, result records (.json), results of CSIT and NFVbench (also compressed), "
+        "folders of these, or a dataset of ./csit import.",
         metavar="FILE",
         readable=False,  # one that cannot be read is left out and named
     ),
@@ -90,8 +90,8 @@ def quickly_read(inputs: list[Path], meanwhile: Callable[[], object] | None = No
     """
     files = [path for path in inputs if not is_dataset(path)]
     found = [each for path in files for each in sources(path)]
-    large = [each.path for each in found if isinstance(each, Source) and not each.is_json]
-    size = sum(path.stat().st_size for path in large if path is not None)
+    places = [each.path for each in found if isinstance(each, Source) and each.path is not None and not each.is_json]
+    size = sum(path.stat().st_size for path in places)
     if size < LARGE_BYTES:
         yield inputs
         return

@@ -7,14 +7,16 @@ import zipfile
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from robot import rebot
+from robot.rebot import rebot
 from typer.testing import CliRunner
 
 from csit_utils import cli
+from csit_utils.commands.results.inputs import quickly_read
 from csit_utils.dataset import scan
 from csit_utils.dataset.inputs import Kind, files_of, output_of, sources
 from csit_utils.dataset.items import Dataset, Problem, Status
@@ -288,6 +290,8 @@ def test_outputs_are_recognized_by_their_beginning(run: Path, tmp_path: Path) ->
             archive.write(tmp_path / name, f"inside/{name}")
         archive.writestr("readme.txt", "none of these")
     assert _digests(load([tmp_path / "all.zip"])) == _digests(found)
+    with quickly_read([tmp_path / "all.zip"]) as quick:
+        assert quick == [tmp_path / "all.zip"]
 
 
 def test_the_output_of_a_run_is_found_whatever_its_name(tmp_path: Path) -> None:
@@ -338,7 +342,6 @@ OPTIONS = st.fixed_dictionaries(
         "settag": st.just("night"),
         "merge": st.just(True),
         "suitestatlevel": st.just(1),
-        "include": st.just("CSC"),
     },
 )
 
@@ -354,7 +357,11 @@ def test_any_options_of_rebot_give_the_same_figures_or_a_problem(
     more = [run / "output.xml"] if "merge" in options else []
     changed = _rebot(run / "output.xml", folder / f"changed.{suffix}", *more, **options)
     found = load([changed])
+    with TemporaryDirectory() as history:
+        (imported,) = _import(Path(history) / "history", changed)
     changed.unlink()
+    assert imported.tests == len(found.recorded) + len(found.unrecorded)
+    assert list(imported.problems) == [problem.text for problem in found.problems]
     assert _digests(found) <= _digests(expected)
     if _digests(found) != _digests(expected):
         assert any(problem.text.startswith(f"{changed}: ") for problem in found.problems)
