@@ -73,7 +73,8 @@ def compare(
             alone = f"; {len(found.only_a)} only in A, {len(found.only_b)} only in B"
             print_sentence(f"A {sides[0]}, B {text}: {counts}{alone if found.only_a or found.only_b else ''}", err=True)
         print_table(_heads(several=len(others) > 1), lines, form, left=("side", "cell", "outcome", "notes"))
-        reader.report_problems()
+        if reader.report_problems():
+            raise typer.Exit(1)
 
 
 def _heads(*, several: bool) -> list[str]:

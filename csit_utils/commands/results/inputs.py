@@ -228,6 +228,18 @@ def report_problems(found: _WithProblems) -> None:
         raise typer.Exit(1)
 
 
+def without(inputs: Sequence[Path], found: _WithProblems, lack: str) -> ConfigError:
+    """Return the error of inputs that lack what a command needs; first print their problems, which may be the reason.
+
+    Args:
+        inputs: Files, folders and datasets.
+        found: Their contents.
+        lack: Such as `contains no chain study`.
+    """
+    print_problems([problem.text for problem in found.problems])
+    return ConfigError(f"{', '.join(map(str, inputs))}: {lack}")
+
+
 def print_problems(texts: Sequence[str]) -> bool:
     """Print sentences about inputs on stderr, a line each, those beyond the first ones as a number.
 

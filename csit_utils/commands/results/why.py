@@ -78,7 +78,8 @@ def why(
         print_table(_HEADS, lines, form, left=_LEFT)
         if folded is not None:
             write_whole(folded, "".join(text for each in found for text in _folded(each, named=len(found) > 1)))
-        reader.report_problems()
+        if reader.report_problems():
+            raise typer.Exit(1)
 
 
 def _cells(reader: DatasetReader, a: str, b: str) -> "Iterator[CellStacks]":

@@ -238,9 +238,12 @@ COMMANDS: dict[str, Callable[[Path, Path], Sequence[object]]] = {
 }
 
 
+@pytest.mark.parametrize("output", [_passed_only, _kept_failure])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_that_reads_says_that_records_are_missing(run: Path, tmp_path: Path, command: str) -> None:
-    words = [command, *map(str, COMMANDS[command](_passed_only(run, tmp_path), tmp_path))]
+def test_every_command_that_reads_says_that_records_are_missing(
+    run: Path, tmp_path: Path, command: str, output: Callable[[Path, Path], Path]
+) -> None:
+    words = [command, *map(str, COMMANDS[command](output(run, tmp_path), tmp_path))]
     done = CliRunner().invoke(cli.make_app(words), words)
     assert done.exit_code != 0
     assert "2 tests without the result record" in f"{done.exception} {done.output} {done.stderr}"
