@@ -41,7 +41,8 @@ def compare(
     between runs. With a single run per side, it follows from the spread of changes over the matrix, or, below eight
     cells, from the search bounds: cells whose bounds do not overlap have changed. At most 5 % of the reported changes
     are expected to be false (Benjamini-Hochberg). Figures with different meanings (loss ratio, IMIX, simulated or real)
-    are not compared. Exit status: 0 in any case.
+    are not compared. Exit status: 0 whatever is found, 1 if an
+    input cannot be read in full.
 
     \b
     Examples:
