@@ -33,6 +33,7 @@ from resources.libraries.python.unpacking import (
     open_member,
 )
 
+_OUTPUT = re.compile(r"output(?:-[\w.-]+)?\.xml(?:\.gz)?")
 _ROBOT_XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*\?>\s*+)?<robot\s")
 _ROBOT_JSON = re.compile(rb'\s*+\{\s*+"generator"\s*+:\s*+"(?:Robot|Rebot) ')
 _HEAD_BYTES = 512
@@ -151,7 +152,9 @@ def _begins_output(file: BinaryIO) -> bool:
 
 
 def _is_result(name: str) -> bool:
-    return name.endswith((".json", ".json.gz", ".zip"))
+    """Whether a file must be a result by its name: one that is empty or damaged is reported."""
+    name = PurePosixPath(name).name
+    return _OUTPUT.fullmatch(name) is not None or name.endswith((".json", ".json.gz", ".zip"))
 
 
 def sources_of_file(path: Path | Problem) -> Iterator[Source | Problem]:
@@ -202,10 +205,11 @@ def _members(
         return
     spent = budget or Budget(size)
     with archive:
-        found = [each for each in archive.infolist() if _is_result(each.filename) or _is_output_in(archive, each)]
+        outputs = {each.filename for each in archive.infolist() if _is_output_in(archive, each)}
+        found = [each for each in archive.infolist() if each.filename in outputs or _is_result(each.filename)]
         if not found:
             yield Problem(name, f"{name}: the archive has no output.xml and no .json records")
-        for each in sorted(found, key=lambda one: (one.filename.endswith(".json"), one.filename)):
+        for each in sorted(found, key=lambda one: (one.filename not in outputs, one.filename)):
             inner = f"{name}!{each.filename}"
             if each.filename.endswith(".zip"):
                 yield from _nested(archive, each, inner, depth, spent)
@@ -222,8 +226,7 @@ def _is_output_in(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
         with open_member(archive, member) as stream:
             return _begins_output(stream)
     except (UnpackError, *UNPACK_ERRORS):
-        # One that has the name is named as unreadable.
-        return PurePosixPath(member.filename).name.startswith("output")
+        return False
 
 
 def _members_beside(

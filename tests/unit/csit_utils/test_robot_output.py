@@ -297,6 +297,30 @@ def test_outputs_are_recognized_by_their_beginning(run: Path, tmp_path: Path) ->
         assert quick == [tmp_path / "all.zip"]
 
 
+def test_an_output_that_is_empty_is_named_and_not_passed_over(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "output.xml").touch()
+    (tmp_path / "night.xml").write_bytes((run / "output.xml").read_bytes())
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.writestr("output.xml", "")
+    found = load([tmp_path])
+    assert len(found.recorded) == 3
+    assert sorted(problem.source for problem in found.problems) == [
+        f"{tmp_path}/all.zip!output.xml",
+        f"{tmp_path}/output.xml",
+    ]
+
+
+def test_outputs_are_read_before_record_files_also_in_archives(tmp_path: Path) -> None:
+    live = write_output_xml(tmp_path / "z.json", PASSED[:1])
+    (tmp_path / "a.json").write_text(PASSED[0].model_dump_json())
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.write(tmp_path / "a.json", "a.json")
+        archive.write(live, "z.json")
+    assert [each.source for each in load([tmp_path / "all.zip"]).recorded] == [f"{tmp_path}/all.zip!z.json"]
+    (tmp_path / "all.zip").unlink()
+    assert [each.source for each in load([tmp_path]).recorded] == [str(live)]
+
+
 def test_the_output_of_a_run_is_found_whatever_its_name(tmp_path: Path) -> None:
     assert output_of(tmp_path) == tmp_path / "output.xml"
     live = write_output_xml(tmp_path / "out.json", PASSED)
