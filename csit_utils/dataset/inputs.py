@@ -127,7 +127,8 @@ def is_output(path: Path) -> bool:
 
 
 def _is_result(name: str) -> bool:
-    plain = _plain(name)
+    """Whether a file must be a result by its name: one that is empty or damaged is reported."""
+    plain = _plain(PurePosixPath(name).name)
     return _OUTPUT.fullmatch(plain) is not None or plain.endswith(".json") or name.endswith(".zip")
 
 
@@ -178,10 +179,11 @@ def _members(
         return
     spent = budget or Budget(size)
     with archive:
-        found = [each for each in archive.infolist() if _is_result(each.filename) or _is_output_in(archive, each)]
+        outputs = {each.filename for each in archive.infolist() if _is_output_in(archive, each)}
+        found = [each for each in archive.infolist() if each.filename in outputs or _is_result(each.filename)]
         if not found:
             yield Problem(name, f"{name}: the archive has no output.xml and no .json records")
-        for each in sorted(found, key=lambda one: (one.filename.endswith(".json"), one.filename)):
+        for each in sorted(found, key=lambda one: (one.filename not in outputs, one.filename)):
             inner = f"{name}!{each.filename}"
             if each.filename.endswith(".zip"):
                 yield from _nested(archive, each, inner, depth, spent)
@@ -198,8 +200,7 @@ def _is_output_in(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
         with open_member(archive, member) as packed, unpacked(packed, Budget(member.compress_size)) as stream:
             return begins_output(stream.read(HEAD_BYTES))
     except (UnpackError, *UNPACK_ERRORS):
-        # One that has the name is named as unreadable.
-        return PurePosixPath(member.filename).name.startswith("output")
+        return False
 
 
 def _members_beside(

@@ -37,13 +37,13 @@ def scanned(stream: BinaryIO, source: Source) -> Iterator[Scanned]:
         ReadError: The records of all tests were removed, and are not beside it.
     """
     found = scan_json(stream, source.name) if source.kind is Kind.ROBOT_JSON else scan(stream, source.name)
-    lost: list[ScannedTest] = []
+    lost: list[ScannedTest] = []  # also tests that never had a record: the legacy format does not say what was removed
     problems: list[Problem] = []
     has_others = False
     for each in found:
         if isinstance(each, Problem):
             problems.append(each)
-        elif isinstance(each, ScannedTest) and _has_lost_record(each):
+        elif isinstance(each, ScannedTest) and each.record is None and each.status is not None:
             lost.append(each)
         else:
             has_others = has_others or isinstance(each, ScannedTest)
@@ -56,17 +56,17 @@ def scanned(stream: BinaryIO, source: Source) -> Iterator[Scanned]:
         elif test.status is not Status.PASS:
             has_others = True
             yield _plain(test)
-    if lost and not records:
-        text = _lost_text(lost, source)
+    if not records and (missing := [*filter(_had_record, lost)]):
+        text = _lost_text(missing, source)
         if not has_others and not problems:
             raise ReadError(text)
         problems.append(Problem(source.name, text))
     yield from problems
 
 
-def _has_lost_record(test: ScannedTest) -> bool:
-    """Whether there was a record, as of every test that passed, or may have been one."""
-    return test.record is None and (test.status is Status.PASS or (test.stripped and test.status is Status.FAIL))
+def _had_record(test: ScannedTest) -> bool:
+    """Whether a test without a record had one, as all that passed; one that failed may have ended before."""
+    return test.status is Status.PASS or (test.stripped and test.status is Status.FAIL)
 
 
 class _Begin(msgspec.Struct):
@@ -89,7 +89,9 @@ def _records_of(lost: Sequence[ScannedTest], source: Source) -> Sequence[Source 
             if found.test_name in begun and found.started_at.tzinfo is not None:
                 begun[found.test_name].append((found.started_at, record))
     zones = [_by_zone(test, begun[test.name]) for test in lost]
-    needed = [set(found) for test, found in zip(lost, zones, strict=True) if found or test.status is Status.PASS]
+    # A test that failed may have ended before its record began.
+    passed = [set(found) for test, found in zip(lost, zones, strict=True) if test.status is Status.PASS]
+    needed = passed or [set(found) for found in zones if found]
     common = set.intersection(*needed) if needed else set()
     if not common:
         return ()

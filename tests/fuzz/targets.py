@@ -287,7 +287,7 @@ def _notation(content: bytes, _: Path) -> None:
             assert len(str(error)) <= 600
 
 
-def _xml(content: bytes, _: Path) -> None:
+def _output(content: bytes, _: Path) -> None:
     for each in items(io.BytesIO(content), Source("output.xml", lambda: nullcontext(io.BytesIO(content)))):
         assert not isinstance(each, Problem) or len(each.text) < 2000
 
@@ -358,6 +358,8 @@ def _zipped(content: bytes) -> bytes:
 _OUTPUT = gzip.decompress((RECORDED / "density-output.xml.gz").read_bytes())
 _PACKED = [part.split(b'"')[0] for part in _OUTPUT.split(b'"packed":"')[1:2]]
 _RECORD = gzip.decompress((RECORDED / "density.json.gz").read_bytes())
+_LOGGED = json.dumps(f"CSIT-RESULT {_RECORD.decode()}").encode()
+_OUTPUT_JSON = b'{"generator":"Robot 7","suite":{"tests":[{"body":[{"message":%b}],"name":"a"}],"name":"b"}}' % _LOGGED
 _SWEEP = gzip.decompress((RECORDED / "sweep.json.gz").read_bytes())
 _HELD = json.dumps({
     "holder": {
@@ -546,9 +548,7 @@ TARGETS = {
     "statistics tables": Target(
         lambda content, _: read_statistics(content.decode(errors="replace"), "a.csv"), (STATISTICS,), _CSV, 0.05
     ),
-    "policies of chains": Target(
-        _policy, (b"firewall > nat & ids | router", b"(nat & ids) > router"), _POLICY, 0.08
-    ),
+    "policies of chains": Target(_policy, (b"firewall > nat & ids | router", b"(nat & ids) > router"), _POLICY, 0.08),
     "records": Target(
         lambda content, _: deque(read_json(content, "a.json"), 0), (_RECORD, _SWEEP), _JSON, 0.03
     ),
@@ -566,10 +566,9 @@ TARGETS = {
         (b"\xd4\xc3\xb2\xa1", b"\x0a\x0d\x0d\x0a", b"\x06\x00\x00\x00", b"\x45", b"\x86\xdd", b"\xff\xff", b"\x00"),
         0.03,
     ),
-    "scanner": Target(_xml, (_OUTPUT,), _XML + _JSON, 0.03),
+    "scanner": Target(_output, (_OUTPUT, _OUTPUT_JSON), _XML + _JSON, 0.03),
     "archives": Target(
-        _file(_archive, "run.zip"),
-        (_zipped(_OUTPUT), *(pack(_OUTPUT) for pack in PACKERS.values())),
+        _file(_archive, "run.zip"), (_zipped(_OUTPUT), *(pack(_OUTPUT) for pack in PACKERS.values())),
         (b"PK\x03\x04", b"PK\x01\x02", b"\xff", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"), 0.02,
     ),
     "topology files": Target(

@@ -41,7 +41,8 @@ def compare(
     between runs. With a single run per side, it follows from the spread of changes over the matrix, or, below eight
     cells, from the search bounds: cells whose bounds do not overlap have changed. At most 5 % of the reported changes
     are expected to be false (Benjamini-Hochberg). Figures with different meanings (loss ratio, IMIX, simulated or real)
-    are not compared. Exit status: 0 in any case.
+    are not compared. Exit status: 0 whatever is found, 1 if an
+    input cannot be read in full.
 
     \b
     Examples:
@@ -73,7 +74,8 @@ def compare(
             alone = f"; {len(found.only_a)} only in A, {len(found.only_b)} only in B"
             print_sentence(f"A {sides[0]}, B {text}: {counts}{alone if found.only_a or found.only_b else ''}", err=True)
         print_table(_heads(several=len(others) > 1), lines, form, left=("side", "cell", "outcome", "notes"))
-        reader.report_problems()
+        if reader.report_problems():
+            raise typer.Exit(1)
 
 
 def _heads(*, several: bool) -> list[str]:

@@ -7,14 +7,16 @@ import zipfile
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from robot import rebot
+from robot.rebot import rebot
 from typer.testing import CliRunner
 
 from csit_utils import cli
+from csit_utils.commands.results.inputs import quickly_read
 from csit_utils.dataset import scan
 from csit_utils.dataset.inputs import files_of, output_of, sources
 from csit_utils.dataset.items import Dataset, Problem, Status
@@ -237,9 +239,12 @@ COMMANDS: dict[str, Callable[[Path, Path], Sequence[object]]] = {
 }
 
 
+@pytest.mark.parametrize("output", [_passed_only, _kept_failure])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_that_reads_says_that_records_are_missing(run: Path, tmp_path: Path, command: str) -> None:
-    words = [command, *map(str, COMMANDS[command](_passed_only(run, tmp_path), tmp_path))]
+def test_every_command_that_reads_says_that_records_are_missing(
+    run: Path, tmp_path: Path, command: str, output: Callable[[Path, Path], Path]
+) -> None:
+    words = [command, *map(str, COMMANDS[command](output(run, tmp_path), tmp_path))]
     done = CliRunner().invoke(cli.make_app(words), words)
     assert done.exit_code != 0
     assert "2 tests without the result record" in f"{done.exception} {done.output} {done.stderr}"
@@ -289,6 +294,32 @@ def test_outputs_are_recognized_by_their_beginning(run: Path, tmp_path: Path) ->
             archive.write(tmp_path / name, f"inside/{name}")
         archive.writestr("readme.txt", "none of these")
     assert _digests(load([tmp_path / "all.zip"])) == _digests(found)
+    with quickly_read([tmp_path / "all.zip"]) as quick:
+        assert quick == [tmp_path / "all.zip"]
+
+
+def test_an_output_that_is_empty_is_named_and_not_passed_over(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "output.xml").touch()
+    (tmp_path / "night.xml").write_bytes((run / "output.xml").read_bytes())
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.writestr("output.xml", "")
+    found = load([tmp_path])
+    assert len(found.recorded) == 3
+    assert sorted(problem.source for problem in found.problems) == [
+        f"{tmp_path}/all.zip!output.xml",
+        f"{tmp_path}/output.xml",
+    ]
+
+
+def test_outputs_are_read_before_record_files_also_in_archives(tmp_path: Path) -> None:
+    live = write_output_xml(tmp_path / "z.json", PASSED[:1])
+    (tmp_path / "a.json").write_text(PASSED[0].model_dump_json())
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.write(tmp_path / "a.json", "a.json")
+        archive.write(live, "z.json")
+    assert [each.source for each in load([tmp_path / "all.zip"]).recorded] == [f"{tmp_path}/all.zip!z.json"]
+    (tmp_path / "all.zip").unlink()
+    assert [each.source for each in load([tmp_path]).recorded] == [str(live)]
 
 
 def test_the_output_of_a_run_is_found_whatever_its_name(tmp_path: Path) -> None:
@@ -339,7 +370,6 @@ OPTIONS = st.fixed_dictionaries(
         "settag": st.just("night"),
         "merge": st.just(True),
         "suitestatlevel": st.just(1),
-        "include": st.just("CSC"),
     },
 )
 
@@ -355,7 +385,11 @@ def test_any_options_of_rebot_give_the_same_figures_or_a_problem(
     more = [run / "output.xml"] if "merge" in options else []
     changed = _rebot(run / "output.xml", folder / f"changed.{suffix}", *more, **options)
     found = load([changed])
+    with TemporaryDirectory() as history:
+        (imported,) = _import(Path(history) / "history", changed)
     changed.unlink()
+    assert imported.tests == len(found.recorded) + len(found.unrecorded)
+    assert list(imported.problems) == [problem.text for problem in found.problems]
     assert _digests(found) <= _digests(expected)
     if _digests(found) != _digests(expected):
         assert any(problem.text.startswith(f"{changed}: ") for problem in found.problems)

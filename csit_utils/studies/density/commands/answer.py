@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from csit_utils.analysis.grouping import Metric
-from csit_utils.commands.results.inputs import INPUTS, contents_of, print_problems, report_problems
+from csit_utils.commands.results.inputs import INPUTS, contents_of, report_problems, without
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
@@ -123,8 +123,7 @@ def answer(
     known = contents_of(inputs)
     found = answered(known)
     if not found:
-        print_problems([problem.text for problem in known.problems])
-        raise ConfigError(f"{', '.join(map(str, inputs))}: contains no density test with a rate to answer from")
+        raise without(inputs, known, "contains no density test with a rate to answer from")
     if measure:
         place = folder or PROJECT / "results" / f"answer-{datetime.now(UTC):%Y%m%d-%H%M%S}"
         runs: dict[_OpenTrial, Path] = {}
