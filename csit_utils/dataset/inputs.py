@@ -34,7 +34,7 @@ from resources.libraries.python.unpacking import (
 )
 
 _OUTPUT = re.compile(r"output(?:-[\w.-]+)?\.xml(?:\.gz)?")
-_ROBOT_XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*\?>\s*+)?<robot\s")
+_ROBOT_XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*\?>\s*+)?<robot[\s>]")
 _ROBOT_JSON = re.compile(rb'\s*+\{\s*+"generator"\s*+:\s*+"(?:Robot|Rebot) ')
 _HEAD_BYTES = 512
 """Beginning of a file by which it is recognized."""
