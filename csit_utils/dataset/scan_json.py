@@ -27,6 +27,8 @@ from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_M
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:]|"', re.DOTALL)
 """A string, a bracket, the colon behind a key, or the beginning of a string that is not complete yet."""
+_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+([{}\[\]])', re.DOTALL)
+"""All up to the next bracket that is in no string."""
 _ROOT, _SUITE, _SUITES, _TESTS, _TEST, _OTHER = range(6)
 _INSIDE = {
     (_ROOT, b'"suite"', b"{"): _SUITE,
@@ -109,20 +111,19 @@ class _Scanner:
     def take(self, buffer: bytes) -> Generator[Scanned, None, int]:
         """Yield complete tests with a record in the buffer, and refused cells; return the number of processed bytes."""
         end = self._at
-        for found in _TOKEN.finditer(buffer, self._at):
+        while (found := (_TOKEN.search if self._begin < 0 else _BRACKET.match)(buffer, end)) is not None:
+            if self._begin >= 0:
+                end = found.end()
+                self._depth += 1 if found[1] in b"{[" else -1
+                if not self._depth:
+                    yield from self._part(buffer[self._begin : end])
+                    self._begin = -1
+                continue
             token = found[0]
             if token == b'"':
                 break
             end = found.end()
-            if self._begin >= 0:
-                if token in b"{[":
-                    self._depth += 1
-                elif token in b"}]":
-                    self._depth -= 1
-                    if not self._depth:
-                        yield from self._part(buffer[self._begin : end])
-                        self._begin = -1
-            elif token in b"{[":
+            if token in b"{[":
                 self._open(token, found.start())
             elif token in b"}]":
                 self._close()
@@ -130,8 +131,6 @@ class _Scanner:
                 self._key = self._string
             else:
                 self._take_string(token)
-        else:
-            end = len(buffer)
         done = end if self._begin < 0 else self._begin
         self._at, self._begin = end - done, min(self._begin, 0)
         return done

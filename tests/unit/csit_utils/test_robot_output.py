@@ -3,6 +3,7 @@
 import gzip
 import html
 import io
+import tracemalloc
 import zipfile
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -118,6 +119,25 @@ def _live(run: Path) -> bytes:
     if not path.exists():
         write_output_xml(path, PASSED, UNRECORDED)
     return path.read_bytes()
+
+
+@pytest.mark.slow
+def test_memory_of_a_json_output_is_flat() -> None:
+    messages = ",".join(['{"message":"nothing of interest"}'] * 100)
+    test = f'{{"name":"n","status":"FAIL","body":[{messages}]}}'
+
+    def peak(tests: int) -> int:
+        content = f'{{"generator":"Robot 7","suite":{{"tests":[{",".join([test] * tests)}],"name":"S"}}}}'.encode()
+        stream = io.BytesIO(content)
+        tracemalloc.start()
+        assert sum(isinstance(each, ScannedTest) for each in scan_json(stream, "x")) == tests
+        held = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return held
+
+    peak(10)
+    # 1.7 MB and 3.4 MB; what is known of each test without a record is kept.
+    assert peak(1000) < 1.2 * peak(500) + 500_000
 
 
 @settings(max_examples=share(100), deadline=None)
