@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn, TextIO
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
@@ -25,6 +25,7 @@ from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.redaction import keep_named_secrets, outgoing, redacted
 from resources.libraries.python.terminal import terminal_width, with_command, wrapped
+from resources.libraries.python.version import program_version
 
 _RUN = {
     "local": "runs.local", "night": "runs.night", "doctor": "testbeds.doctor", "qualify": "testbeds.qualify",
@@ -51,6 +52,12 @@ _OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_ar
 """Commands whose options another program parses."""
 
 
+def _print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"csit {program_version()}")
+        raise typer.Exit
+
+
 def make_app(arguments: Sequence[str]) -> typer.Typer:
     """Return the command line with the requested command, or with the names and summaries of all where none is given.
 
@@ -63,7 +70,7 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    app.callback()(lambda: None)  # so that a single command is still called by its name
+    app.callback()(_program)  # so that a single command is still called by its name
     requested = next((name for name in COMMANDS if name in arguments[:1]), None)
     if requested is not None:
         module, function_name = _place(requested)
@@ -73,6 +80,14 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
     for name in COMMANDS:
         app.command(name, help=_docstring(*_place(name)))(lambda: None)
     return app
+
+
+def _program(
+    _: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version, and exit.")
+    ] = False,
+) -> None:
+    """Options of the program itself."""
 
 
 def _place(command: str) -> tuple[str, str]:

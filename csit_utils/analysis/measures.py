@@ -17,11 +17,13 @@ class Measure(str):
 
     unit: str | None
     """None: packets per second; empty: a ratio; `OF_WORKLOAD`."""
+    less_is_better: bool
+    """Whether an increase is a regression, as of a time or a loss."""
 
-    def __new__(cls, name: str, unit: str | None = None) -> Self:
+    def __new__(cls, name: str, unit: str | None = None, *, less_is_better: bool = False) -> Self:
         """Create a name with a unit."""
         made = super().__new__(cls, name)
-        made.unit = unit
+        made.unit, made.less_is_better = unit, less_is_better
         return made
 
     @property

@@ -159,9 +159,9 @@ def instant(stamp: str | None) -> datetime | None:
     """Return an ISO 8601 time in UTC, the default zone; None if it is invalid."""
     try:
         found = datetime.fromisoformat(stamp or "")
-    except ValueError:
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):  # of year 1 in another zone
         return None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
 def _by_testbed(rows: Sequence[TestRow]) -> Iterator[tuple[TestbedKey, list[TestRow]]]:

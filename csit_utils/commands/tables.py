@@ -13,6 +13,7 @@ import typer
 
 from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.redaction import visible
 from resources.libraries.python.terminal import terminal_width, with_command
 
 
@@ -63,7 +64,7 @@ def form_of(*, as_csv: bool, as_markdown: bool, as_json: bool) -> TableForm:
 
 
 def print_table(heads: Sequence[str], lines: Sequence[TableLine], form: TableForm, left: Sequence[str] = ()) -> None:
-    """Write a table to stdout.
+    """Write a table to stdout, with control characters escaped, as JSON has them: texts are of results of others.
 
     Args:
         heads: Column heads.
@@ -71,10 +72,13 @@ def print_table(heads: Sequence[str], lines: Sequence[TableLine], form: TableFor
         form: Output format.
         left: Heads of columns of words, which are left-aligned.
     """
+    lines = [
+        replace(line, texts=tuple(map(visible, line.texts)), below=tuple(map(visible, line.below))) for line in lines
+    ]
     if form is TableForm.JSON:
         sys.stdout.writelines(json.dumps(_finite(line.raw)) + "\n" for line in lines)
     elif form is TableForm.CSV:
-        sys.stdout.write(_csv(lines))
+        sys.stdout.write(visible(_csv(lines)))
     elif form is TableForm.MARKDOWN:
         sys.stdout.write(_markdown(heads, lines, left))
     elif sys.stdout.isatty():
@@ -218,7 +222,9 @@ def styled(text: str, style: str) -> str:
 
 
 def print_sentence(text: str, command: str = "", *, err: bool = False) -> None:
-    """Write a line of words to stdout or stderr; on a terminal, words that do not fit go to indented lines below it.
+    """Write a line of words to stdout or stderr, with its control characters escaped.
+
+    On a terminal, words that do not fit go to indented lines below it.
 
     Args:
         text: The words.
@@ -226,5 +232,6 @@ def print_sentence(text: str, command: str = "", *, err: bool = False) -> None:
         err: Write to stderr.
     """
     stream = sys.stderr if err else sys.stdout
-    stream.write(with_command(text, command, terminal_width(stream) if stream.isatty() else None) + "\n")
+    width = terminal_width(stream) if stream.isatty() else None
+    stream.write(with_command(visible(text), visible(command), width) + "\n")
     stream.flush()

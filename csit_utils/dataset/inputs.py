@@ -1,37 +1,43 @@
-"""Result files of a path: in folders, compressed by gzip, in ZIP archives and in nested archives.
+"""Result files of a path: in folders, packed by gzip, xz or Zstandard, in ZIP archives and in nested archives.
 
 Only a ZIP archive inside another is unpacked to disk. An archive that unpacks to far more than any
 result file is refused while it is read, so that an archive bomb fills neither memory nor disk.
 """
 
-import gzip
 import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
 from csit_utils.dataset.items import Problem, ReadError
+from csit_utils.dataset.kinds import HEAD_BYTES, Kind, begins_output, kind_of
 from csit_utils.dataset.store.layout import is_dataset
-from resources.libraries.python.model.bounds import MOST_DEPTH
+from resources.libraries.python.model.bounds import LARGEST_RESULT_BYTES, MOST_DEPTH, MOST_VALUES_OF_A_RESULT
 from resources.libraries.python.recording.qualifications import FOLDER as QUALIFICATIONS
+from resources.libraries.python.recording.writer import RESULTS_FOLDER
 from resources.libraries.python.unpacking import (
     CHUNK_BYTES,
+    PACKED,
+    UNPACK_ERRORS,
     Bounded,
     Budget,
     UnpackError,
     open_archive,
     open_member,
+    unpacked,
 )
 
-_OUTPUT = re.compile(r"output(?:-[\w.-]+)?\.xml(?:\.gz)?")
+_OUTPUT = re.compile(r"output(?:-[\w.-]+)?\.xml")
+"""Names of outputs, also of those whose beginning is damaged."""
 _OTHERS = (QUALIFICATIONS.name, "bisection.json")
 """Folders and files that this project writes among results, and that are no results."""
-_GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
+_ZIP = b"PK\x03\x04"
 
 
 @dataclass(frozen=True)
@@ -44,17 +50,27 @@ class Source:
     """Opens its unpacked bytes. Raises `ReadError` or `UnpackError` if they are unreadable or incomplete."""
     path: Path | None = None
     """None inside archives."""
+    beside: Callable[[], Iterable["Source"]] = tuple
+    """The record files of the run that wrote it, where those are in their folder beside it."""
+
+    @cached_property
+    def kind(self) -> Kind:
+        """What it is, by its content; by its name if that is unreadable, which its reader then reports."""
+        head = b""
+        with suppress(ReadError, OSError), self.open() as stream:
+            head = stream.read(HEAD_BYTES)
+        return kind_of(head, _plain(self.name))
 
     @property
     def is_json(self) -> bool:
         """Whether it is a record file or a file of another tool."""
-        return self.name.removesuffix(".gz").endswith(".json")
+        return self.kind is Kind.JSON
 
 
 def sources(path: Path) -> Iterator[Source | Problem]:
-    """Yield the result files of a path; of a folder those with names of results, output.xml files first.
+    """Yield the result files of a path; of a folder all outputs of Robot Framework, then files with names of results.
 
-    An output.xml comes first because it has the final status of a test.
+    An output comes first because it has the final status of a test.
     """
     for place in files_of(path):
         yield from sources_of_file(place)
@@ -79,7 +95,9 @@ def files_of(path: Path) -> Sequence[Path | Problem]:
         files += [
             Path(folder, name)
             for name in names
-            if _is_result(name) and name not in _OTHERS and Path(folder, name).is_file()
+            if name not in _OTHERS
+            and Path(folder, name).is_file()
+            and (_is_result(name) or is_output(Path(folder, name)))
         ]
     problems = [Problem(str(error.filename), f"{error.filename}: cannot be read: {error.strerror}") for error in closed]
     if not files and not closed:
@@ -87,11 +105,36 @@ def files_of(path: Path) -> Sequence[Path | Problem]:
         if datasets:
             text += f"; name the dataset {min(datasets)} instead"
         problems.append(Problem(str(path), text))
-    return (*problems, *sorted(files, key=lambda found: (found.suffix == ".json", found)))
+    return (*problems, *sorted(files, key=lambda found: (found.suffix == ".json" and not is_output(found), found)))
+
+
+def output_of(folder: Path) -> Path:
+    """Return the output of the run in a folder: output.xml, or else the latest one of another name."""
+    usual = folder / "output.xml"
+    if usual.exists() or not folder.is_dir():
+        return usual
+    others = [each for each in folder.iterdir() if each.is_file() and is_output(each)]
+    return max(others, key=lambda each: each.stat().st_mtime_ns, default=usual)
+
+
+def is_output(path: Path) -> bool:
+    """Whether a file is an output of Robot Framework, by its beginning."""
+    try:
+        with _opened(path) as stream:
+            return begins_output(stream.read(HEAD_BYTES))
+    except (ReadError, OSError):
+        return False
 
 
 def _is_result(name: str) -> bool:
-    return _OUTPUT.fullmatch(name) is not None or name.endswith((".json", ".json.gz", ".zip"))
+    """Whether a file must be a result by its name: one that is empty or damaged is reported."""
+    plain = _plain(PurePosixPath(name).name)
+    return _OUTPUT.fullmatch(plain) is not None or plain.endswith(".json") or name.endswith(".zip")
+
+
+def _plain(name: str) -> str:
+    """The name without the ending of a packed file."""
+    return name.removesuffix(next((end for end in PACKED if name.endswith(end)), ""))
 
 
 def sources_of_file(path: Path | Problem) -> Iterator[Source | Problem]:
@@ -109,20 +152,19 @@ def sources_of_file(path: Path | Problem) -> Iterator[Source | Problem]:
     except OSError as error:
         yield Problem(str(path), f"{path}: cannot be read: {error.strerror or error}")
         return
-    yield Source(str(path), lambda: _opened(path), path)
+    yield Source(str(path), lambda: _opened(path), path, lambda: _records_beside(path))
+
+
+def _records_beside(path: Path) -> Iterator[Source]:
+    for found in sorted((path.parent / RESULTS_FOLDER).glob("*.json")):
+        yield from (each for each in sources_of_file(found) if isinstance(each, Source))
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
-        with path.open("rb") as file:
-            if file.read(2) != _GZIP:
-                file.seek(0)
-                yield cast(BinaryIO, file)
-                return
-            file.seek(0)
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield cast(BinaryIO, Bounded(cast(BinaryIO, unpacked), Budget(path.stat().st_size)))
+        with path.open("rb") as file, unpacked(file, Budget(path.stat().st_size)) as stream:
+            yield stream
     except OSError as error:
         raise ReadError(f"cannot be read: {error.strerror or error}") from error
 
@@ -137,15 +179,38 @@ def _members(
         return
     spent = budget or Budget(size)
     with archive:
-        found = [each for each in archive.infolist() if _is_result(PurePosixPath(each.filename).name)]
+        outputs = {each.filename for each in archive.infolist() if _is_output_in(archive, each)}
+        found = [each for each in archive.infolist() if each.filename in outputs or _is_result(each.filename)]
         if not found:
             yield Problem(name, f"{name}: the archive has no output.xml and no .json records")
-        for each in sorted(found, key=lambda one: (one.filename.endswith(".json"), one.filename)):
+        for each in sorted(found, key=lambda one: (one.filename not in outputs, one.filename)):
             inner = f"{name}!{each.filename}"
             if each.filename.endswith(".zip"):
                 yield from _nested(archive, each, inner, depth, spent)
             else:
-                yield Source(inner, _opener(archive, each, spent))
+                yield Source(
+                    inner,
+                    _opener(archive, each, spent),
+                    beside=partial(_members_beside, archive, found, PurePosixPath(each.filename), name, spent),
+                )
+
+
+def _is_output_in(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
+    try:
+        with open_member(archive, member) as packed, unpacked(packed, Budget(member.compress_size)) as stream:
+            return begins_output(stream.read(HEAD_BYTES))
+    except (UnpackError, *UNPACK_ERRORS):
+        return False
+
+
+def _members_beside(
+    archive: zipfile.ZipFile, members: Iterable[zipfile.ZipInfo], output: PurePosixPath, name: str, budget: Budget
+) -> Iterator[Source]:
+    folder = output.parent / RESULTS_FOLDER
+    for each in members:
+        path = PurePosixPath(each.filename)
+        if path.parent == folder and path.suffix == ".json":
+            yield Source(f"{name}!{path}", _opener(archive, each, budget))
 
 
 def _opener(
@@ -153,14 +218,9 @@ def _opener(
 ) -> Callable[[], AbstractContextManager[BinaryIO]]:
     @contextmanager
     def opened() -> Iterator[BinaryIO]:
-        with open_member(archive, member) as stream:
-            bounded = cast(BinaryIO, Bounded(stream, budget))
-            if member.filename.endswith(".gz"):
-                # Counted twice, packed and unpacked, so that a small file in many layers stays small.
-                with gzip.GzipFile(fileobj=bounded) as unpacked:
-                    yield cast(BinaryIO, Bounded(cast(BinaryIO, unpacked), budget))
-            else:
-                yield bounded
+        # Counted twice, packed and unpacked, so that a small file in many layers stays small.
+        with open_member(archive, member) as stream, unpacked(cast(BinaryIO, Bounded(stream, budget)), budget) as plain:
+            yield plain
 
     return opened
 
@@ -183,3 +243,26 @@ def _nested(
         size = copy.tell()
         copy.seek(0)
         yield from _members(cast(BinaryIO, copy), size, name, depth + 1, budget)
+
+
+_LEAST_BYTES_PER_VALUE = 8
+"""Keys have names, and numbers digits: records have 15 to 40 bytes per value."""
+
+
+def content_of(stream: BinaryIO) -> bytes:
+    """Return the content of a record file.
+
+    Raises:
+        ReadError: Unreadable, or larger than any record.
+    """
+    blocks, size = [], 0
+    while block := stream.read(1 << 20):
+        blocks.append(block)
+        size += len(block)
+        if size > LARGEST_RESULT_BYTES:
+            raise ReadError(f"larger than {LARGEST_RESULT_BYTES / 1e6:.0f} MB, the limit for records")
+    content = b"".join(blocks)
+    values = content.count(b",") + content.count(b"[") + content.count(b"{")
+    if values > max(MOST_VALUES_OF_A_RESULT, size // _LEAST_BYTES_PER_VALUE):
+        raise ReadError(f"about {values:,} values in {size:,} bytes, which no result has")
+    return content

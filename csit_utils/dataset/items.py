@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 from csit_utils.dataset.rows import LatencyRow, TestRow
 from resources.libraries.python.errors import message
 from resources.libraries.python.model.record import Record
+from resources.libraries.python.recording.robot_message import plain_message
 from resources.libraries.python.studies.density.model.record import DensityRecord, RefusedCell
 from resources.libraries.python.unpacking import UnpackError
 
@@ -83,9 +84,10 @@ def item_of(
 ) -> RecordedTest | Characterized:
     """Return a test with its record; status and message are those of the record if Robot's are unknown."""
     ended = status or (Status.PASS if record.passed else Status.FAIL)
+    text = message or plain_message(record.message)
     if isinstance(record, DensityRecord):
-        return RecordedTest(record, source, ended, message or record.message, digest)
-    return Characterized(record, source, ended, message or record.message, named_digest=digest)
+        return RecordedTest(record, source, ended, text, digest)
+    return Characterized(record, source, ended, text, named_digest=digest)
 
 
 @dataclass(frozen=True)

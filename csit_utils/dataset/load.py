@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from pydantic import ValidationError
 from pydantic_core import from_json
 
-from csit_utils.dataset.inputs import Source, files_of, sources_of_file
+from csit_utils.dataset.inputs import Source, content_of, files_of, sources_of_file
 from csit_utils.dataset.items import (
     Characterized,
     Dataset,
@@ -21,12 +20,12 @@ from csit_utils.dataset.items import (
     Unrecorded,
     item_of,
 )
+from csit_utils.dataset.kinds import READABLE
 from csit_utils.dataset.records import parse_record
-from csit_utils.dataset.scan import ScannedTest, scan
-from resources.libraries.python.model.base import error_text
-from resources.libraries.python.model.bounds import LARGEST_RESULT_BYTES, MOST_VALUES_OF_A_RESULT
+from csit_utils.dataset.robot_output import scanned
+from csit_utils.dataset.scan import ScannedTest
 
-_CSIT_TEST = {"version", "test_id", "result"}
+_CSIT_TEST = {"version", "test_id", "test_name_long"}
 _CSIT_SUITE = {"version", "suite_id", "start_time"}
 _NFVBENCH = {"nfvbench_version", "benchmarks"}
 
@@ -68,8 +67,6 @@ def _named(items: Iterator[Item], tool: str, source: str) -> Iterator[Item]:
         found = list(items)
     except ReadError as error:
         yield Problem(source, f"{source}: invalid result of {tool}: {error}")
-    except ValidationError as error:
-        yield Problem(source, f"{source}: invalid result of {tool}: {error_text(error)}")
     else:
         yield from found
 
@@ -78,26 +75,23 @@ NO_RECORD = "the test left no result record"
 
 
 def read_output_xml(path: Path) -> Iterator[Item]:
-    """Yield every test of an output.xml, then a problem if the file is damaged.
+    """Yield every test of an output of Robot Framework, then a problem if the file is damaged.
 
     A truncated file yields all complete tests.
     """
-    try:
-        with path.open("rb") as stream:
-            yield from items(stream, str(path))
-    except OSError as error:
-        yield Problem(str(path), f"{path}: cannot be read: {error.strerror or error}")
+    for source in sources_of_file(path):
+        yield from read_source(source) if isinstance(source, Source) else (source,)
 
 
-def items(stream: BinaryIO, source: str) -> Iterator[Item]:
-    """Yield the items of a stream with a name."""
-    for found in scan(stream, source):
+def items(stream: BinaryIO, source: Source) -> Iterator[Item]:
+    """Yield the items of an output of Robot Framework."""
+    for found in scanned(stream, source):
         if not isinstance(found, ScannedTest):
             yield found
         elif found.record is None:
-            yield unrecorded(found, source, found.message or NO_RECORD)
+            yield unrecorded(found, source.name, found.message or NO_RECORD)
         else:
-            yield from _recorded(found, found.record, source)
+            yield from _recorded(found, found.record, source.name)
 
 
 def _recorded(test: ScannedTest, text: bytes | str, source: str) -> Iterator[Item]:
@@ -127,10 +121,6 @@ def unrecorded(test: ScannedTest, source: str, message: str) -> Unrecorded:
     """Return a test without a readable record."""
     status = test.status or Status.FAIL
     return Unrecorded(test.long_name, test.name, test.tags, source, status, message, test.started_at)
-
-
-_LEAST_BYTES_PER_VALUE = 8
-"""Keys have names, and numbers digits: records have 15 to 40 bytes per value."""
 
 
 def load(paths: Iterable[Path], progress: Callable[[int, int], None] = lambda _done, _total: None) -> Dataset:
@@ -176,29 +166,15 @@ def read_source(source: Source) -> Iterator[Item]:
             if source.is_json:
                 yield from read_json(content_of(stream), source.name)
             else:
-                yield from items(stream, source.name)
+                yield from items(stream, source)
     except ReadError as error:
-        text = str(error)
-        yield Problem(source.name, text if text.startswith(source.name) else f"{source.name}: {text}")
+        yield named_problem(source, error)
 
 
-def content_of(stream: BinaryIO) -> bytes:
-    """Return the content of a record file.
-
-    Raises:
-        ReadError: Unreadable, or larger than any record.
-    """
-    blocks, size = [], 0
-    while block := stream.read(1 << 20):
-        blocks.append(block)
-        size += len(block)
-        if size > LARGEST_RESULT_BYTES:
-            raise ReadError(f"larger than {LARGEST_RESULT_BYTES / 1e6:.0f} MB, the limit for records")
-    content = b"".join(blocks)
-    values = content.count(b",") + content.count(b"[") + content.count(b"{")
-    if values > max(MOST_VALUES_OF_A_RESULT, size // _LEAST_BYTES_PER_VALUE):
-        raise ReadError(f"about {values:,} values in {size:,} bytes, which no result has")
-    return content
+def named_problem(source: Source, error: ReadError) -> Problem:
+    """Return an error of a file as its problem, with its name."""
+    text = str(error)
+    return Problem(source.name, text if text.startswith(source.name) else f"{source.name}: {text}")
 
 
 def read_json(content: bytes, source: str) -> Iterator[Item]:
@@ -207,5 +183,10 @@ def read_json(content: bytes, source: str) -> Iterator[Item]:
     if foreign is not None:
         yield from foreign
         return
-    record, digest = parse_record(content, source)
+    try:
+        record, digest = parse_record(content, source)
+    except ReadError as error:
+        if b'"schema_version"' in content:
+            raise
+        raise ReadError(f"{error}; {READABLE}") from error
     yield item_of(record, source, digest)

@@ -6,7 +6,6 @@ or without a record, is parsed by a real XML parser. This covers output of Robot
 no validation of XML: damage in skipped parts goes unnoticed and does no harm.
 """
 
-import codecs
 import re
 from collections.abc import Generator, Iterator, Mapping
 from datetime import datetime
@@ -17,136 +16,15 @@ import msgspec
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
-from csit_utils.dataset.items import Problem, ReadError, Refusal, Status
+from csit_utils.dataset.blocks import BeyondBound, Blocks, XmlBlocks
+from csit_utils.dataset.items import Problem, Refusal, Status
 from csit_utils.dataset.refusals import logged_cells, metadata_cells
 from resources.libraries.python.model.bounds import (
     DEEPEST_ELEMENT,
     LARGEST_BETWEEN_BYTES,
-    LARGEST_TEST_BYTES,
-    MOST_DAMAGE,
     MOST_UNRECORDED,
 )
 from resources.libraries.python.recording.marker import NOT_STARTED, PLACEHOLDER, REFUSED_MARKER, RESULT_MARKER
-
-BLOCK_BYTES = 1 << 17
-"""Small enough to stay in the CPU cache between two passes."""
-_FIRST = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml([^>]*)\?>\s*+)?<(/?[^\s>/]*)")
-_ENCODING = re.compile(rb"""encoding\s*=\s*["']([\w.-]+)["']""")
-
-
-class Blocks:
-    """Blocks of a file, up to the first that is refused.
-
-    Args:
-        source: Name of the file, for errors.
-    """
-
-    def __init__(self, source: str) -> None:
-        self._source = source
-        self.need = BLOCK_BYTES
-        """Bytes to read at once."""
-        self.damage: list[str] = []
-        self.refusal: str | None = None
-        """Reason why the rest of the file is not read."""
-        self._ended: ReadError | OSError | None = None
-        self.ascii = True
-        """Whether all bytes so far are ASCII, which is faster to check than UTF-8."""
-
-    def read(self, stream: BinaryIO) -> Iterator[bytes]:
-        """Yield the blocks."""
-        decoder, last, before = codecs.getincrementaldecoder("utf-8")(), b"", 0
-        while block := self._filled(stream):
-            if not before:
-                self.refusal = self._strange(block)
-                if self.refusal:
-                    return
-            if (at := _declaration(block, last)) is not None:
-                self.refusal = f"{self._source}: {_refusal((last + block)[at + len(last) :])}"
-                yield block[: max(0, at)]
-                return
-            self._look(block, decoder, before)
-            last, before = block[-1:], before + len(block)
-            yield block
-        if not before:
-            self.damage.append("the file is empty")
-
-    def _filled(self, stream: BinaryIO) -> bytes:
-        """Read `need` bytes, also from a stream that returns less: an open test is searched anew for each block."""
-        if self._ended is not None:
-            raise self._ended
-        parts, size = [], 0
-        try:
-            while size < self.need and (part := stream.read(self.need - size)):
-                parts.append(part)
-                size += len(part)
-        except (ReadError, OSError) as error:
-            if not parts:
-                raise
-            self._ended = error
-        return b"".join(parts)
-
-    def _look(self, block: bytes, decoder: codecs.IncrementalDecoder, before: int) -> None:
-        if (at := block.find(b"\0")) >= 0:
-            self.once("NUL bytes", f"NUL bytes from byte {before + at} on")
-        self.ascii = self.ascii and block.isascii()
-        if self.ascii:
-            return
-        try:
-            decoder.decode(block)
-        except UnicodeDecodeError as error:
-            decoder.reset()
-            self.once("not UTF-8", f"not UTF-8 at about byte {before + error.start}")
-
-    def add(self, text: str) -> None:
-        """Report damage.
-
-        Raises:
-            ReadError: There is too much of it.
-        """
-        self.damage.append(text)
-        if len(self.damage) > MOST_DAMAGE:
-            raise ReadError(f"more than {MOST_DAMAGE:,} damaged parts")
-
-    def once(self, key: str, text: str) -> None:
-        """Report a kind of damage once; `key` is the start of its text."""
-        if not any(each.startswith(key) for each in self.damage):
-            self.damage.append(text)
-
-    def _strange(self, head: bytes) -> str | None:
-        """Reason why a file is not an output of Robot; None if it may be."""
-        found = _FIRST.match(head)
-        if found is None or found[2].startswith(b"?"):
-            return f"{self._source}: truncated or damaged XML (it does not start with an element)"
-        encoding = _ENCODING.search(found[1] or b"")
-        if encoding is not None and encoding[1].lower() not in (b"utf-8", b"utf8", b"us-ascii", b"ascii"):
-            return f"{self._source}: encoding {encoding[1].decode()}; Robot Framework writes UTF-8"
-        if found[2] == b"robot" or found[2].startswith(b"!") or found.end() == len(head):
-            return None
-        name = found[2].decode(errors="replace")
-        return f"{self._source}: not an output.xml of Robot Framework, starts with <{name}>"
-
-
-def _declaration(block: bytes, last: bytes) -> int | None:
-    """Position of a declaration, comment or CDATA section; -1 if it starts with the byte before the block.
-
-    Robot escapes every `<` that is not its own.
-    """
-    if b"!" not in block:  # searching for one byte is ten times as fast as for two
-        return None
-    if last == b"<" and block.startswith(b"!"):
-        return -1
-    at = block.find(b"<!")
-    return at if at >= 0 else None
-
-
-def _refusal(text: bytes) -> str:
-    if text[2:3] in (b"-", b"["):
-        return (
-            "refused: contains comments or CDATA sections, which Robot Framework does not write; "
-            "rewrite it by `rebot --output`"
-        )
-    return "refused: declares a document type or entities"
-
 
 ATTRIBUTES = rb"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
 """Rest of a start tag after the name, with a final slash; values may contain `>`."""
@@ -214,8 +92,8 @@ def attributes_of(tag: bytes) -> Mapping[str, str]:
     }
 
 
-def _time_of(stamp: str) -> str | None:
-    """A time of any version of Robot Framework in ISO 8601 without a zone; None if invalid."""
+def time_of(stamp: str) -> str | None:
+    """Return a time of any version of Robot Framework in ISO 8601 without a zone; None if invalid."""
     try:
         found = datetime.fromisoformat(stamp)
     except ValueError:
@@ -284,7 +162,7 @@ class TestElement:
             self.record = text
         elif self._open == ["test"] and tag == "status":
             self.status, self.message = self._status.get("status", ""), text.strip()
-            self.started_at = _time_of(self._status.get("start") or self._status.get("starttime") or "")
+            self.started_at = time_of(self._status.get("start") or self._status.get("starttime") or "")
         elif tag == "tag" and self._open in (["test"], ["test", "tags"]):
             self.tags.append(text)
 
@@ -324,6 +202,8 @@ class ScannedTest(msgspec.Struct, frozen=True, gc=False):
     """Its JSON, plain or packed."""
     started_at: str | None = None
     """By the clock of Robot's machine, of unknown zone. May be missing with a record, which has it in UTC."""
+    stripped: bool = False
+    """Whether there is no record, and rebot has noted that it removed what keywords logged."""
 
 
 Scanned = ScannedTest | Refusal | Problem
@@ -340,22 +220,9 @@ def scan(stream: BinaryIO, source: str) -> Iterator[Scanned]:
         stream: Its bytes; a `ReadError` while reading ends it like the end of the file.
         source: Its name, for problems.
     """
-    blocks = Blocks(source)
+    blocks = XmlBlocks(source)
     scanner = _Scanner(source, blocks)
-    buffer, done = b"", 0
-    try:
-        for block in blocks.read(stream):
-            # Avoid copying a test larger than a block again for each of its blocks.
-            buffer = buffer[done:] + block
-            done = yield from scanner.take(buffer)
-            blocks.need = max(BLOCK_BYTES, len(buffer) - done)
-            if len(buffer) - done > LARGEST_TEST_BYTES:
-                raise ReadError(f"a test is larger than {LARGEST_TEST_BYTES / 1e6:.0f} MB")
-    except ReadError as error:
-        blocks.damage.insert(0, str(error))
-    except OSError as error:
-        blocks.damage.insert(0, f"cannot be read: {error.strerror or error}")
-    yield from scanner.finish(buffer[done:])
+    yield from scanner.finish((yield from blocks.feed(stream, scanner.take)))
 
 
 class _Scanner:
@@ -405,8 +272,11 @@ class _Scanner:
         end = _safe_end(buffer, at)
         yield from self._between(buffer, at, end)
         if len(buffer) - end > LARGEST_BETWEEN_BYTES:
-            self._blocks.add(f"more than {LARGEST_BETWEEN_BYTES / 1e6:.0f} MB without an element")
-            return len(buffer)
+            message = _MSG.match(buffer, end)
+            if message is None or buffer.startswith(REFUSED_MARKER.encode(), message.end()):
+                most = f"{LARGEST_BETWEEN_BYTES / 1e6:.0f} MB"
+                raise BeyondBound(f"an element between tests is larger than {most}, the bound for these")
+            return len(buffer)  # nothing of a message is needed, however long it is
         return end
 
     def _between(self, buffer: bytes, at: int, end: int) -> Iterator[Scanned]:
@@ -485,7 +355,7 @@ class _Scanner:
             text_or_raw = text_of(raw) if b"&" in raw or not (self._blocks.ascii or raw.isascii()) else raw
         except NotXml:
             return None, after
-        return ScannedTest(self._prefix + name, name, (), _status(ended), message, text_or_raw), after
+        return ScannedTest(self._prefix + name, name, (), status_of(ended), message, text_or_raw), after
 
     def _exact(self, segment: bytes, *, whole: bool = True) -> Iterator[Scanned]:
         """Parse one test by a real XML parser."""
@@ -503,28 +373,32 @@ class _Scanner:
         record = None if test.record is None else test.record.removeprefix(RESULT_MARKER)
         self._unrecorded += record is None
         if self._unrecorded > MOST_UNRECORDED:
-            raise ReadError(f"more than {MOST_UNRECORDED:,} tests without a record")
-        status = None if test.status is None else _status(test.status)
-        if test.name.startswith(PLACEHOLDER) and message == NOT_STARTED:
+            raise BeyondBound(f"more than {MOST_UNRECORDED:,} tests without a record")
+        status = None if test.status is None else status_of(test.status)
+        if is_placeholder(test.name, message):
             return
-        yield ScannedTest(long_name, test.name, tuple(test.tags), status, message, record, test.started_at)
+        yield ScannedTest(
+            long_name,
+            test.name,
+            tuple(test.tags),
+            status,
+            message,
+            record,
+            test.started_at,
+            stripped=record is None and has_removed_keywords(segment),
+        )
 
     def finish(self, rest: bytes) -> Iterator[Scanned]:
         """Yield the truncated test, and a problem if the file is damaged."""
-        damage, refusal = self._blocks.damage, self._blocks.refusal
-        if refusal is None:
+        if self._blocks.refusal is None and self._blocks.bound is None:
             start = _find_test(rest, 0)
             yield from self._between(rest, 0, start if start >= 0 else len(rest))
             if start >= 0 and _TEST.match(rest, start):
                 yield from self._exact(rest[start:], whole=False)
-            if not self._closed and not damage:
+            if not self._closed and not self._blocks.damage:
                 where = f" in suite '{'.'.join(self._suites)}'" if self._suites else ""
-                damage.append(f"the file ends{where} before </robot>")
-        if refusal is not None:
-            yield Problem(self._source, refusal)
-        elif damage:
-            some = "; ".join(damage[:3]) + (f"; and {len(damage) - 3} more" if len(damage) > 3 else "")
-            yield Problem(self._source, f"{self._source}: truncated or damaged XML ({some}); complete parts were read")
+                self._blocks.damage.append(f"the file ends{where} before </robot>")
+        yield from self._blocks.problem()
 
 
 def _find_test(buffer: bytes, at: int) -> int:
@@ -544,5 +418,19 @@ def _safe_end(buffer: bytes, at: int) -> int:
     return before if before >= 0 and buffer.startswith((b"<meta", b"<msg"), before) else last
 
 
-def _status(text: str) -> Status:
+def status_of(text: str) -> Status:
+    """Return Robot's status of a test."""
     return _ENDINGS.get(text, Status.SKIP)
+
+
+def is_placeholder(name: str, message: str) -> bool:
+    """Whether a test is the place of rows that were never made."""
+    return name.startswith(PLACEHOLDER) and message == NOT_STARTED
+
+
+_REMOVED = re.compile(rb"removed using (?:the )?--(?:remove-keywords|RemoveKeywords) option")
+
+
+def has_removed_keywords(segment: bytes) -> bool:
+    """Whether rebot has noted in a test that it removed what keywords logged."""
+    return _REMOVED.search(segment) is not None

@@ -21,6 +21,7 @@ from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.result import Finding, MeasurementRequest, Verdict, VerdictKind, l1_bps, l2_bps
 from resources.libraries.python.recording.earlier_versions import DENSITY_VERSIONS, was_lowered
 from resources.libraries.python.recording.packed_record import Counted, light
+from resources.libraries.python.recording.records import fault_of_times
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
 _ALSO_READ = (
@@ -133,6 +134,8 @@ def packed_head(text: bytes | str) -> Struct:
         raise ReadError(str(error)) from error
     if head.schema_version not in _VERSIONS:
         raise ReadError(f"unsupported schema version {head.schema_version} of the record")
+    if (fault := fault_of_times(head.started_at, head.finished_at)) is not None:
+        raise ReadError(fault)
     return _by_their_name(head)
 
 

@@ -67,7 +67,12 @@ def _many(count: int, noun: str) -> str:
 
 
 def render_night(
-    state: NightState, clock: NightClock | None = None, ending: str = "", still_open: Sequence[tuple[str, str]] = ()
+    state: NightState,
+    clock: NightClock | None = None,
+    ending: str = "",
+    still_open: Sequence[tuple[str, str]] = (),
+    *,
+    has_report: bool = False,
 ) -> str:
     """Return the page; one file that needs no network and no script.
 
@@ -76,6 +81,7 @@ def render_night(
         clock: Tests that have ended; None before the night.
         ending: How the night ended, in a sentence.
         still_open: Tests that another night would measure, with the reason.
+        has_report: Whether there is a report of the night: none where no test was measured.
     """
     rows = []
     for run in state.runs:
@@ -100,5 +106,6 @@ def render_night(
         left_out=state.left_out,
         still_open=still_open,
         over=clock is not None,
+        has_report=has_report,
         style=own_file("style/base.css"),
     )  # fmt: skip

@@ -10,12 +10,14 @@ from robot.api import SuiteVisitor
 
 from csit_utils.commands.runs.outcome import unfinished
 from csit_utils.commands.runs.robot import run_suites
+from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.load import load
 from csit_utils.night.candidates import CHARACTERIZATION, DENSITY
 from csit_utils.night.state import NOT_BEGUN, NightChoices, NightClock, NightState, PlannedRun
 from csit_utils.report.units import seconds
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.recording.journal import JOURNAL_FILE
+from resources.libraries.python.recording.robot_message import plain_message
 from resources.libraries.python.recording.run_journal import has_ended
 from resources.libraries.python.studies.shared.choices import DEFAULTS, KNOWN
 from resources.libraries.python.studies.shared.keeper import ends_run
@@ -73,7 +75,7 @@ class WithinBudget:
         if name in self._not_begun:
             self._clock.keep(self._run, name, NOT_BEGUN, self._not_begun[name])
         elif name not in self._before and not ends_run(result.tags, result.message):
-            self._clock.keep(self._run, name, result.status, result.message)
+            self._clock.keep(self._run, name, result.status, plain_message(result.message))
 
 
 class Signals:
@@ -148,8 +150,8 @@ def run_night(state: NightState, folder: Path, clock: NightClock) -> str | None:
 
 
 def _lacks(folder: Path) -> str | None:
-    """Return why a run is incomplete; None if it is complete, with all results in its output.xml."""
-    output = folder / "output.xml"
+    """Return why a run is incomplete; None if it is complete, with all results in its output."""
+    output = output_of(folder)
     if not output.exists():
         return "no output.xml was written"
     return unfinished(load([output]), ended=(folder / JOURNAL_FILE).exists() and has_ended(folder))

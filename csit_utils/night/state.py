@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter
 
 from csit_utils.analysis.night import NightLine, NightPlan
+from resources.libraries.python.errors import without_middle
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import LONGEST_RUN_S, MOST_FILES, MOST_RUNS
 from resources.libraries.python.recording.step_journal import StepJournal
@@ -159,7 +160,12 @@ class NightClock:
         """Note a test on disk."""
         elapsed_s = self._clock() - self._begin_s
         row = TestOfNight(
-            run=run, test=test, status=status, message=message[:300], session=self._session, elapsed_s=elapsed_s
+            run=run,
+            test=test,
+            status=status,
+            message=without_middle(message, 300),
+            session=self._session,
+            elapsed_s=elapsed_s,
         )
         self._journal.keep(row)
         self.ended.append(row)

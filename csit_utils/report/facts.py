@@ -72,7 +72,7 @@ def facts(contents: Contents) -> tuple[Fact, ...]:
         Fact("Host", _unique(line for environment in environments for line in _hosts(environment))),
         Fact("When", (when, f"took {lasted}" if begun else "")),
         Fact("Tests", (f"{len(rows) + len(others)}: {count}",)),
-        Fact("Code", _unique(map(_revision, environments))),
+        Fact("Code", _unique(map(_code, environments))),
     )
 
 
@@ -103,11 +103,12 @@ def _unique(lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(lines))
 
 
-def _revision(environment: Environment) -> str:
+def _code(environment: Environment) -> str:
+    version = f"{environment.program_version}, " if environment.program_version else ""
     if environment.git_revision is None:
-        return "revision unknown"
+        return f"{version}revision unknown"
     dirty = ", with uncommitted changes" if environment.git_dirty else ""
-    return f"git {environment.git_revision[:12]}{dirty}"
+    return f"{version}git {environment.git_revision[:12]}{dirty}"
 
 
 def _span(stamps: Sequence[str]) -> tuple[datetime, datetime] | None:
@@ -156,7 +157,7 @@ def _environment(environment: Environment) -> dict[str, str]:
         "distribution": environment.distribution,
         "virtualization": environment.virtualization,
         "Python": environment.python,
-        "code": _revision(environment),
+        "code": _code(environment),
     }
     versions = {f"version of {name}": version for name, version in sorted(environment.versions.items())}
     own = {name: value or DASH for name, value in {**plain, **environment.settings, **versions}.items()}

@@ -10,7 +10,7 @@ import shutil
 import zipfile
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -24,7 +24,7 @@ from csit_utils.bisection.page import as_object, render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
 from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
-from csit_utils.dataset.inputs import sources
+from csit_utils.dataset.inputs import Source, sources
 from csit_utils.dataset.items import Problem, RecordedTest
 from csit_utils.dataset.load import items, read_json, read_source
 from csit_utils.night.state import NightJournal, NightState
@@ -86,12 +86,13 @@ from resources.libraries.python.testbed.roles.connection import CompletedProgram
 from tests.fuzz.capture_inputs import CAPTURE_PIECES, CAPTURES, PACKED, captured_load, packed_capture
 from tests.fuzz.nights import NIGHT
 from tests.fuzz.oracle import ATTEMPTS, refused
-from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, csit_soak, fixed, nfvbench, searched
+from tests.unit.csit_utils.foreign_files import EXAMPLES
 from tests.unit.csit_utils.stateful_cells import cell
 from tests.unit.drivers.generators.iperf3.iperf3_reports import HERE as IPERF3
 from tests.unit.drivers.generators.iperf3.iperf3_reports import result, trial, written
 from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, IPV6, TCP, UDP, VLAN, configuration
 from tests.unit.drivers.generators.otg.otg_configurations import FLOWS as OTG_FLOWS
+from tests.unit.packers import PACKERS
 from tests.unit.planning.labs import TWO_NODES
 from tests.unit.recording.journals import AT, header
 
@@ -272,8 +273,8 @@ def _notation(content: bytes, _: Path) -> None:
             assert len(str(error)) <= 600
 
 
-def _xml(content: bytes, _: Path) -> None:
-    for each in items(io.BytesIO(content), "output.xml"):
+def _output(content: bytes, _: Path) -> None:
+    for each in items(io.BytesIO(content), Source("output.xml", lambda: nullcontext(io.BytesIO(content)))):
         assert not isinstance(each, Problem) or len(each.text) < 2000
 
 
@@ -335,14 +336,16 @@ def _recorded(study: str) -> Any:
 def _zipped(content: bytes) -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a/output.xml", content)
-        archive.writestr("b/output.xml.gz", gzip.compress(content))
+        for ending, pack in {"": bytes, **PACKERS}.items():
+            archive.writestr(f"a/output.xml{ending}", pack(content))
     return made.getvalue()
 
 
 _OUTPUT = gzip.decompress((RECORDED / "density-output.xml.gz").read_bytes())
 _PACKED = [part.split(b'"')[0] for part in _OUTPUT.split(b'"packed":"')[1:2]]
 _RECORD = gzip.decompress((RECORDED / "density.json.gz").read_bytes())
+_LOGGED = json.dumps(f"CSIT-RESULT {_RECORD.decode()}").encode()
+_OUTPUT_JSON = b'{"generator":"Robot 7","suite":{"tests":[{"body":[{"message":%b}],"name":"a"}],"name":"b"}}' % _LOGGED
 _SWEEP = gzip.decompress((RECORDED / "sweep.json.gz").read_bytes())
 _HELD = json.dumps({
     "holder": {
@@ -505,8 +508,7 @@ TARGETS = {
     },
     "foreign results": Target(
         lambda content, _: deque(read_json(content, "a.json"), 0),
-        _json(csit(csit_ndrpdr()), csit(csit_soak()), nfvbench({"64": searched()}), nfvbench({"IMIX": fixed(20.0)})),
-        _JSON, 0.05,
+        _json(*EXAMPLES), (*_JSON, b"-0.0001", b"0", b"false", b'"n/a"'), 0.05,
     ),
     "steps of a bisection": Target(
         _bisected, (steps_of(BisectionJournal, *STEPS[BisectionJournal]),), (*_JSON, b"\n", b"-1", b"1e-300"), 0.01
@@ -532,9 +534,7 @@ TARGETS = {
     "statistics tables": Target(
         lambda content, _: read_statistics(content.decode(errors="replace"), "a.csv"), (STATISTICS,), _CSV, 0.05
     ),
-    "policies of chains": Target(
-        _policy, (b"firewall > nat & ids | router", b"(nat & ids) > router"), _POLICY, 0.08
-    ),
+    "policies of chains": Target(_policy, (b"firewall > nat & ids | router", b"(nat & ids) > router"), _POLICY, 0.08),
     "records": Target(
         lambda content, _: deque(read_json(content, "a.json"), 0), (_RECORD, _SWEEP), _JSON, 0.03
     ),
@@ -549,15 +549,16 @@ TARGETS = {
     ),
     "captures": Target(captured_load, CAPTURES, CAPTURE_PIECES, 0.03),
     "packed captures": Target(_file(packed_capture, "load.pcap.gz"), (PACKED,), (b"\x1f\x8b\x08",), 0.02),
-    "scanner": Target(_xml, (_OUTPUT,), _XML + _JSON, 0.03),
-    "archives": Target(_file(_archive, "run.zip"), (_zipped(_OUTPUT),), (b"PK\x03\x04", b"PK\x01\x02", b"\xff"), 0.02),
+    "scanner": Target(_output, (_OUTPUT, _OUTPUT_JSON), _XML + _JSON, 0.03),
+    "archives": Target(
+        _file(_archive, "run.zip"), (_zipped(_OUTPUT), *(pack(_OUTPUT) for pack in PACKERS.values())),
+        (b"PK\x03\x04", b"PK\x01\x02", b"\xff", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"), 0.02,
+    ),
     "topology files": Target(
         _file(load_topology, "sim.yaml"),
         (*_yaml("topologies", "sim.yaml"), *_yaml("topologies", "available", "lab-2n-vpp.yaml")), _YAML, 0.02,
     ),
-    "topologies of CSIT": Target(
-        _file(convert_topology, "csit.yaml"), (TWO_NODES.encode(),), _YAML, 0.02
-    ),
+    "topologies of CSIT": Target(_file(convert_topology, "csit.yaml"), (TWO_NODES.encode(),), _YAML, 0.02),
     "chain specifications": Target(
         _file(lambda path: generate(load_chains(path)), "chains.yaml"),
         _yaml(*_SPECS, "chains", "four-vnfs.yaml"), (*_YAML, *_POLICY), 0.02,

@@ -116,7 +116,7 @@ def test_a_night_is_gated_against_the_runs_before_it(history: Path) -> None:
 
     fell = gate(5, 7)
     assert fell.exit_code == 1, "the planted fall is in that night"
-    assert "3 with a significant decrease" in fell.stdout
+    assert "3 with a significant regression" in fell.stdout
     assert gate(5, 3).exit_code == 0
     later = gate(4, 16)
     assert later.exit_code == 0, f"those before it fell as well: {later.output}"

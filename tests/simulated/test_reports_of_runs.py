@@ -3,13 +3,17 @@
 import csv
 import json
 import re
+import shutil
 from html import unescape
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from robot.rebot import rebot
 
 from csit_utils.dataset.items import Dataset
-from tests.simulated.in_process import Ended, passed
+from csit_utils.dataset.load import load
+from tests.simulated.in_process import Ended, csit, passed
 
 PAGES = {
     "profiles": "Firewall With 2 Cores",
@@ -105,6 +109,24 @@ def test_show_as_json_has_an_object_for_every_test(shown: Ended, matrix: Dataset
     }
     assert all(each["simulated"] and each["status"] == "PASS" for each in objects.values())
     assert all(each["measures"] for each in objects.values() if each["study"] in {"outage", "stateful", "sizing"})
+
+
+@pytest.mark.parametrize("name", ["small.xml", "small.json"])
+def test_records_that_rebot_removed_are_read_beside_the_output(
+    density: Path, matrix: Dataset, tmp_path: Path, name: str
+) -> None:
+    shutil.copytree(density / "results", tmp_path / "results")
+    small = tmp_path / name
+    rebot(
+        str(density / "output.xml"), output=str(small), removekeywords="ALL", log=None, report=None, stdout=StringIO()
+    )
+    found = load([small])
+    assert found.problems == []
+    assert {each.digest for each in found.recorded} == {each.digest for each in matrix.recorded}
+    shutil.rmtree(tmp_path / "results")
+    ended = csit("show", small)
+    assert (ended.status, ended.stdout) == (2, "")
+    assert f"{small}: {len(matrix.recorded)} tests without the result record" in ended.stderr
 
 
 def test_files_for_c_dash_have_the_figures_and_say_simulated(density: Path, matrix: Dataset, tmp_path: Path) -> None:

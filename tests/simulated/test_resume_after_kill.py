@@ -74,6 +74,22 @@ def test_a_killed_matrix_that_is_resumed_ends_as_one_that_was_not_killed(density
     passed("outcome", output)
 
 
+def test_a_killed_run_with_a_json_output_is_resumed_with_all_its_tests(density: Path, tmp_path: Path) -> None:
+    output, suite = tmp_path / "run", DENSITY / "csc-ndrpdr.robot"
+    words = robot_words(output, SIM, *MATRIX, "--output", "out.json", sources=[suite])
+    killed(output, "journal.jsonl", '"event":"started"', 2, *words)
+    assert "truncated or damaged JSON" in csit("show", output / "out.json").stderr
+    assert csit("outcome", output).status != 0
+    passed("robot", "--resume", output)
+    assert (output / "out-1.json").exists(), "the output of the interrupted part is kept"
+    of_suite = {each for each in contents(density) if "Csc-Ndrpdr." in str(each)}
+    assert len(of_suite) == count(output, "finished")
+    assert set(_contents(output / "out.json")) == {
+        tuple(text.replace("Density.Csc", "Csc") for text in each) for each in of_suite
+    }
+    passed("outcome", output)
+
+
 def test_killed_in_the_middle_of_a_study_a_run_keeps_the_steps_that_were_done(tmp_path: Path) -> None:
     whole, output = tmp_path / "whole", tmp_path / "run"
     steps = "characterization/Four_Network_Functions_With_A_Planted_Fault/chains.jsonl"

@@ -1,6 +1,7 @@
 """Messages of errors: no secrets, no control characters, and at most 600 characters with path, numbers and reason."""
 
 import time
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python import redaction
+from resources.libraries.python.dialogue import LONGEST_ERROR, short
 from resources.libraries.python.errors import (
     LONGEST_MESSAGE,
     CommandFailed,
@@ -19,6 +21,7 @@ from resources.libraries.python.errors import (
     ending_of_shell,
     message,
 )
+from resources.libraries.python.model.base import error_text
 
 
 @given(st.lists(st.integers(0, 9), min_size=10, max_size=10))
@@ -112,3 +115,11 @@ def test_long_texts_are_shortened_in_linear_time() -> None:
 )
 def test_a_status_of_a_shell_names_its_signal(status: int, words: str) -> None:
     assert ending_of_shell(status) == words
+
+
+@pytest.mark.parametrize("shown", [lambda text: error_text(ValueError(text)), short])
+def test_repeated_errors_keep_their_end_which_names_the_cause(shown: Callable[[str], str]) -> None:
+    text = f"{'a word ' * 1000}: no such file"
+    assert shown(text).startswith("a word")
+    assert shown(text).endswith(": no such file")
+    assert len(shown(text)) <= LONGEST_ERROR

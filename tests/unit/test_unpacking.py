@@ -4,16 +4,21 @@ import contextlib
 import gzip
 import io
 import lzma
+import random
 import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from csit_utils.dataset import scan
+from csit_utils.dataset import blocks, scan
 from resources.libraries.python import unpacking
 from resources.libraries.python.unpacking import (
+    PACKED,
     Bounded,
     Budget,
     UnpackError,
@@ -21,8 +26,10 @@ from resources.libraries.python.unpacking import (
     open_archive,
     open_member,
     read_packed,
+    unpacked,
 )
 from tests.fuzz.oracle import run
+from tests.unit.packers import PACKERS
 
 HEAD = b"<robot><suite name='s'>"
 SIZE = 40_000_000
@@ -60,6 +67,8 @@ BOMBS: dict[str, Callable[[], bytes]] = {
     ),
     "directory.zip": lambda: repeated_directory(200_000),
     "nested-directory.zip": lambda: zipped(("a.zip", repeated_directory(1_000_000))),
+    "text.xml.xz": lambda: lzma.compress(HEAD + b"a" * 60_000_000),
+    "text.xml.zst": lambda: PACKERS[".zst"](HEAD + b"a" * 60_000_000),
     "twice.zip": lambda: zipped(*((f"{each}/output.xml.gz", gzip.compress(HEAD + b"a" * SIZE)) for each in range(3))),
 }
 """By the name of the file. Each took more than 10 s or 400 MB once, or would have."""
@@ -80,7 +89,7 @@ def _imported(tmp_path_factory: pytest.TempPathFactory) -> None:
 def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """With lower limits: a scan without them takes many times what is allowed, and one with them little of it."""
     monkeypatch.setattr(scan, "MOST_UNRECORDED", 2_000)
-    monkeypatch.setattr(scan, "BLOCK_BYTES", 1 << 12)  # an open test that is searched anew with each block takes long
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 12)  # an open test that is searched anew with each block takes long
     file = tmp_path / name
     file.write_bytes(BOMBS[name]())
     outcome = run("bombs", "show", str(file))
@@ -128,6 +137,41 @@ def test_a_directory_of_many_files_is_refused(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(UnpackError, match="more than 3 files"):
         open_archive(io.BytesIO(made), len(made))
     assert len(open_archive(io.BytesIO(zipped(("a", b""), ("b", b""), ("c", b""))), 1000).infolist()) == 3
+
+
+@pytest.mark.parametrize("ending", PACKED)
+def test_packed_files_are_unpacked_within_bounds(ending: str) -> None:
+    """Also where several were joined, as `cat` does, and where a stream gives little at a time."""
+    pack, content = PACKERS[ending], b"<robot/>" * 10_000
+    assert _unpacked(pack(content)) == content
+    assert _unpacked(pack(content) + pack(b"x")) == content + b"x"
+    assert _unpacked(pack(b"")) == b""
+    with pytest.raises(UnpackError, match=r"ends too early|Truncated compressed stream"):
+        _unpacked(pack(content)[:-3])
+    damaged = pack(bytes(random.Random(1).choices(b"0123456789abcdef", k=5_000)))
+    with pytest.raises(UnpackError, match=r"damaged|too early"):
+        _unpacked(damaged[:12] + b"\xff" * 40 + damaged[52:])
+    with pytest.raises(UnpackError, match="unpack to more than"):
+        _unpacked(pack(bytes(6_000_000)))
+
+
+@pytest.mark.parametrize("content", [b"", b"a", b"<robot/>" * 1000, b"\x1f", b"\x28\xb5", b"{" * 2000])
+def test_a_file_that_is_not_packed_stays_as_it_is(content: bytes) -> None:
+    assert _unpacked(content) == content
+    with unpacked(io.BytesIO(content), Budget(len(content))) as stream:
+        assert stream.read() == content
+
+
+@given(st.binary(max_size=200), st.sampled_from(PACKED), st.integers(0, 300))
+def test_what_follows_a_magic_number_is_unpacked_or_refused(content: bytes, ending: str, cut: int) -> None:
+    for damaged in (PACKERS[ending](b"")[:6] + content, PACKERS[ending](content)[:cut] + content):
+        with contextlib.suppress(UnpackError):
+            _unpacked(damaged)
+
+
+def _unpacked(packed: bytes) -> bytes:
+    with unpacked(cast(BinaryIO, Bounded(io.BytesIO(packed), Budget(10**9))), Budget(len(packed))) as stream:
+        return b"".join(iter(lambda: stream.read(1000), b""))
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import exp, expm1, hypot, inf, log, sqrt
+from operator import attrgetter
 from statistics import fmean, median, stdev
 from typing import NamedTuple
 
@@ -97,11 +98,18 @@ class Change:
     outcome: Outcome
     remarks: tuple[str, ...] = ()
     """Notes; for unlike figures the differences in meaning."""
+    of: str = ""
+    """What tells it from other changes of the same cell, such as its testbeds; empty if there are none."""
 
     @property
     def name(self) -> str:
         """Name for a line of text."""
-        return f"{place_text(self.a.series, self.dimensions)} {self.metric}"
+        return " ".join(filter(None, (self.of, place_text(self.a.series, self.dimensions), self.metric)))
+
+    @property
+    def worsening(self) -> float:
+        """Relative change for the worse: the decrease, or the increase of what is better the less there is of it."""
+        return self.change if _less_is_better(self.metric) else -self.change
 
 
 @dataclass(frozen=True)
@@ -283,7 +291,7 @@ def compare(a: Sequence[TestRow], b: Sequence[TestRow], *, insist: bool = False)
     changes = [_change(one, other, of_a[one], of_b[other], insist=insist) for one, other in pairs]
     paired_a, paired_b = {one for one, _ in pairs}, {other for _, other in pairs}
     return Comparison(
-        tuple(_judged_together(_by_spread(changes))),
+        tuple(_judged_together(_by_spread(_told_apart(changes)))),
         tuple(cell for cell in of_a if cell not in paired_a),
         tuple(cell for cell in of_b if cell not in paired_b),
     )
@@ -299,6 +307,19 @@ def _pairs(of_a: Collection[CellMetric], of_b: Collection[CellMetric]) -> Iterab
         same = [cell] if cell in there else [other for other in there if other not in known_a]
         same_goals = [other for other in same if other.series.goals == cell.series.goals]
         yield from ((cell, other) for other in same_goals or same)
+
+
+def _told_apart(changes: Sequence[Change]) -> Sequence[Change]:
+    """Changes with different names: those of the same cell on several testbeds, or with several profiles, say which."""
+    for key in (attrgetter("system.name"), attrgetter("profile"), attrgetter("goals")):
+        if len({each.name for each in changes}) == len(changes):
+            break
+        sides = [(key(each.a.series), key(each.b.series)) for each in changes]
+        changes = [
+            replace(each, of=" ".join(filter(None, (each.of, a if a == b else f"{a} / {b}"))))
+            for each, (a, b) in zip(changes, sides, strict=True)
+        ]
+    return changes
 
 
 def _place(cell: CellMetric) -> tuple[object, ...]:
@@ -318,7 +339,7 @@ def _change(
         outcome, probability = Outcome.UNLIKE, None
     elif method is Method.BOUNDS:
         apart = high < 0 or low > 0
-        outcome = _direction(change) if apart else Outcome.CANNOT_TELL
+        outcome = _direction(change, one.metric) if apart else Outcome.CANNOT_TELL
     else:
         outcome = Outcome.NO_CHANGE  # until all cells are judged together
     bound = [
@@ -375,7 +396,7 @@ def _judged_together(changes: Sequence[Change]) -> Iterable[Change]:
             continue
         found = next(adjusted)
         if found <= FALSE_CALLS:
-            yield replace(each, adjusted=found, outcome=_direction(each.change))
+            yield replace(each, adjusted=found, outcome=_direction(each.change, each.metric))
         elif each.probability <= 1 - CONFIDENCE:
             alone = "significant for this cell alone, but not among this many cells"
             yield replace(each, adjusted=found, outcome=Outcome.NO_CHANGE, remarks=(*each.remarks, alone))
@@ -393,5 +414,9 @@ def adjusted_probabilities(probabilities: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _direction(change: float) -> Outcome:
-    return Outcome.REGRESSION if change < 0 else Outcome.PROGRESSION
+def _direction(change: float, metric: Metric | Measure) -> Outcome:
+    return Outcome.REGRESSION if (change < 0) is not _less_is_better(metric) else Outcome.PROGRESSION
+
+
+def _less_is_better(metric: Metric | Measure) -> bool:
+    return isinstance(metric, Measure) and metric.less_is_better

@@ -1,12 +1,12 @@
-"""Gate of a candidate: it fails if a cell has a significant decrease above the tolerance."""
+"""Gate of a candidate: it fails if a cell has a significant regression above the tolerance."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.comparisons.comparison import Change, Comparison, Outcome
-from csit_utils.analysis.grouping import series_of
+from csit_utils.analysis.grouping import Series, series_of
 from csit_utils.analysis.runs import TestbedKey, history
 from csit_utils.dataset.rows import TestRow
 from csit_utils.studies.density.analysis.density import asks_for
@@ -48,7 +48,7 @@ class Decision:
     """Cells of a candidate by result of the gate."""
 
     fallen: tuple[Change, ...]
-    """Largest decrease first."""
+    """Largest regression first."""
     kept: tuple[Change, ...]
     unjudged: tuple[UndecidedCell, ...]
 
@@ -64,12 +64,12 @@ def decide(comparison: Comparison, candidate: Sequence[TestRow], tolerance: floa
     Args:
         comparison: Of the baseline (A) with the candidate (B).
         candidate: Tests of the candidate, for the reason of a missing figure.
-        tolerance: Tolerated relative decrease, at least 0.
+        tolerance: Tolerated relative change for the worse, at least 0.
     """
     judged = comparison.of(Outcome.REGRESSION, Outcome.PROGRESSION, Outcome.NO_CHANGE)
-    fallen = [each for each in judged if each.outcome is Outcome.REGRESSION and -each.change > tolerance]
+    fallen = [each for each in judged if each.outcome is Outcome.REGRESSION and each.worsening > tolerance]
     return Decision(
-        tuple(sorted(fallen, key=lambda each: each.change)),
+        tuple(sorted(fallen, key=lambda each: -each.worsening)),
         tuple(each for each in judged if each not in fallen),
         (
             *(UndecidedCell(each.name, _why(each)) for each in comparison.of(Outcome.CANNOT_TELL, Outcome.UNLIKE)),
@@ -89,6 +89,12 @@ def _missing(cell: CellMetric, candidate: Sequence[TestRow]) -> str:
     """Reason why the candidate has no figure for a cell."""
     for row in candidate:
         here = (row.service_type, row.dimensions) == (cell.series.service_type, cell.dimensions)
-        if here and row.status != "PASS" and asks_for(row, cell.metric) and series_of(row) in (None, cell.series):
+        if here and row.status != "PASS" and asks_for(row, cell.metric) and _may_be_of(row, cell.series):
             return f"the candidate's test ended with {row.status}: {row.message}"
     return "the candidate has no figure"
+
+
+def _may_be_of(row: TestRow, series: Series) -> bool:
+    """Whether a failed test belongs to a series, as far as is known: without figures, other tools name no goals."""
+    own = series_of(row)
+    return own is None or (own if own.goals else replace(own, goals=series.goals)) == series

@@ -26,7 +26,7 @@ class Sort(StrEnum):
 def compare(
     sides: Annotated[list[str], typer.Argument(metavar="A B", help=SIDE_HELP)],
     data: DATA = None,
-    sort: Annotated[Sort, typer.Option(help="By change, largest decrease first, or by cell.")] = Sort.CHANGE,
+    sort: Annotated[Sort, typer.Option(help="By change, largest regression first, or by cell.")] = Sort.CHANGE,
     outcome: Annotated[list[str] | None, typer.Option(help="Only cells with this outcome, such as regression.")] = None,
     insist: Annotated[
         bool, typer.Option("--insist", help="Also compare unlike figures, and note what differs.")
@@ -41,7 +41,8 @@ def compare(
     between runs. With a single run per side, it follows from the spread of changes over the matrix, or, below eight
     cells, from the search bounds: cells whose bounds do not overlap have changed. At most 5 % of the reported changes
     are expected to be false (Benjamini-Hochberg). Figures with different meanings (loss ratio, IMIX, simulated or real)
-    are not compared. Exit status: 0 in any case.
+    are not compared. Exit status: 0 whatever is found, 1 if an
+    input cannot be read in full.
 
     \b
     Examples:
@@ -67,13 +68,14 @@ def compare(
                 raise ConfigError(f"{sides[0]} and {text} have no cell and metric in common")
             chosen = [each for each in found.changes if not outcome or each.outcome in outcome]
             if sort is Sort.CHANGE:
-                chosen.sort(key=lambda each: each.change)
+                chosen.sort(key=lambda each: -each.worsening)
             lines += [_line(each, text, several=len(others) > 1) for each in chosen]
             counts = ", ".join(f"{len(found.of(each))} {each}" for each in Outcome if found.of(each))
             alone = f"; {len(found.only_a)} only in A, {len(found.only_b)} only in B"
             print_sentence(f"A {sides[0]}, B {text}: {counts}{alone if found.only_a or found.only_b else ''}", err=True)
         print_table(_heads(several=len(others) > 1), lines, form, left=("side", "cell", "outcome", "notes"))
-        reader.report_problems()
+        if reader.report_problems():
+            raise typer.Exit(1)
 
 
 def _heads(*, several: bool) -> list[str]:

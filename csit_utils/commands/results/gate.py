@@ -30,7 +30,7 @@ def gate(
     ],
     candidate: Annotated[str, typer.Argument(help="Files, folders or a selection, as for BASELINE.")],
     data: DATA = None,
-    tolerance: Annotated[str, typer.Option(help="Tolerated decrease, such as 2%.")] = "0%",
+    tolerance: Annotated[str, typer.Option(help="Tolerated change for the worse, such as 2%.")] = "0%",
     require: Annotated[int, typer.Option(min=0, help="Minimum number of cells with a result on both sides.")] = 1,
     junit: Annotated[Path | None, typer.Option(help="Also write a JUnit XML file, for Jenkins and others.")] = None,
     steps: Annotated[
@@ -40,9 +40,9 @@ def gate(
 ) -> None:
     """Fail if a cell of CANDIDATE regressed against BASELINE.
 
-    A cell fails if its decrease is significant and larger than the tolerance. Exit status: 0 no regression, 1 a
+    A cell fails if it is significantly worse, by more than the tolerance. Exit status: 0 no regression, 1 a
     regression or too few judged cells (--require), 2 invalid input. A single baseline run is judged by the spread of
-    changes over its matrix; several nights as baseline reveal smaller decreases. Cells without a figure on either side
+    changes over its matrix; several nights as baseline reveal smaller changes. Cells without a figure on either side
     cannot be judged: they are counted, with the reason.
 
     \b
@@ -95,7 +95,8 @@ def _called(fallen: "Change") -> tuple["CellMetric", float, "TestRow", "TestRow"
 
 def _is_new(fallen: "Change") -> bool:
     """Return whether the last run of the baseline was nearer to the baseline's level than to the candidate's."""
-    return fallen.a.figures[-1].value_pps > (fallen.a.mean_pps + fallen.b.mean_pps) / 2
+    last = fallen.a.figures[-1].value_pps
+    return abs(last - fallen.a.mean_pps) < abs(last - fallen.b.mean_pps)
 
 
 def parse_before(text: str) -> int | None:
@@ -142,7 +143,7 @@ def _report(found: "Decision", tolerance: str, require: int) -> Sequence[str]:
     ]
     short = f", {require} required" if found.judged < require else ""
     lines.append(
-        f"{found.judged} cells judged{short}: {len(found.fallen)} with a significant decrease above {tolerance}, "
+        f"{found.judged} cells judged{short}: {len(found.fallen)} with a significant regression above {tolerance}, "
         f"{len(found.kept)} without; {len(found.unjudged)} could not be judged"
     )
     return lines

@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -25,9 +27,9 @@ def import_(
 ) -> None:
     """Add results to a dataset, which is read faster than files.
 
-    Reads output.xml (also compressed), result records (.json), result files of FD.io CSIT and NFVbench, ZIP archives,
-    and folders of these. Files with the same content are added once, whatever their names. Files that cannot be read in
-    full are reported, and the others are imported; the exit status is then 1.
+    Reads outputs of Robot Framework (XML or JSON, also compressed), result records (.json), result files of FD.io CSIT
+    and NFVbench, ZIP archives, and folders of these. Files with the same content are added once, whatever their names.
+    Files that cannot be read in full are reported, and the others are imported; the exit status is then 1.
 
     \b
     Examples:
@@ -41,19 +43,31 @@ def import_(
 
     convert_without_pandas()
     layout = Layout.make(into)
-    tests, files, problems = 0, {True: 0, False: 0}, list[str]()
+    tests, files, problems = 0, Counter[str](), list[str]()
     with layout.writing(lambda: typer.echo(f"{into}: waiting for another import to finish", err=True)):
         for outcome in shown_imports(import_all(layout, inputs, label, processes or os.cpu_count() or 1)):
-            files[outcome.known] += outcome.files
+            files.update({name: getattr(outcome, name) for name in ("files", "added", "earlier", "repeated")})
             tests += 0 if outcome.known else outcome.tests
             problems += outcome.problems
     print_problems([message(text) for text in problems])
-    added, known = files[False], files[True]
     if as_json:
-        figures = {"dataset": str(into), "files": added + known, "known": known, "tests": tests, "problems": problems}
+        figures = {"dataset": str(into), "files": files["files"], "known": files["earlier"]}
+        figures |= {"repeated": files["repeated"], "tests": tests, "problems": problems}
         typer.echo(json.dumps(figures))
     else:
-        new, old = (f"{number} file{'s' * (number != 1)}" for number in (added, known))
-        print_sentence(f"{into}: {tests} test{'s' * (tests != 1)} of {new} added; {old} already there")
+        print_sentence(f"{into}: {'; '.join(_done(tests, files))}")
     if problems:
         raise typer.Exit(1)
+
+
+def _done(tests: int, files: Mapping[str, int]) -> Iterator[str]:
+    added, earlier, repeated = (_number(files[name], "file") for name in ("added", "earlier", "repeated"))
+    yield f"{_number(tests, 'test')} of {added} added" if files["added"] else "nothing added"
+    if files["repeated"]:
+        yield f"{repeated} with the same results as others of this import"
+    if files["earlier"]:
+        yield f"{earlier} already there"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"

@@ -20,7 +20,6 @@ from csit_utils.dataset.items import Dataset, Problem, ReadError
 from csit_utils.dataset.load import load
 from csit_utils.dataset.store.layout import Layout, is_dataset
 from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.model.bounds import quoted
 
 if TYPE_CHECKING:
     from csit_utils.dataset.store.batch import FileImport
@@ -33,8 +32,8 @@ _MOST_PRINTED = 50
 INPUTS = Annotated[
     list[Path],
     typer.Argument(
-        help="output.xml files, result records (.json), results of CSIT and NFVbench (also compressed), folders of "
-        "these, or a dataset of ./csit import.",
+        help="output.xml or Robot's JSON, result records (.json), results of CSIT and NFVbench (also compressed), "
+        "folders of these, or a dataset of ./csit import.",
         metavar="FILE",
         readable=False,  # one that cannot be read is left out and named
     ),
@@ -91,8 +90,8 @@ def quickly_read(inputs: list[Path], meanwhile: Callable[[], object] | None = No
     """
     files = [path for path in inputs if not is_dataset(path)]
     found = [each for path in files for each in sources(path)]
-    large = [each.path for each in found if isinstance(each, Source) and not each.is_json]
-    size = sum(path.stat().st_size for path in large if path is not None)
+    places = [each.path for each in found if isinstance(each, Source) and each.path is not None and not each.is_json]
+    size = sum(path.stat().st_size for path in places)
     if size < LARGE_BYTES:
         yield inputs
         return
@@ -217,7 +216,7 @@ def read(inputs: list[Path]) -> Dataset:
 
 
 def _refuse(inputs: list[Path], problems: Sequence[Problem]) -> None:
-    reasons = "; ".join(quoted(problem.text) for problem in problems[:_MOST_REASONS])
+    reasons = "; ".join(problem.text for problem in problems[:_MOST_REASONS])
     if len(problems) > _MOST_REASONS:
         reasons += f"; and {len(problems) - _MOST_REASONS} more"
     raise ConfigError(reasons or f"{', '.join(map(str, inputs))}: contains no tests")
@@ -227,6 +226,18 @@ def report_problems(found: _WithProblems) -> None:
     """Print on stderr which inputs could not be read in full, and exit with 1 if there are any."""
     if print_problems([problem.text for problem in found.problems]):
         raise typer.Exit(1)
+
+
+def without(inputs: Sequence[Path], found: _WithProblems, lack: str) -> ConfigError:
+    """Return the error of inputs that lack what a command needs; first print their problems, which may be the reason.
+
+    Args:
+        inputs: Files, folders and datasets.
+        found: Their contents.
+        lack: Such as `contains no chain study`.
+    """
+    print_problems([problem.text for problem in found.problems])
+    return ConfigError(f"{', '.join(map(str, inputs))}: {lack}")
 
 
 def print_problems(texts: Sequence[str]) -> bool:

@@ -42,7 +42,9 @@ class DatasetReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, ConfigError):
+            self.report_problems()  # they may be why
         self._held.close()
 
     def rows(self, text: str) -> list[TestRow]:

@@ -45,7 +45,8 @@ def why(
     Shares are of the samples of the cell, in a function or what it calls. In a chain study, A is the reference of a
     suspect and B the suspect, and times per packet are compared instead. A difference is significant where it exceeds
     the noise of sampling, and, with several runs per side, the spread between runs; about 5 % of the significant ones
-    are expected to be false (Benjamini-Hochberg). Exit status: 0 in any case.
+    are expected to be false (Benjamini-Hochberg). Exit status: 0 whatever is found, 1 if an
+    input cannot be read in full.
 
     \b
     Examples:
@@ -78,7 +79,8 @@ def why(
         print_table(_HEADS, lines, form, left=_LEFT)
         if folded is not None:
             write_whole(folded, "".join(text for each in found for text in _folded(each, named=len(found) > 1)))
-        reader.report_problems()
+        if reader.report_problems():
+            raise typer.Exit(1)
 
 
 def _cells(reader: DatasetReader, a: str, b: str) -> "Iterator[CellStacks]":

@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from csit_utils.dataset.inputs import output_of
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.recording.journal import JOURNAL_FILE, RunBegun
 from resources.libraries.python.recording.lines import refuse_active
@@ -24,7 +25,7 @@ def remembered(name: str, arguments: Sequence[str]) -> str:
 
 
 def again(folder: Path, arguments: Sequence[str] = ()) -> list[str]:
-    """Return Robot's command line, without the output folder, that resumes a run; rename the existing output.xml.
+    """Return Robot's command line, without the output folder, that resumes a run; rename the existing output.
 
     Args:
         folder: Of the run.
@@ -53,7 +54,7 @@ def again(folder: Path, arguments: Sequence[str] = ()) -> list[str]:
             )
         _change_to(header)
         arguments = header.arguments
-    _put_aside(folder / "output.xml")
+    _put_aside(output_of(folder))
     # In front: Robot takes everything after the first path as paths.
     return ["--variable", f"RESUME:{folder}", *arguments]
 
@@ -66,7 +67,7 @@ def _change_to(header: RunBegun) -> None:
 
 
 def _put_aside(output: Path) -> None:
-    """Rename output.xml of the interrupted part: the journal has its records, but not its log."""
+    """Rename the output of the interrupted part: the journal has its records, but not its log."""
     number = 1
     while (aside := output.with_name(f"{output.stem}-{number}{output.suffix}")).exists():
         number += 1

@@ -11,6 +11,7 @@ import typer
 from csit_utils.commands.results.report import report
 from csit_utils.commands.results.show import show
 from csit_utils.commands.runs.robot import run_suites
+from csit_utils.dataset.inputs import output_of
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology, World
@@ -130,7 +131,7 @@ def _measure(folder: Path, argv: Sequence[str] = ()) -> NoReturn:
         status = run_suites(["--outputdir", str(folder), *argv], command=_COMMAND)
     else:
         status = run_suites([], command=_COMMAND, resume=folder)
-    output_xml = folder / "output.xml"
+    output_xml = output_of(folder)
     if not output_xml.exists():
         raise CsitError(f"robot exited with status {status} and wrote no {output_xml}")
     page = folder / "density.html"

@@ -17,6 +17,7 @@ from csit_utils.commands.results.report import report
 from csit_utils.commands.results.selections import RESULTS
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents, InMemory
+from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.items import Dataset
 from csit_utils.night.candidates import OPENING_S, matrix_tests, stored_rows, study_tests, tried_tonight, with_durations
 from csit_utils.night.page import reason_of, render_night, summary, why_left_out
@@ -149,7 +150,7 @@ def night(
     if html is not None:
         write_whole(html, render_night(state))
         typer.echo(f"page: {html}", err=True)
-    if dry_run or not plan.lines:
+    if dry_run:
         return
     folder = output or RESULTS / f"night-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     if (folder / PLAN_FILE).exists():
@@ -271,12 +272,14 @@ def _measure(folder: Path, state: NightState) -> None:
             state = _state(state.choices, plan, state)
             _announce(plan, simulated=state.choices.simulated, as_json=False)
             write_whole(folder / PLAN_FILE, state.model_dump_json(indent=1) + "\n")
+    site = folder / "density.html"
+    site.unlink(missing_ok=True)  # of the part before a resumption
     if outputs := _outputs(folder):
         with suppress(ConfigError):  # no test was measured
-            report(outputs, output=folder / "density.html")
+            report(outputs, output=site)
     planned = [(run.folder, test.name) for run in state.runs for test in run.tests]
     counts = Counter(row.status if (row := clock.status_of(*each)) else NOT_BEGUN for each in planned)
-    listed = ", ".join(f"{count} {status.lower()}" for status, count in counts.items())
+    listed = ", ".join(f"{count} {status.lower()}" for status, count in counts.items()) or "nothing to measure"
     simulated = "simulated: " if state.choices.simulated else ""
     ending = f"{simulated}{len(planned)} planned measurements: {listed}; {seconds(max(clock.left_s, 0.0))} are left"
     resume = ""
@@ -285,7 +288,9 @@ def _measure(folder: Path, state: NightState) -> None:
         ending = f"interrupted: {stopped}; {ending}"
     still_open = _still_open(state, folder, clock)
     continued = f"; continue with {resume}" if resume else ""
-    write_whole(folder / _PAGE, render_night(state, clock, f"{ending}{continued}", still_open))
+    write_whole(
+        folder / _PAGE, render_night(state, clock, f"{ending}{continued}", still_open, has_report=site.exists())
+    )
     for test, why in still_open:
         print_sentence(f"open\t{test}\t{why}")
     print_sentence(f"{ending}.")
@@ -308,7 +313,7 @@ def _results(state: NightState, folder: Path) -> Contents:
 
 
 def _outputs(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*/output.xml"))
+    return sorted(found for run in folder.glob("*/") if (found := output_of(run)).exists())
 
 
 def _still_open(state: NightState, folder: Path, clock: NightClock) -> list[tuple[str, str]]:

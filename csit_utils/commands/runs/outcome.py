@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.tables import print_sentence
+from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.items import Dataset, Status
 from csit_utils.dataset.load import load
 from resources.libraries.python.recording.marker import NOTHING_FITS
@@ -31,7 +32,7 @@ def outcome(
     """  # noqa: D301 - \b keeps the lines of the examples apart
     worst = 0
     for folder in folders:
-        dataset = load([folder / "output.xml"])
+        dataset = load([output_of(folder)])
         reason = unfinished(dataset, ended=has_ended(folder))
         statuses = [test.status for test in dataset.recorded] + [test.status for test in dataset.unrecorded]
         failed = statuses.count(Status.FAIL)
@@ -48,7 +49,7 @@ def unfinished(dataset: Dataset, *, ended: bool) -> str | None:
     """Return why a run is incomplete; None if it is complete.
 
     Args:
-        dataset: The contents of its output.xml.
+        dataset: The contents of its output.
         ended: Whether its journal has an end.
     """
     if not ended:

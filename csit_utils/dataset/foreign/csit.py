@@ -11,18 +11,20 @@ apart, and trials of 1 s, before 1.5 of 30 s.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from csit_utils.dataset.foreign.parts import (
     Amount,
     ForeignPart,
+    Usec,
     anchor_of,
     derived,
     frame_of,
     goal_columns,
     latency_row,
+    read_part,
     single_frame,
     utc,
 )
@@ -104,7 +106,7 @@ class RateWithUnit(ForeignPart):
     """A number with its unit."""
 
     value: Amount
-    unit: str
+    unit: str | None
 
 
 class RateOnly(ForeignPart):
@@ -126,7 +128,7 @@ class Trials(ForeignPart):
     values: tuple[Amount, ...] = Field(min_length=1)
     avg: Amount
     stdev: Amount
-    unit: str
+    unit: str | None
 
 
 class MrrResult(ForeignPart):
@@ -138,10 +140,10 @@ class MrrResult(ForeignPart):
 class Latency(ForeignPart):
     """At one load in one direction, in microseconds."""
 
-    min: Amount
-    avg: Amount
-    max: Amount
-    hdrh: str = ""
+    min: Usec = None
+    avg: Usec = None
+    max: Usec = None
+    hdrh: str | None = None
 
 
 class Latencies(ForeignPart):
@@ -156,7 +158,6 @@ class Latencies(ForeignPart):
 class CsitFigures(ForeignPart):
     """The figures, by what was measured."""
 
-    type: str
     receive_rate: MrrResult | None = None
     ndr: RateBounds | None = None
     pdr: RateBounds | None = None
@@ -172,20 +173,21 @@ class Test(ForeignPart):
 
     version: str
     test_id: str = Field(min_length=3)
-    test_name_long: str
-    test_name_short: str = ""
-    test_type: str
-    start_time: str
-    end_time: str
-    passed: bool = Field(strict=True)
-    message: str = ""
-    tags: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()
-    dut_type: str = "none"
-    dut_version: str = ""
-    tg_type: str = ""
-    tg_version: str = ""
-    result: CsitFigures
+    test_name_long: str | None
+    test_name_short: str | None = None
+    test_type: str | None
+    start_time: str | None
+    end_time: str | None
+    passed: Annotated[bool, Field(strict=True)] | None
+    message: str | None = None
+    tags: tuple[str | None, ...] = ()
+    hosts: tuple[str | None, ...] = ()
+    dut_type: str | None = None
+    dut_version: str | None = None
+    tg_type: str | None = None
+    tg_version: str | None = None
+    result: CsitFigures | None = None
+    """None in tests that ended before they had measured anything."""
 
 
 ORIGIN = "fdio-csit"
@@ -203,44 +205,51 @@ def read_csit(data: dict[str, Any], source: str) -> Iterator[Item]:
     """Yield the test of one file.
 
     Raises:
-        ReadError: Unknown version of the model, or no time.
-        pydantic.ValidationError: It violates the model.
+        ReadError: Unknown version of the model, or not its structure.
     """
     version = re.fullmatch(r"1\.(\d{1,3})\.\d{1,3}", str(data["version"])[:20])
     if version is None:
         raise ReadError(f"model version {str(data['version'])[:20]!r} of CSIT is not supported, only 1.x")
-    test = Test.model_validate(data)
+    remarks: list[str] = []
+    test = read_part(Test, data, remarks)
+    found = test.result or CsitFigures()
+    tags = tuple(tag for tag in test.tags if tag)
+    name = test.test_name_long or test.test_id
     forwarded = int(version[1]) >= 5
-    place = place_of(test.tags)
-    frame = _frame(test)
-    one_way = test.result.latency_forward is not None and test.result.latency_reverse is None
+    place = place_of(tags)
+    frame = _frame(name, tags)
+    one_way = found.latency_forward is not None and found.latency_reverse is None
     anchor = anchor_of("csit", data)
-    figures, goals, unread = _figures(test, forwarded, frame, place.data_cores)
-    latency = tuple(_latency(test, anchor, one_way))
+    if test.passed is None:
+        remarks.append("counts as failed: the file does not say whether it passed")
+    elif test.passed and test.result is None:
+        remarks.append("the file has no result")
+    figures, goals = _figures(found, forwarded, frame, place.data_cores, remarks)
+    latency = tuple(_latency(found, name, anchor, one_way))
     row = TestRow(
         anchor=anchor,
         test_id=test.test_id,
-        test_name=test.test_name_long,
+        test_name=name,
         source=source,
         recorded=True,
         status=Status.PASS if test.passed else Status.FAIL,
-        message=test.message,
-        tags=" ".join(test.tags),
+        message=test.message or "",
+        tags=" ".join(tags),
         origin=ORIGIN,
         run=_run(source, test.test_id),
-        started_at=utc(test.start_time),
-        finished_at=utc(test.end_time),
+        started_at=utc(test.start_time, remarks),
+        finished_at=utc(test.end_time, remarks),
         world="lab",
         simulated=False,
-        testbed="+".join(sorted(test.hosts)) or "unknown testbed",
-        drivers=", ".join(_drivers(test, density=place.service_type is not None)),
-        version=f"{test.dut_type} {test.dut_version}".strip(),
+        testbed="+".join(sorted(filter(None, test.hosts))) or "unknown testbed",
+        drivers=", ".join(_drivers(test, tags, density=place.service_type is not None)),
+        version=f"{test.dut_type or 'none'} {test.dut_version or ''}".strip(),
         revision=f"CSIT model {test.version}",
         goals="; ".join([*goals, *([ONE_WAY] if one_way else [])]),
-        test_type=test.test_type.upper(),
+        test_type=test.test_type.upper() if test.test_type else None,
         frame=frame_text(frame) if frame else None,
         frame_mean_bytes=frame.mean_bytes if frame else None,
-        evidence=unread,
+        evidence="\n".join(remarks),
         **place.columns,
         **figures,
     )
@@ -248,13 +257,13 @@ def read_csit(data: dict[str, Any], source: str) -> Iterator[Item]:
 
 
 def _figures(
-    test: Test, forwarded: bool, frame: Frame | None, cores: float | None
-) -> tuple[dict[str, Any], list[str], str]:
-    """Columns, definitions of goals, and a note on what was left out."""
+    result: CsitFigures, forwarded: bool, frame: Frame | None, cores: float | None, remarks: list[str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Columns and definitions of goals."""
     columns: dict[str, Any] = {}
     goals: list[str] = []
     units: set[str] = set()
-    for name, found in (("NDR", test.result.ndr), ("PDR", test.result.pdr), ("SOAK", test.result.critical_rate)):
+    for name, found in (("NDR", result.ndr), ("PDR", result.pdr), ("SOAK", result.critical_rate)):
         if found is None:
             continue
         estimated = name == "SOAK"
@@ -269,38 +278,41 @@ def _figures(
         goals.append(words.text)
         lower, upper = found.lower.rate, found.upper.rate if found.upper else None
         if lower.unit != "pps":
-            units.add(lower.unit)
+            units.add(lower.unit or "an unknown unit")
             continue
-        bound = upper.value if upper and upper.unit == "pps" and upper.value >= lower.value else None
+        if lower.value is None:
+            continue
+        above = upper.value if upper and upper.unit == "pps" else None
+        bound = above if above is not None and above >= lower.value else None
         complete = None if bound is None else True
         columns |= goal_columns(name.lower(), _LOSS_RATIOS[name], lower.value, bound, complete, frame, cores)
-    received = test.result.receive_rate
-    if received is not None:
-        rate = received.rate
-        goals.append(mrr_words(len(rate.values), None))
+    if result.receive_rate is not None:
+        rate = result.receive_rate.rate
+        trials = sum(value is not None for value in rate.values)
+        goals.append(mrr_words(trials, None))
         if rate.unit == "pps":
-            columns |= {"mrr_pps": rate.avg, "mrr_stdev_pps": rate.stdev, "mrr_trials": len(rate.values)}
+            columns |= {"mrr_pps": rate.avg, "mrr_stdev_pps": rate.stdev, "mrr_trials": trials}
             columns |= derived("mrr", rate.avg, frame, cores)
         else:
-            units.add(rate.unit)
-    unread = f"rates in {', '.join(sorted(units))} are not packet rates and are left out" if units else ""
-    return columns, goals, unread
+            units.add(rate.unit or "an unknown unit")
+    if units:
+        remarks.append(f"rates in {', '.join(sorted(units))} are not packet rates and are left out")
+    return columns, goals
 
 
-def _latency(test: Test, anchor: str, one_way: bool) -> Iterator[LatencyRow]:
-    pdr = test.result.pdr
-    if pdr is None or pdr.lower.rate.unit != "pps":
+def _latency(result: CsitFigures, name: str, anchor: str, one_way: bool) -> Iterator[LatencyRow]:
+    if result.pdr is None or result.pdr.lower.rate.unit != "pps" or (pdr := result.pdr.lower.rate.value) is None:
         return
     idle = _IDLE_PPS * (1 if one_way else 2)
-    for direction, found in (("forward", test.result.latency_forward), ("reverse", test.result.latency_reverse)):
+    for direction, found in (("forward", result.latency_forward), ("reverse", result.latency_reverse)):
         for percent in (0, 10, 50, 90):
             one: Latency | None = getattr(found, f"pdr_{percent}", None)
             if one is not None:
                 yield latency_row(
                     anchor=anchor,
-                    test_name=test.test_name_long,
+                    test_name=name,
                     load=f"PDR{percent}",
-                    load_pps=max(idle, pdr.lower.rate.value * percent / 100),
+                    load_pps=max(idle, pdr * percent / 100),
                     direction=direction,
                     min_us=one.min,
                     mean_us=one.avg,
@@ -309,10 +321,10 @@ def _latency(test: Test, anchor: str, one_way: bool) -> Iterator[LatencyRow]:
                 )
 
 
-def _frame(test: Test) -> Frame | None:
+def _frame(name: str, tags: Sequence[str]) -> Frame | None:
     """Frame size from the test name, which starts with NIC and frame size, else from tags."""
-    named = re.search(r"(?:^|-)(imix|\d{2,4}b)-", test.test_name_long.lower())
-    words = [named[1]] if named else [tag.lower() for tag in test.tags]
+    named = re.search(r"(?:^|-)(imix|\d{2,4}b)-", name.lower())
+    words = [named[1]] if named else [tag.lower() for tag in tags]
     for word in words:
         if word == "imix":
             return frame_of("IMIX", IMIX)
@@ -321,17 +333,17 @@ def _frame(test: Test) -> Frame | None:
     return None
 
 
-def _drivers(test: Test, *, density: bool) -> Iterator[str]:
+def _drivers(test: Test, tags: Sequence[str], *, density: bool) -> Iterator[str]:
     """Properties by which testbeds differ, besides hosts and sizes."""
-    yield f"DUT {test.dut_type}"
+    yield f"DUT {test.dut_type or 'none'}"
     if test.tg_type:
         yield f"generator {test.tg_type}"
     for prefix, word in (("NIC_", "NIC"), ("DRV_", "NIC driver")):
-        for tag in test.tags:
+        for tag in tags:
             if tag.startswith(prefix):
                 yield f"{word} {tag.removeprefix(prefix)}"
     if density:
-        parts = test.test_name_short.lower().split("-")
+        parts = (test.test_name_short or "").lower().split("-")
         yield f"path {'-'.join(part for part in parts if not _COUNTED.fullmatch(part))}"
 
 

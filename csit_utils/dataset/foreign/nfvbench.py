@@ -4,12 +4,12 @@ As read in its sources (opnfv/nfvbench: traffic_client.py, chain_runner.py, cfg.
 loads in percent of line rate; one trial decides a load; its result is the intended load of both directions.
 NDR and PDR have the drop percentages of the run's configuration (0.001 and 0.1 by default). IMIX is
 7:4:1 of 64/594/1518 bytes. A chain is an instance, with one VM in PVP and two in PVVP; EXT chains are unknown.
+Where no load was low enough, all figures of the goal are 0, `warning` too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from math import isnan
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -18,11 +18,14 @@ from csit_utils.dataset.foreign.parts import (
     Amount,
     Count,
     ForeignPart,
+    Usec,
     anchor_of,
     derived,
     frame_of,
     goal_columns,
     latency_row,
+    no_time,
+    read_part,
     single_frame,
 )
 from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, mrr_words
@@ -30,13 +33,10 @@ from csit_utils.dataset.items import ImportedTest, Item, ReadError, Status
 from csit_utils.dataset.rows import EITHER, LatencyRow, TestRow, frame_text
 from resources.libraries.python.model.request.cell import Frame, ServiceType
 
-
-def _known(value: object) -> object:
-    """Return None for `n/a` and NaN, which mean latencies that were not measured."""
-    return None if value == "n/a" or (isinstance(value, float) and isnan(value)) else value
-
-
-Usec = Annotated[Amount | None, BeforeValidator(_known)]
+Drops = Annotated[float, Field(strict=True, allow_inf_nan=False)] | None
+"""In percent; negative where more was received than sent."""
+Warned = Annotated[str | None, BeforeValidator(lambda value: value or None)]
+"""A warning, whose absence has several forms."""
 
 
 class Goals(ForeignPart):
@@ -50,7 +50,7 @@ class Goals(ForeignPart):
 class NfvbenchFlavor(ForeignPart):
     """Of the VMs."""
 
-    vcpus: Count | None = None
+    vcpus: Count = None
 
 
 class Config(ForeignPart):
@@ -58,10 +58,10 @@ class Config(ForeignPart):
 
     duration_sec: Amount
     measurement: Goals | None = None
-    tool: str = Field("", alias="tg-tool")
+    tool: str | None = Field(None, alias="tg-tool")
     vm_forwarder: str | None = None
     flavor: NfvbenchFlavor | None = None
-    vif_multiqueue_size: Count | None = None
+    vif_multiqueue_size: Count = None
     sriov: bool | None = None
     l3_router: bool | None = None
     service_chain_shared_net: bool | None = None
@@ -78,8 +78,8 @@ class Openstack(ForeignPart):
 class Overall(ForeignPart):
     """Both directions together, at one load."""
 
-    drop_percentage: Usec = None
-    drop_rate_percent: Usec = None
+    drop_percentage: Drops = None
+    drop_rate_percent: Drops = None
     avg_delay_usec: Usec = None
     min_delay_usec: Usec = None
     max_delay_usec: Usec = None
@@ -91,7 +91,7 @@ class Stats(ForeignPart):
 
     overall: Overall
     total_tx_rate: Usec = None
-    warning: str | None = None
+    warning: Warned = None
     """Set if much less was sent than intended."""
 
 
@@ -107,7 +107,7 @@ class SearchTrial(ForeignPart):
     """One trial of a search."""
 
     tx_pps: Amount
-    drop_percentage: float = Field(strict=True, allow_inf_nan=False)
+    drop_percentage: Drops
 
 
 class Iterations(ForeignPart):
@@ -173,9 +173,9 @@ class OfSize(ForeignPart):
 class NfvbenchChains(ForeignPart):
     """The chains, and what was measured, by frame size."""
 
-    bidirectional: bool
-    service_chain_count: Annotated[int, Field(ge=1, le=10_000, strict=True)]
-    flow_count: Count | None = None
+    bidirectional: bool | None
+    service_chain_count: Annotated[int, Field(ge=1, le=10_000, strict=True)] | None
+    flow_count: Count = None
     compute_nodes: dict[str, Any] = Field(default_factory=dict)
     result: dict[str, Any]
 
@@ -201,8 +201,8 @@ class Benchmarks(ForeignPart):
 class NfvbenchRun(ForeignPart):
     """The whole file."""
 
-    nfvbench_version: str
-    date: str
+    nfvbench_version: str | None
+    date: str | None
     config: Config
     openstack_spec: Openstack | None = None
     benchmarks: Benchmarks
@@ -220,40 +220,49 @@ def read_nfvbench(data: dict[str, Any], source: str) -> Iterator[Item]:
     """Yield the tests of one file.
 
     Raises:
-        ReadError: It has no test, or no time.
-        pydantic.ValidationError: It violates the format of NFVbench.
+        ReadError: It has no test, or not the structure of NFVbench's results.
     """
-    run = NfvbenchRun.model_validate(data)
+    remarks: list[str] = []
+    run = read_part(NfvbenchRun, data, remarks)
     tests = 0
     for chain, benchmark in run.benchmarks.network.service_chain.items():
-        for size, of_size in benchmark.result.result.items():
+        for size, found in benchmark.result.result.items():
             if size == "warning":
                 continue
             tests += 1
-            yield _test(
-                run, chain.upper(), benchmark.result, size, OfSize.model_validate(of_size), source, (data, size)
-            )
+            of_test = list(remarks)
+            of_size = read_part(OfSize, found, of_test)
+            yield _test(run, chain.upper(), benchmark.result, size, of_size, source, (data, size), of_test)
     if not tests:
         raise ReadError("the run of NFVbench has no result, it was started without traffic")
 
 
 def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
-    run: NfvbenchRun, chain: str, chains: NfvbenchChains, size: str, of_size: OfSize, source: str, whole: object
+    run: NfvbenchRun,
+    chain: str,
+    chains: NfvbenchChains,
+    size: str,
+    of_size: OfSize,
+    source: str,
+    whole: object,
+    remarks: list[str],
 ) -> ImportedTest:
     frame = _frame(size)
     nodes = _NODES.get(chain)
-    name = f"{size}{'' if size.upper() == 'IMIX' else 'B'}-{chains.service_chain_count}x{chain}"
+    count = chains.service_chain_count
+    name = f"{size}{'' if size.upper() == 'IMIX' else 'B'}-{count or '?'}x{chain}"
     anchor = anchor_of("nfvbench", whole)
-    columns, goals = _searched(run, of_size, frame, bidirectional=chains.bidirectional)
-    evidence = "\n".join(_unsent(of_size))
+    both = chains.bidirectional is not False
+    columns, goals = _searched(run, of_size, frame, remarks, bidirectional=both)
+    remarks += _unsent(of_size)
+    remarks += _surplus(of_size)
     if of_size.run_config is not None:
-        mrr, remarks = _fixed(of_size.run_config.total, frame, bidirectional=chains.bidirectional)
-        evidence += remarks
+        mrr = _fixed(of_size.run_config.total, frame, remarks, bidirectional=both)
         columns |= mrr
         goals += [mrr_words(1, run.config.duration_sec)] if mrr else []
     row = TestRow(
         anchor=anchor,
-        test_id=f"nfvbench.{chain}.{chains.service_chain_count}.{size}".lower(),
+        test_id=f"nfvbench.{chain}.{count or '?'}.{size}".lower(),
         test_name=name,
         source=source,
         recorded=True,
@@ -263,62 +272,61 @@ def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
         origin=ORIGIN,
         run=source,
         label=run.config.user_label or None,
-        started_at=_started(run.date),
+        started_at=_started(run.date, remarks),
         world="lab",
-        simulated=run.config.tool.lower() == "dummy",
+        simulated=(run.config.tool or "").lower() == "dummy",
         testbed="+".join(sorted(chains.compute_nodes)) or "unknown testbed",
         drivers=", ".join(_drivers(run, chains, chain)),
         version=run.openstack_spec.vswitch if run.openstack_spec else None,
-        revision=f"NFVbench {run.nfvbench_version}",
-        goals="; ".join([*goals, *([] if chains.bidirectional else [ONE_WAY])]),
+        revision=f"NFVbench {run.nfvbench_version or ''}".strip(),
+        goals="; ".join([*goals, *([] if both else [ONE_WAY])]),
         test_type="NDRPDR" if of_size.ndr or of_size.pdr else "MRR" if "mrr_pps" in columns else None,
         service_type=ServiceType.VSC.value if nodes else None,
-        nf_chains=chains.service_chain_count if nodes else None,
+        nf_chains=count if nodes else None,
         nf_nodes=nodes,
         frame=frame_text(frame) if frame else None,
         frame_mean_bytes=frame.mean_bytes if frame else None,
-        evidence=evidence,
+        evidence="\n".join(remarks),
         **columns,
     )
     return ImportedTest(row, tuple(_latency(anchor, name, of_size)))
 
 
 def _searched(
-    run: NfvbenchRun, of_size: OfSize, frame: Frame | None, *, bidirectional: bool
+    run: NfvbenchRun, of_size: OfSize, frame: Frame | None, remarks: list[str], *, bidirectional: bool
 ) -> tuple[dict[str, Any], list[str]]:
-    """Columns and definitions of the results of a search.
-
-    Raises:
-        ReadError: The goals of the run are unknown.
-    """
+    """Columns and definitions of the results of a search."""
     columns: dict[str, Any] = {}
     goals: list[str] = []
+    wanted = run.config.measurement
     for name, found in (("NDR", of_size.ndr), ("PDR", of_size.pdr)):
-        if found is None:
+        if found is None or found.rate_pps is None:
             continue
-        wanted = run.config.measurement
-        if wanted is None:
-            raise ReadError(f"NFVbench's result of {name} has no intended drop rates")
-        percent = wanted.NDR if name == "NDR" else wanted.PDR
+        percent = None if wanted is None else wanted.NDR if name == "NDR" else wanted.PDR
+        if wanted is None or percent is None or percent >= 100:
+            permits = "is unknown" if percent is None else f"of {percent:g} % permits anything"
+            remarks.append(f"{name} is left out: its intended drop rate {permits}")
+            continue
         loss = float(Decimal(repr(percent)) / 100)
-        if loss >= 1:
-            raise ReadError(f"NFVbench's {name} allows {percent} % of drops")
         goals.append(GoalWords(name, loss, exceed_ratio=0.0, trial_s=run.config.duration_sec).text)
         lower = found.rate_pps or None
         over = [
             tried.tx_pps
             for tried in of_size.iteration_stats.ndr_pdr
-            if tried.drop_percentage > percent and tried.tx_pps > found.rate_pps
+            if tried.drop_percentage is not None and tried.drop_percentage > percent
+            if tried.tx_pps is not None and tried.tx_pps > found.rate_pps
         ]
         upper = min(over, default=None)
         # Resolution of the search: a share of line rate, per direction.
         directions = 2 if bidirectional else 1
         per_percent = found.rate_pps / found.rate_percent if found.rate_percent else 0.0
-        gap_pps = 1.01 * wanted.load_epsilon * directions * per_percent
+        gap_pps = 1.01 * (wanted.load_epsilon or 0.0) * directions * per_percent
         complete = lower is not None and (upper is None or upper - lower <= gap_pps)
         columns |= goal_columns(name.lower(), loss, lower, upper, complete, frame, None)
         if lower is None:
             columns[f"{name.lower()}_lowest_tried_pps"] = upper
+            lowest = "" if upper is None else f", also at the lowest load tried, {upper:,.0f} pps"
+            remarks.append(f"{name} was not reached: more than {percent:g} % was dropped at each load{lowest}")
     return columns, goals
 
 
@@ -331,26 +339,49 @@ def _unsent(of_size: OfSize) -> Iterator[str]:
             yield f"{name} is the intended load; the generator sent less than 90 % of it{much}"
 
 
-def _fixed(total: NfvbenchRates, frame: Frame | None, *, bidirectional: bool) -> tuple[dict[str, Any], str]:
-    """A trial at a fixed load: MRR at line rate, otherwise a note."""
+def _surplus(of_size: OfSize) -> Iterator[str]:
+    """Notes on loads of which more was received than sent."""
+    loads = [(name, found.stats) for name, found in (("NDR", of_size.ndr), ("PDR", of_size.pdr)) if found is not None]
+    loads += [("the fixed load", of_size.stats)] if of_size.stats is not None else []
+    for name, stats in loads:
+        for drops in (stats.overall.drop_percentage, stats.overall.drop_rate_percent):
+            if drops is not None and drops < 0:
+                more = f"at {name}, {-drops:.3g} % more received than sent"
+                yield f"{more}: duplicates, or counters read at different times"
+
+
+def _fixed(
+    total: NfvbenchRates, frame: Frame | None, remarks: list[str], *, bidirectional: bool
+) -> dict[str, float | int | None]:
+    """A trial at a fixed load: MRR at line rate, otherwise a remark."""
+    sent, received = total.tx.rate_pps, total.rx.rate_pps
+    if received is None or total.orig.rate_percent is None:
+        return {}
     if total.orig.rate_percent >= _LINE_RATE_PERCENT * (2 if bidirectional else 1):
-        columns = {"mrr_offered_pps": total.tx.rate_pps, "mrr_pps": total.rx.rate_pps, "mrr_trials": 1}
-        return columns | derived("mrr", total.rx.rate_pps, frame, None), ""
-    return {}, f"at the fixed load of {total.tx.rate_pps:,.0f} pps, {total.rx.rate_pps:,.0f} pps received"
+        columns = {"mrr_offered_pps": sent, "mrr_pps": received, "mrr_trials": 1}
+        return columns | derived("mrr", received, frame, None)
+    at = "a fixed load" if sent is None else f"the fixed load of {sent:,.0f} pps"
+    remarks.append(f"at {at}, {received:,.0f} pps received")
+    return {}
 
 
 def _frame(size: str) -> Frame | None:
     if size.upper() == "IMIX":
         return frame_of("IMIX", IMIX)
-    return single_frame(int(size)) if size.isascii() and size.isdecimal() and len(size) < 6 else None
+    return single_frame(int(size)) if _is_number(size) else None
 
 
-def _started(date: str) -> str:
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 6
+
+
+def _started(date: str | None, remarks: list[str]) -> str | None:
     """Start time without a zone: NFVbench writes the local time of its machine."""
     try:
-        return datetime.strptime(date, "%Y-%m-%d %H:%M:%S").isoformat()
-    except ValueError as error:
-        raise ReadError(f"'{date[:40]}' is not a time: {error}") from error
+        return datetime.strptime(date, "%Y-%m-%d %H:%M:%S").isoformat() if date else None
+    except ValueError:
+        remarks.append(no_time(date))
+        return None
 
 
 def _drivers(run: NfvbenchRun, chains: NfvbenchChains, chain: str) -> Iterator[str]:
@@ -392,7 +423,8 @@ def _latency(anchor: str, name: str, of_size: OfSize) -> Iterator[LatencyRow]:
                 max_us=overall.max_delay_usec,
                 histogram_us=overall.hdrh,
             )
-    if of_size.run_config is None or of_size.packet_path_stats is None:
+    load_pps = of_size.run_config.total.tx.rate_pps if of_size.run_config is not None else None
+    if load_pps is None or of_size.packet_path_stats is None:
         return
     paths: Sequence[tuple[str, Mapping[str, ChainLatency]]] = (
         ("forward", of_size.packet_path_stats.forward.chains),
@@ -400,13 +432,13 @@ def _latency(anchor: str, name: str, of_size: OfSize) -> Iterator[LatencyRow]:
     )
     for direction, chains in paths:
         for index, of_chain in chains.items():
-            if not (index.isascii() and index.isdecimal()) or of_chain.lat_avg_usec is None:
+            if not _is_number(index) or of_chain.lat_avg_usec is None:
                 continue
             yield latency_row(
                 anchor=anchor,
                 test_name=name,
                 load="fixed",
-                load_pps=of_size.run_config.total.tx.rate_pps,
+                load_pps=load_pps,
                 direction=direction,
                 instance=int(index) + 1,
                 min_us=of_chain.lat_min_usec,

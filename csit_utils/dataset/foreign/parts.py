@@ -1,16 +1,25 @@
-"""Shared parts of readers of other tools' results: bounded numbers, figures of a row, latency."""
+"""Shared parts of readers of other tools' results: bounded numbers, figures of a row, latency.
+
+Readers are strict about structure and lenient about values: an invalid value becomes unknown, with a remark, and costs
+no other one.
+"""
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
+from copy import deepcopy
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from math import isnan
+from typing import Annotated, Any, TypeVar
 
 from hdrh.histogram import HdrHistogram
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from csit_utils.analysis.latency import Histogram, histogram_of, merge, percentiles, rescaled
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.rows import EVERY_INSTANCE, LatencyRow
+from resources.libraries.python.model.bounds import MOST_ERRORS, dotted, quoted
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.result import l1_bps, l2_bps
 
@@ -19,15 +28,92 @@ _NS_PER_US = 1000
 _MOST = 10**15
 """Upper bound of counts, which fits into the columns of a table."""
 
-Amount = Annotated[float, Field(ge=0, le=1e13, allow_inf_nan=False, strict=True)]
+_MOST_NAMED = 3
+"""Invalid values that a remark names."""
+_LONGEST_VALUE = 40
+_EXPECTED = {"model_type": "an object", "dict_type": "an object", "tuple_type": "a list"}
+_OF_STRUCTURE = {*_EXPECTED, "missing", "too_short"}
+"""Errors of pydantic that are not about a single value."""
+_NOT_MEASURED = ("n/a", -1)
+"""What tools write for latencies that they have not measured."""
+
+Amount = Annotated[float, Field(ge=0, le=1e13, allow_inf_nan=False, strict=True)] | None
 """A rate, a time or a share; the upper bound is above any measurement, and keeps products finite."""
-Count = Annotated[int, Field(ge=0, le=_MOST, strict=True)]
+Count = Annotated[int, Field(ge=0, le=_MOST, strict=True)] | None
+
+
+def _measured(value: object) -> object:
+    return None if value in _NOT_MEASURED or (isinstance(value, float) and isnan(value)) else value
+
+
+Usec = Annotated[Amount, BeforeValidator(_measured)]
+"""A latency in microseconds."""
 
 
 class ForeignPart(BaseModel):
-    """A part of a file of another tool. Unknown keys are ignored."""
+    """A part of a file of another tool. Unknown keys are ignored; fields that permit None may be invalid in a file."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+PartT = TypeVar("PartT", bound=ForeignPart)
+
+
+def read_part(kind: type[PartT], data: object, remarks: list[str]) -> PartT:
+    """Validate a part of a file; invalid values of fields that permit None become None.
+
+    Args:
+        kind: Its model.
+        data: Parsed JSON.
+        remarks: Gets a sentence about invalid values.
+
+    Raises:
+        ReadError: Its structure is another one, or a value that every test has is invalid.
+    """
+    try:
+        return kind.model_validate(data)
+    except ValidationError as error:
+        if error.error_count() > MOST_ERRORS:
+            raise ReadError(f"{error.error_count():,} invalid values") from error
+        faults = error.errors(include_url=False, include_context=False)
+    invalid = [each for each in faults if each["type"] not in _OF_STRUCTURE]
+    data = deepcopy(data)
+    for each in invalid:
+        with suppress(LookupError, TypeError, ValueError):  # a key, not a value
+            *path, last = each["loc"]
+            place: Any = data
+            for key in path:
+                place = place[key]
+            place[last] = None
+    try:
+        found = kind.model_validate(data)
+    except ValidationError as error:
+        at = error.errors(include_url=False, include_context=False)[0]
+        raise ReadError(_fault(next((each for each in faults if each["loc"] == at["loc"]), at))) from error
+    named = ", ".join(f"{dotted(each['loc'])} ({_value(each['input'])})" for each in invalid[:_MOST_NAMED])
+    more = f" and {len(invalid) - _MOST_NAMED} more" if len(invalid) > _MOST_NAMED else ""
+    remarks.append(f"invalid and left out: {named}{more}")
+    return found
+
+
+def _fault(found: ErrorDetails) -> str:
+    """What is wrong with the structure of a file."""
+    where = dotted(found["loc"]) or "the result"
+    match found["type"]:
+        case "missing":
+            return f"{where} is missing"
+        case "too_short":
+            return f"{where} is empty"
+        case kind if kind in _EXPECTED:
+            return f"{where}: expected {_EXPECTED[kind]}, found {_value(found['input'])}"
+        case _:
+            return f"{where}: '{_value(found['input'])}' is invalid"
+
+
+def _value(found: object) -> str:
+    if isinstance(found, dict | list):
+        return "an object" if isinstance(found, dict) else "a list"
+    return quoted(str(found), _LONGEST_VALUE)
 
 
 def anchor_of(tool: str, data: object) -> str:
@@ -35,16 +121,18 @@ def anchor_of(tool: str, data: object) -> str:
     return f"test-{tool}-{hashlib.sha256(repr(data).encode('utf-8', 'backslashreplace')).hexdigest()[:16]}"
 
 
-def utc(text: str) -> str:
-    """Return an RFC 3339 time in the format of our records.
-
-    Raises:
-        ReadError: Invalid.
-    """
+def utc(text: str | None, remarks: list[str]) -> str | None:
+    """Return an RFC 3339 time in the format of our records; None if invalid, with a remark."""
     try:
-        return datetime.fromisoformat(text).astimezone(UTC).isoformat(timespec="milliseconds")
-    except (ValueError, OverflowError) as error:
-        raise ReadError(f"'{text[:40]}' is not a time: {error}") from error
+        return datetime.fromisoformat(text).astimezone(UTC).isoformat(timespec="milliseconds") if text else None
+    except (ValueError, OverflowError):
+        remarks.append(no_time(text))
+        return None
+
+
+def no_time(text: str | None) -> str:
+    """Remark on a time that is none."""
+    return f"invalid and left out: the time '{_value(text)}'"
 
 
 def frame_of(name: str, parts: Iterable[tuple[int, int]]) -> Frame:

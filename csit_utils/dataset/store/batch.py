@@ -8,7 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path, PurePath
@@ -17,7 +17,8 @@ import msgspec
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from csit_utils.dataset.inputs import Source, files_of, sources_of_file
+from csit_utils.dataset.blocks import BLOCK_BYTES
+from csit_utils.dataset.inputs import Source, content_of, files_of, sources_of_file
 from csit_utils.dataset.items import (
     Characterized,
     ImportedTest,
@@ -28,14 +29,16 @@ from csit_utils.dataset.items import (
     Status,
     Unrecorded,
 )
-from csit_utils.dataset.load import NO_RECORD, content_of, read_json, recorded_test, unrecorded
-from csit_utils.dataset.scan import BLOCK_BYTES, Scanned, ScannedTest, scan
+from csit_utils.dataset.load import NO_RECORD, named_problem, read_json, recorded_test, unrecorded
+from csit_utils.dataset.robot_output import scanned
+from csit_utils.dataset.scan import Scanned, ScannedTest
 from csit_utils.dataset.store import columns, details
 from csit_utils.dataset.store.layout import TESTS, Import, Layout
 from csit_utils.dataset.store.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.testrows import HeadRow, Struct, head_row, packed_head, unrecorded_row
 from csit_utils.processes import shared
 from resources.libraries.python.recording.packed_record import pack
+from resources.libraries.python.recording.robot_message import plain_message
 
 
 def digest_of_source(source: Source) -> str:
@@ -62,7 +65,7 @@ def import_source(layout: Layout, source: Source, digest: str, label: str | None
         ReadError: The file is unreadable.
     """
     with source.open() as stream:
-        return stage(layout, _rows(scan(stream, source.name), source.name), source.name, digest, label)
+        return stage(layout, _rows(scanned(stream, source), source.name), source.name, digest, label)
 
 
 def _rows(found: Iterable[Scanned], source: str) -> Iterator[Entry]:
@@ -96,7 +99,8 @@ def _test(test: ScannedTest, text: str | bytes, source: str) -> Row | Characteri
 
 def _row(head: Struct, status: Status | None, message: str) -> HeadRow:
     """Return a row; status and message are those of the record if Robot's are unknown."""
-    return head_row(head, status or (Status.PASS if head.passed else Status.FAIL), message or head.message)
+    ended = status or (Status.PASS if head.passed else Status.FAIL)
+    return head_row(head, ended, message or plain_message(head.message))
 
 
 def _detail(row: HeadRow, text: str | bytes) -> Detail:
@@ -189,13 +193,22 @@ class FileImport:
 
     source: str
     tests: int
-    known: bool
-    """Whether it had been imported before, so that nothing was done."""
     problems: tuple[str, ...]
     files: int = 1
     """More than 1 for record files, which are imported by folder."""
+    added: int = 0
+    """Files of which something was added."""
+    earlier: int = 0
+    """Files whose results were there before this import."""
+    repeated: int = 0
+    """Files whose results another file of this import has, too."""
     made: Import | None = None
     """What an output.xml became now. It has JSON of environments and refusals: read it, and do not collect outcomes."""
+
+    @property
+    def known(self) -> bool:
+        """Whether nothing was to be done."""
+        return self.earlier + self.repeated == self.files
 
 
 _Staged = FileImport | tuple[str, Import | str]
@@ -225,11 +238,12 @@ def import_all(
     """
     places, number = _places(paths)
     yield number
+    before = layout.digests()
     on_disk: list[Source] = []
-    yield from _committed(layout, _staged_alone(layout, _opened(places), label, on_disk))
-    yield from _committed(layout, _staged(layout, on_disk, label, processes, meanwhile))
+    yield from _committed(layout, before, _staged_alone(layout, _opened(places), label, on_disk))
+    yield from _committed(layout, before, _staged(layout, on_disk, label, processes, meanwhile))
     every = (each for each in _opened(places) if isinstance(each, Source) and each.is_json)
-    yield from _import_records(layout, every, label)
+    yield from _import_records(layout, before, every, label)
 
 
 _Place = Source | Problem | Path
@@ -259,7 +273,7 @@ def _staged_alone(
     """Stage files in archives, which are readable only while the archive is open; collect the others in `on_disk`."""
     for each in every:
         if isinstance(each, Problem):
-            yield FileImport(each.source, 0, False, (each.text,))
+            yield FileImport(each.source, 0, (each.text,))
         elif each.path is not None and not each.is_json:
             on_disk.append(each)
         elif not each.is_json:
@@ -300,11 +314,11 @@ def _stage(layout: Layout, label: str | None, source: Source, known: Future[str]
         if (earlier is None or not is_whole(layout, earlier)) and layout.claim(digest):
             return source.name, import_source(layout, source, digest, label)
     except ReadError as error:
-        return FileImport(source.name, 0, False, (f"{source.name}: {error}",))
+        return FileImport(source.name, 0, (named_problem(source, error).text,))
     return source.name, digest
 
 
-def _committed(layout: Layout, staged: Iterator[_Staged]) -> Iterator[FileImport]:
+def _committed(layout: Layout, before: Collection[str], staged: Iterator[_Staged]) -> Iterator[FileImport]:
     """Commit staged files while the next ones are read: waiting for the disk takes a tenth of the reading time."""
     known: list[tuple[str, str]] = []
     under_way: deque[Future[FileImport]] = deque()
@@ -322,12 +336,14 @@ def _committed(layout: Layout, staged: Iterator[_Staged]) -> Iterator[FileImport
     for name, digest in known:
         # Two files with the same content may have been staged concurrently.
         made = layout.find(digest)
-        yield FileImport(name, made.tests if made else 0, True, made.problems if made else ())
+        earlier = digest in before
+        tests, problems = (made.tests, made.problems) if made else (0, ())
+        yield FileImport(name, tests, problems, earlier=earlier, repeated=not earlier)
 
 
 def _commit(layout: Layout, name: str, made: Import) -> FileImport:
     layout.commit(made)
-    return FileImport(name, made.tests, False, made.problems, made=made)
+    return FileImport(name, made.tests, made.problems, added=1, made=made)
 
 
 @dataclass
@@ -335,18 +351,25 @@ class _Folder:
     """Record files of one folder."""
 
     count: int = 0
+    earlier: int = 0
+    repeated: int = 0
     fresh: dict[str, list[Entry]] = field(default_factory=dict)
     """By digest of the file."""
     problems: list[str] = field(default_factory=list)
 
 
-def _import_records(layout: Layout, files: Iterator[Source], label: str | None) -> Iterator[FileImport]:
+def _import_records(
+    layout: Layout, before: Collection[str], files: Iterator[Source], label: str | None
+) -> Iterator[FileImport]:
     """Import record files by folder: a dataset file per record would be slow to read."""
     first = next(files, None)
     if first is None:
         return
     imports = [each for each in layout.imports(damaged=[]) if is_whole(layout, each)]
-    known = known_records(layout, imports) | {digest for each in imports for digest in each.files}
+    earlier, seen = (
+        known_records(layout, some) | {digest for each in some for digest in each.files}
+        for some in ([each for each in imports if (each.digest in before) is there] for there in (True, False))
+    )
     folders: dict[str, _Folder] = defaultdict(_Folder)
     for source in chain((first,), files):
         folder = folders[str(PurePath(source.name).parent)]
@@ -358,16 +381,23 @@ def _import_records(layout: Layout, files: Iterator[Source], label: str | None) 
             folder.problems.append(f"{source.name}: {error}")
             continue
         digest = hashlib.sha256(content).hexdigest()
-        if digest not in known:
-            known.add(digest)
+        if digest in earlier:
+            folder.earlier += 1
+        elif digest in seen:
+            folder.repeated += 1
+        else:
+            seen.add(digest)
             folder.fresh[digest] = list(json_rows(content, source.name, digest))
     for name, folder in folders.items():
+        done = FileImport(
+            name, 0, tuple(folder.problems), folder.count, earlier=folder.earlier, repeated=folder.repeated
+        )
         if not folder.fresh:
-            before = (text for each in imports if each.source == name for text in each.problems)
-            yield FileImport(name, 0, not folder.problems, (*folder.problems, *before), folder.count)
+            told = (text for each in imports if each.source == name for text in each.problems)
+            yield replace(done, problems=(*done.problems, *told))
             continue
         digest = blake3("".join(sorted(folder.fresh)).encode()).hexdigest()
         rows = chain.from_iterable(folder.fresh.values())
         made = stage(layout, rows, name, digest, label, files=tuple(folder.fresh))
         layout.commit(made)
-        yield FileImport(name, made.tests, False, (*folder.problems, *made.problems), folder.count)
+        yield replace(done, tests=made.tests, problems=(*done.problems, *made.problems), added=len(folder.fresh))

@@ -11,6 +11,7 @@ in `imports` lists are ignored: they are left by a killed import.
 """
 
 import fcntl
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -36,6 +37,8 @@ _TABLES = TESTS, DETAILS = "tests", "details"
 CHARACTERIZATIONS = "characterizations"
 DETAILS_SUFFIX, EARLIER_SUFFIX = ".arrow", ".parquet"
 _UNKNOWN = "__HIVE_DEFAULT_PARTITION__"
+_LONGEST_FOLDER = 200
+"""Characters of a value in the name of a folder; file systems permit 255 with its key."""
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -96,11 +99,20 @@ def run_of(digest: str) -> str:
 
 
 def partition(testbed: str | None, night: str | None) -> str:
-    """Return Hive-style partition folders, which Parquet readers know."""
+    """Return Hive-style partition folders, which Parquet readers know.
+
+    A name that is too long for a folder is shortened there: files of tests have the whole one.
+    """
     return "/".join(
-        f"{name}={quote(value, safe='') if value else _UNKNOWN}"
+        f"{name}={_folder(quote(value, safe='')) if value else _UNKNOWN}"
         for name, value in (("testbed", testbed), ("night", night))
     )
+
+
+def _folder(name: str) -> str:
+    if len(name) <= _LONGEST_FOLDER:
+        return name
+    return f"{name[: _LONGEST_FOLDER - 17]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
 
 def is_dataset(folder: Path) -> bool:
@@ -156,7 +168,7 @@ class Layout:
                 folder.mkdir(parents=True, exist_ok=True)
                 if any(each.name != _LOCK for each in folder.iterdir()):
                     raise ConfigError(f"{folder}: neither a dataset nor empty; choose a new folder")
-                _write_head(folder, sync=False)
+                _write_head(folder, sync=not temporary)
         except OSError as error:
             raise ConfigError(f"{folder}: cannot create a dataset: {error.strerror or error}") from error
         return cls(folder, temporary=temporary)
@@ -181,6 +193,10 @@ class Layout:
                     raise ConfigError(text) from error
                 damaged.append(text)
         return found
+
+    def digests(self) -> frozenset[str]:
+        """Return the digests of all imports, readable or not."""
+        return frozenset(path.stem for path in (self.folder / _IMPORTS).glob("*.json"))
 
     def find(self, digest: str) -> Import | None:
         """Return the import of a digest."""
@@ -256,9 +272,8 @@ class Layout:
             try:
                 yield
                 if not self._temporary:
-                    # What is in the files is on disk already, but for the head of a new dataset; their names are
-                    # waited for once for all of them.
-                    _sync(self.folder / _HEAD)
+                    # What is in the files is on disk already; their names are waited for once for all of them.
+                    _sync(self.folder)
                     if (self.folder / _IMPORTS).is_dir():
                         _sync(self.folder / _IMPORTS)
             finally:

@@ -30,7 +30,6 @@ from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, Th
 from csit_utils.dataset.store import characterization_files, columns, details
 from csit_utils.dataset.store.layout import TESTS, Import, Layout, Part, environment
 from resources.libraries.python.model.base import ON_FIRST_USE, error_text
-from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.request.goal import GoalResult
@@ -119,7 +118,7 @@ class Stored:
             return ()
 
     def _leave_out(self, each: Import, what: str | Path, lost: str, error: Exception) -> None:
-        text = f"{what}: damaged, {lost} left out; import {each.source} again: {quoted(str(error))}"
+        text = f"{what}: damaged, {lost} left out; import {each.source} again: {error_text(error)}"
         self._damaged.append(Problem(each.source, text))
 
     @property

@@ -84,7 +84,9 @@ def _exactly(test_name: str) -> str:
 
 
 def _commands(result: DensityRecord) -> Iterator[str]:
-    revision = result.environment.git_revision
+    revision, version = result.environment.git_revision, result.environment.program_version
+    if version is not None:
+        yield f"# Measured with version {shlex.quote(version)} of this project."
     if revision is None:
         yield "# The revision of the suite is not recorded."
     else:

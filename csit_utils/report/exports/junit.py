@@ -5,7 +5,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from csit_utils.analysis.comparisons.comparison import Change
 from csit_utils.analysis.comparisons.gate import Decision
-from csit_utils.report.units import percent, rate
+from csit_utils.report.units import amount, percent
 
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
@@ -33,7 +33,8 @@ def _case(suite: Element, name: str) -> Element:
 def _words(change: Change) -> str:
     interval = f"{percent(change.low, signed=True)} to {percent(change.high, signed=True)}"
     return (
-        f"{rate(change.a.mean_pps)} decreased to {rate(change.b.mean_pps)}: {percent(change.change, signed=True)}, "
+        f"{amount(change.metric, change.a.series, change.a.mean_pps)} changed to "
+        f"{amount(change.metric, change.b.series, change.b.mean_pps)}: {percent(change.change, signed=True)}, "
         f"95 % interval {interval}; {change.a.runs} and {change.b.runs} runs"
     )
 

@@ -207,7 +207,7 @@ def _generator(result: DensityRecord) -> str:
 def _version(result: DensityRecord, role: str) -> str:
     """Version that a part reports; of the Linux bridge the kernel's, of our own parts our revision."""
     version = result.facts.get(role, {}).get(role)
-    own = result.environment.git_revision or "unknown"
+    own = result.environment.git_revision or result.environment.program_version or "unknown"
     return version or (own if result.simulated or role == "generator" else result.environment.kernel)
 
 

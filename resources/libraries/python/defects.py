@@ -10,7 +10,7 @@ from pathlib import Path
 
 from resources.libraries.python.dialogue import RemoteDefect
 from resources.libraries.python.errors import CsitError, chain, message
-from resources.libraries.python.model.bounds import LONGEST_REASON, quoted
+from resources.libraries.python.model.bounds import quoted_reason
 from resources.libraries.python.redaction import outgoing, redacted_words
 
 DEFECT = "internal error:"
@@ -28,7 +28,7 @@ def report_defect(error: BaseException, folder: Path | None = None) -> str:
             files.
     """
     reason = str(error) if isinstance(error, RemoteDefect) else f"{type(error).__name__}: {error}"
-    return message(f"{DEFECT} {quoted(reason, LONGEST_REASON)}; {log_traceback(error, folder)}")
+    return message(f"{DEFECT} {quoted_reason(reason)}; {log_traceback(error, folder)}")
 
 
 def expected(error: CsitError, folder: Path | None = None) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from resources.libraries.python import errors
-from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, without_middle
 
 
 class RemoteDefect(RuntimeError):
@@ -147,11 +147,10 @@ def plain(error: BaseException) -> dict[str, Any]:
 
 
 def short(text: str) -> str:
-    """Return a text of an error with visible control characters, cut where it is far longer than any of a driver."""
+    """Return a text of an error with visible control characters, without its middle where it is far longer than any."""
     from resources.libraries.python.redaction import outgoing  # noqa: PLC0415 (as in `shown`)
 
-    text = outgoing(text)
-    return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}… ({len(text):,} characters)"
+    return without_middle(outgoing(text), LONGEST_ERROR)
 
 
 def error_of(record: object, where: str = "") -> Exception:

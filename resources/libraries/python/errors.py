@@ -27,19 +27,20 @@ def message(text: str, command: str = "") -> str:
     and reason stay; then the middle of the text. A command that ends the message is meant to be copied: it stays whole
     up to two thirds of the message.
     """
-    end = _shortened(command, LONGEST_MESSAGE * 2 // 3)
-    return f"{_shortened(text, LONGEST_MESSAGE - len(end))}{end}"
+    end = shortened(command, LONGEST_MESSAGE * 2 // 3)
+    return f"{shortened(text, LONGEST_MESSAGE - len(end))}{end}"
 
 
-def _shortened(text: str, longest: int) -> str:
+def shortened(text: str, longest: int) -> str:
+    """Return a text as `message` does, with another bound."""
     # Few processes ever show an error, and some start in each trial.
     from resources.libraries.python.redaction import redacted  # noqa: PLC0415
 
-    shown = _visible(_without_middle(redacted(text), _MOST_LOOKED_AT).replace("\r\n", "\n"))
+    shown = _visible(without_middle(redacted(text), _MOST_LOOKED_AT).replace("\r\n", "\n"))
     if len(shown) <= longest:
         return shown
     most = _longest_part([len(found[0]) for found in _PART.finditer(shown)], longest - len(shown))
-    return _without_middle(_PART.sub(lambda found: _without_middle(found[0], most), shown), longest)
+    return without_middle(_PART.sub(lambda found: without_middle(found[0], most), shown), longest)
 
 
 def _visible(text: str) -> str:
@@ -59,7 +60,8 @@ def _longest_part(lengths: Sequence[int], change: int) -> int:
     return _SHORTEST_PART
 
 
-def _without_middle(text: str, most: int) -> str:
+def without_middle(text: str, most: int) -> str:
+    """Return at most `most` characters of a text: its beginning and, since errors name their cause there, its end."""
     if len(text) <= most:
         return text
     mark = f"… ({len(text):,} characters) …"

@@ -8,6 +8,8 @@ import lzma
 import time
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import BinaryIO, cast
 
 from resources.libraries.python.errors import CsitError
@@ -24,7 +26,12 @@ from resources.libraries.python.model.bounds import (
 )
 
 CHUNK_BYTES = 1 << 20
-_ERRORS = (OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+PACKED = (".gz", ".xz", ".zst")
+"""Endings of the names of files that `unpacked` unpacks."""
+_GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
+_MAGIC_BYTES = 6
+UNPACK_ERRORS = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, MemoryError)
+"""Raised by streams of packed files that are damaged; an xz or Zstandard file says how much memory it needs."""
 
 
 class UnpackError(CsitError):
@@ -80,10 +87,53 @@ class Bounded:
             block = self._stream.read(min(size, CHUNK_BYTES) if size >= 0 else CHUNK_BYTES)
         except EOFError as error:
             raise UnpackError("the packed file ends too early") from error
-        except _ERRORS as error:
+        except UNPACK_ERRORS as error:
             raise UnpackError(f"the packed file is damaged: {error}") from error
         self._budget.spend(len(block), time.thread_time() - began_s)
         return block
+
+
+class _Begun:
+    """A stream of which the first bytes have been read already."""
+
+    closed = False
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head, self._rest = head, rest
+
+    def read(self, size: int = -1) -> bytes:
+        """Read, as for files."""
+        block = self._head if size < 0 else self._head[:size]
+        self._head = self._head[len(block) :]
+        return block + self._rest.read(size - len(block) if size >= 0 else size)
+
+    def close(self) -> None:
+        """Leave it open: who opened it closes it."""
+
+
+@contextmanager
+def unpacked(stream: BinaryIO, budget: Budget) -> Iterator[BinaryIO]:
+    """Yield the content of a file packed by gzip, xz or Zstandard, as its first bytes say; of other files the file.
+
+    Args:
+        stream: The file.
+        budget: Counts what is unpacked.
+    """
+    head = stream.read(_MAGIC_BYTES)
+    begun = cast(BinaryIO, _Begun(head, stream))
+    if head.startswith(_GZIP):
+        with gzip.GzipFile(fileobj=begun) as opened:
+            yield cast(BinaryIO, Bounded(cast(BinaryIO, opened), budget))
+    elif head.startswith(_XZ):
+        with lzma.LZMAFile(begun) as opened_xz:
+            yield cast(BinaryIO, Bounded(cast(BinaryIO, opened_xz), budget))
+    elif head.startswith(_ZSTD):
+        import pyarrow  # noqa: PLC0415 - costs time where there is none
+
+        with pyarrow.CompressedInputStream(pyarrow.PythonFile(begun, mode="r"), "zstd") as opened_zstd:
+            yield cast(BinaryIO, Bounded(cast(BinaryIO, opened_zstd), budget))
+    else:
+        yield begun
 
 
 class _Archive:
@@ -164,18 +214,17 @@ def inflate(packed: bytes, most_bytes: int | None = None) -> bytes:
     return content
 
 
-def read_packed(stream: gzip.GzipFile | lzma.LZMAFile, packed_bytes: int, most_bytes: int | None = None) -> bytes:
+def read_packed(stream: gzip.GzipFile | lzma.LZMAFile, packed_bytes: int) -> bytes:
     """Return the whole content of a stream of unpacked bytes.
 
     Args:
         stream: Of `gzip.open` or `lzma.open`.
         packed_bytes: Size of the file.
-        most_bytes: Maximum size of the content; None for a multiple of the file's.
 
     Raises:
         UnpackError: It is damaged, truncated, or unpacks to too much.
     """
-    bounded, blocks = Bounded(cast(BinaryIO, stream), Budget(packed_bytes, most_bytes)), []
+    bounded, blocks = Bounded(cast(BinaryIO, stream), Budget(packed_bytes)), []
     while block := bounded.read():
         blocks.append(block)
     return b"".join(blocks)

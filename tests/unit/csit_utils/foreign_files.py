@@ -72,6 +72,12 @@ def csit_soak() -> Json:
     return {"type": "soak", "critical_rate": {"lower": pps(3.1e6), "upper": pps(3.2e6)}}
 
 
+def csit_unmeasured() -> Json:
+    """A test whose latency was not measured in one direction."""
+    load = {"min": -1, "avg": -1, "max": -1, "hdrh": "", "unit": "us"}
+    return csit(csit_ndrpdr(latency_reverse={"pdr_50": load}))
+
+
 def plain(**changes: Any) -> Json:
     """A test without NFs."""
     return csit(
@@ -125,6 +131,13 @@ def searched() -> Json:
     }
 
 
+def not_reached(warning: object = 0) -> Json:
+    """A search without a load that was low enough: NFVbench writes zeros for all it knows of the goal."""
+    told = {"ndr": at_load(0, 0, 0), "iteration_stats": trials((29_761_904, 60.0), (29_000, 2.0))}
+    told["ndr"]["stats"]["warning"] = warning
+    return told
+
+
 def fixed(percent: float) -> Json:
     """A trial of two chains at one load, in percent of line rate of both directions together."""
 
@@ -171,3 +184,14 @@ def nfvbench(sizes: Json, chain: str = "PVVP", count: int = 3, generator: str = 
 def packed(data: object) -> bytes:
     """As a file."""
     return json.dumps(data).encode()
+
+
+EXAMPLES = (
+    csit(csit_ndrpdr()),
+    csit(csit_soak()),
+    csit_unmeasured(),
+    nfvbench({"64": searched()}),
+    nfvbench({"IMIX": fixed(20.0)}),
+    nfvbench({"64": not_reached()}),
+)
+"""Of the formats that differ."""

@@ -24,6 +24,7 @@ from tests.unit.csit_utils.foreign_files import (
     csit_mrr,
     csit_ndrpdr,
     csit_soak,
+    csit_unmeasured,
     packed,
     plain,
     pps,
@@ -247,21 +248,66 @@ def test_a_file_about_a_suite_has_no_tests() -> None:
     [
         ({"version": "2.0.0"}, "model version '2.0.0' of CSIT is not supported"),
         ({"version": 1.5}, "is not supported, only 1.x"),
-        ({"start_time": "yesterday"}, "'yesterday' is not a time"),
-        ({"passed": "yes"}, "passed: Input should be a valid boolean"),
-        ({"tags": "CHAIN"}, "tags: "),
-        ({"test_id": ""}, "test_id: "),
-        ({"result": []}, "result: "),
-        ({"result": csit_ndrpdr(ndr={"lower": pps(float("nan"))})}, "result.ndr.lower.rate.value: "),
-        ({"result": csit_ndrpdr(ndr={"lower": pps(float("inf"))})}, "result.ndr.lower.rate.value: "),
-        ({"result": csit_ndrpdr(ndr={"lower": pps(10**400)})}, "result.ndr.lower.rate.value: "),
-        ({"result": csit_ndrpdr(ndr={"lower": pps(-1.0)})}, "result.ndr.lower.rate.value: "),
-        ({"result": csit_ndrpdr(ndr={"lower": {"rate": {"unit": "pps", "value": "1e6"}}})}, "ndr.lower.rate.value: "),
+        ({"tags": "CHAIN"}, "tags: expected a list, found CHAIN"),
+        ({"test_id": ""}, "test_id: '' is invalid"),
+        ({"result": []}, "result: expected an object, found a list"),
+        ({"result": csit_ndrpdr(ndr={})}, "result.ndr.lower is missing"),
+        ({"result": {"receive_rate": {"rate": {"unit": "", "values": [], "avg": 1, "stdev": 0}}}}, "values is empty"),
     ],
     ids=lambda value: None if isinstance(value, dict) else value[:20],
 )
-def test_a_file_that_is_not_as_the_model_says_is_one_problem(changes: dict[str, Any], said: str) -> None:
+def test_a_file_of_another_structure_is_one_problem(changes: dict[str, Any], said: str) -> None:
     assert said in problem(csit(csit_ndrpdr()) | changes)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**400, -1.0, "1e6", None])
+def test_an_invalid_rate_costs_that_rate(value: Any) -> None:
+    row = row_of(csit(csit_ndrpdr(ndr={"lower": {"rate": {"unit": "pps", "value": value}}})))
+    assert (row.ndr_lower_pps, row.pdr_lower_pps) == (None, 3_450_000.5)
+    assert row.evidence.startswith("invalid and left out: result.ndr.lower.rate.value (") or value is None
+
+
+def test_many_invalid_values_are_counted() -> None:
+    load = {"min": "a", "avg": [], "max": {}, "hdrh": 5}
+    found = csit_ndrpdr(latency_forward={"pdr_50": load})
+    row = row_of(csit(found))
+    assert row.pdr_lower_pps == 3_450_000.5
+    assert row.evidence == (
+        "invalid and left out: result.latency_forward.pdr_50.min (a), result.latency_forward.pdr_50.avg (a list), "
+        "result.latency_forward.pdr_50.max (an object) and 1 more"
+    )
+
+
+def test_a_latency_of_minus_one_was_not_measured() -> None:
+    item = one(csit_unmeasured())
+    (half,) = (each for each in item.latency if each.direction == "reverse")
+    assert (half.min_ns, half.mean_ns, half.max_ns, half.p99_ns) == (None, None, None, None)
+    assert item.row.pdr_lower_pps == 3_450_000.5
+    assert not item.row.evidence
+
+
+@pytest.mark.parametrize(("passed", "status"), [(False, "FAIL"), (True, "PASS")])
+def test_a_test_without_a_result_has_no_figures(passed: bool, status: str) -> None:
+    """It ended before it had measured anything."""
+    data = csit({}, passed=passed, message="setup failed")
+    del data["result"]
+    row = row_of(data)
+    assert (row.status, row.message, row.ndr_lower_pps, row.nf_chains) == (status, "setup failed", None, 4)
+    assert row.evidence == ("the file has no result" if passed else "")
+
+
+def test_a_test_that_does_not_say_whether_it_passed_has_failed() -> None:
+    row = row_of(csit(csit_ndrpdr(), passed="yes"))
+    assert row.status == "FAIL"
+    assert row.evidence == (
+        "invalid and left out: passed (yes)\ncounts as failed: the file does not say whether it passed"
+    )
+
+
+def test_an_invalid_time_costs_the_time() -> None:
+    row = row_of(csit(csit_ndrpdr(), start_time="yesterday"))
+    assert (row.started_at, row.ndr_lower_pps) == (None, 3_300_000.0)
+    assert row.evidence == "invalid and left out: the time 'yesterday'"
 
 
 def test_markup_in_names_is_kept_as_text() -> None:

@@ -26,6 +26,7 @@ SOURCE = "/data/run-7/result.json"
         b'"text"',
         b'{"schema_version": 3}',
         b'{"test_id": 1}',
+        b'{"version": "1.5.1", "test_id": "tests.a"}',
         b"<robot/>",
     ],
     ids=lambda content: repr(content[:12]),

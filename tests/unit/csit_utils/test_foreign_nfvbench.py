@@ -10,7 +10,17 @@ from csit_utils.dataset.goal_words import read_goal
 from csit_utils.dataset.items import ImportedTest, Problem
 from csit_utils.dataset.load import read_foreign
 from csit_utils.dataset.rows import EITHER, EVERY_INSTANCE
-from tests.unit.csit_utils.foreign_files import at_load, csit, csit_ndrpdr, fixed, nfvbench, packed, searched, trials
+from tests.unit.csit_utils.foreign_files import (
+    at_load,
+    csit,
+    csit_ndrpdr,
+    fixed,
+    nfvbench,
+    not_reached,
+    packed,
+    searched,
+    trials,
+)
 
 CHAIN = ["benchmarks", "network", "service_chain", "PVVP", "result"]
 SOURCE = "results/PVVP-3-10000-64.json"
@@ -71,12 +81,43 @@ def test_line_rate_has_nothing_above_it() -> None:
     assert bounds(one(nfvbench({"64": told})).row, Metric.NDR) == (29_761_904, None, True)
 
 
-def test_no_load_low_enough_is_below_the_lowest_that_was_tried() -> None:
-    told = {"ndr": at_load(0, 0, 0), "iteration_stats": trials((29_761_904, 60.0), (29_000, 2.0))}
-    item = one(nfvbench({"64": told}))
+@pytest.mark.parametrize("warning", [0, False, "", None])
+def test_no_load_low_enough_is_below_the_lowest_that_was_tried(warning: object) -> None:
+    item = one(nfvbench({"64": not_reached(warning)}))
     assert item.row.ndr_lower_pps is None
     assert bounds(item.row, Metric.NDR) == (None, 29_000, False)
     assert item.latency == ()
+    assert item.row.evidence == (
+        "NDR was not reached: more than 0.001 % was dropped at each load, also at the lowest load tried, 29,000 pps"
+    )
+
+
+@pytest.mark.parametrize("drops", [-8.8, -0.0001])
+def test_more_received_than_sent_is_a_remark_at_a_found_load(drops: float) -> None:
+    told = searched()
+    told["ndr"]["stats"]["overall"]["drop_percentage"] = drops
+    row = one(nfvbench({"64": told})).row
+    assert row.ndr_lower_pps == 2_976_190
+    assert row.evidence == (
+        f"at NDR, {-drops:g} % more received than sent: duplicates, or counters read at different times"
+    )
+
+
+def test_more_received_than_sent_is_a_remark_at_a_fixed_load() -> None:
+    told = fixed(200.0)
+    told["stats"]["overall"]["drop_rate_percent"] = -0.25
+    row = one(nfvbench({"64": told})).row
+    assert row.mrr_pps is not None
+    assert row.evidence.startswith("at the fixed load, 0.25 % more received than sent")
+
+
+@pytest.mark.parametrize("value", [-1, "n/a", float("nan")])
+def test_latencies_that_were_not_measured_are_unknown_without_a_remark(value: object) -> None:
+    told = searched()
+    told["ndr"]["stats"]["overall"] |= {"min_delay_usec": value, "avg_delay_usec": value, "hdrh": None}
+    item = one(nfvbench({"64": told}))
+    assert (item.latency[0].min_ns, item.latency[0].mean_ns, item.latency[0].max_ns) == (None, None, 80_000)
+    assert not item.row.evidence
 
 
 @pytest.mark.parametrize(("chain", "nodes"), [("PVP", 1), ("PVVP", 2), ("pvp", 1)])
@@ -177,31 +218,57 @@ def test_it_is_not_compared_with_csit_silently() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        (["date"], "soon", "'soon' is not a time"),
-        (["config", "measurement"], None, "has no intended drop rates"),
-        (["config", "measurement", "PDR"], 100.0, "allows 100.0 % of drops"),
-        (["config", "measurement", "NDR"], "0.001", "config.measurement.NDR: "),
-        (["config", "duration_sec"], float("nan"), "config.duration_sec: "),
         (["benchmarks", "network", "service_chain"], {}, "has no result"),
-        (["benchmarks", "network"], [], "benchmarks.network: "),
-        (
-            [*(chain := ["benchmarks", "network", "service_chain", "PVVP", "result"]), "service_chain_count"],
-            0,
-            "count: ",
-        ),
-        ([*CHAIN, "result", "64"], "fast", "Input should be"),
-        ([*CHAIN, "result", "64", "ndr", "rate_pps"], 10**400, "ndr.rate_pps: "),
-        ([*CHAIN, "result", "64", "ndr", "rate_pps"], -5, "ndr.rate_pps: "),
-        ([*CHAIN, "result", "64", "ndr", "stats"], None, "ndr.stats: "),
+        (["benchmarks", "network"], [], "benchmarks.network: expected an object, found a list"),
+        (["config"], "x" * 1000, "config: expected an object, found xxx"),
+        ([*CHAIN, "result", "64"], "fast", "the result: expected an object, found fast"),
+        ([*CHAIN, "result", "64", "ndr", "stats"], None, "ndr.stats: expected an object, found None"),
+        ([*CHAIN, "result", "64", "iteration_stats", "ndr_pdr"], 5, "iteration_stats.ndr_pdr: expected a list"),
     ],
 )
-def test_a_file_that_is_not_as_written_is_one_problem(path: list[str], value: Any, said: str) -> None:
-    data = nfvbench({"64": searched()})
+def test_a_file_of_another_structure_is_one_problem(path: list[str], value: Any, said: str) -> None:
+    assert said in problem(changed(path, value))
+
+
+def changed(path: list[str], value: Any) -> dict[str, Any]:
+    data = nfvbench({"64": searched(), "128": searched()})
     place = data
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
-    assert said in problem(data)
+    return data
+
+
+NDR = [*CHAIN, "result", "64", "ndr"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "remark", "unknown"),
+    [
+        (["date"], "soon", "invalid and left out: the time 'soon'", "started_at"),
+        (["date"], 7, "invalid and left out: date (7)", "started_at"),
+        (["config", "measurement", "NDR"], "1", "NDR is left out: its intended drop rate is unknown", "ndr_lower_pps"),
+        (["config", "measurement", "PDR"], 100.0, "PDR is left out: its intended drop rate of 100 %", "pdr_lower_pps"),
+        (["config", "measurement"], None, "NDR is left out: its intended drop rate is unknown", "ndr_lower_pps"),
+        (["config", "duration_sec"], float("nan"), "invalid and left out: config.duration_sec (nan)", None),
+        ([*CHAIN, "service_chain_count"], 0, "result.service_chain_count (0)", "nf_chains"),
+        ([*NDR, "rate_pps"], 10**400, "invalid and left out: ndr.rate_pps (1", "ndr_lower_pps"),
+        ([*NDR, "rate_pps"], -5, "invalid and left out: ndr.rate_pps (-5)", "ndr_lower_pps"),
+        ([*NDR, "stats", "overall", "hdrh"], [], "invalid and left out: ndr.stats.overall.hdrh (a list)", None),
+        ([*NDR, "stats", "warning"], {"a": 1}, "invalid and left out: ndr.stats.warning", None),
+    ],
+)
+def test_an_invalid_value_costs_that_value(path: list[str], value: Any, remark: str, unknown: str | None) -> None:
+    """No other one, and nothing of the other frame size where it is of one of them."""
+    row, other = (item.row for item in items_of(changed(path, value)))
+    assert remark in row.evidence
+    usual = one(nfvbench({"64": searched()})).row
+    kept = {"ndr_lower_pps", "pdr_lower_pps", "started_at", "nf_chains"} - {unknown}
+    if path[-1] == "measurement":
+        kept -= {"pdr_lower_pps"}
+    assert {name: getattr(row, name) for name in kept} == {name: getattr(usual, name) for name in kept}
+    assert unknown is None or getattr(row, unknown) is None
+    assert (remark in other.evidence) == (CHAIN[-1] not in path[5:] and "64" not in path)
 
 
 @pytest.mark.parametrize("size", ["0", "63", "99999", "64.5", "sixty", "-64", "\u0664\u0666", "9" * 500])

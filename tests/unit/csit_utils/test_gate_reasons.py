@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from defusedxml.ElementTree import fromstring
 
 from csit_utils.analysis.comparisons.comparison import compare
 from csit_utils.analysis.comparisons.gate import Decision, decide
 from csit_utils.dataset.rows import TestRow
+from csit_utils.report.exports.junit import junit_xml
 from tests.unit.csit_utils.histories import nights, row
 
 RATE = 5e6
@@ -65,6 +67,32 @@ def test_a_failure_is_the_reason_of_its_own_cell_only() -> None:
         "CSP 1R1C": "the baseline has no figure",
     }.items():
         assert {reason for name, reason in found.items() if place in name} == {why}, place
+
+
+def test_a_failed_test_of_another_tool_is_the_reason_though_it_names_no_goals() -> None:
+    """A tool that measured nothing has no definition of a figure either."""
+    found = gate(nights(3, lambda _: RATE), [row(None, goals="")])
+    assert set(reasons(found).values()) == {"the candidate's test ended with FAIL: no traffic at hop 2"}
+    found = gate(nights(3, lambda _: RATE), [row(None, goals="", profile="other")])
+    assert set(reasons(found).values()) == {"the candidate has no figure"}
+
+
+def test_cells_of_several_testbeds_are_told_apart() -> None:
+    baseline, candidate = (
+        [each for testbed in ("lab-a", "lab-b") for each in nights(6, lambda _, rate=rate: rate, testbed=testbed)]
+        for rate in (RATE, 0.5 * RATE)
+    )
+    found = gate(baseline, candidate)
+    names = [each.name for each in found.fallen]
+    assert len(set(names)) == 4
+    assert sorted(name.split(" CSC ")[0] for name in names) == ["lab-a (lab)"] * 2 + ["lab-b (lab)"] * 2
+    cases = fromstring(junit_xml(found)).findall("testcase")
+    assert [each.get("name") for each in cases] == names
+
+
+def test_cells_of_one_testbed_are_not_named_by_it() -> None:
+    found = gate(nights(6, lambda _: RATE), nights(6, lambda _: 0.5 * RATE, testbed="lab-b"))
+    assert all(each.name.startswith("CSC 1R1C ") for each in found.fallen)
 
 
 def test_a_test_that_passed_without_the_figure_is_no_failure() -> None:

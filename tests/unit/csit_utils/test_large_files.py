@@ -129,7 +129,7 @@ def test_outcomes_of_files_are_not_kept_until_the_last_one(
     def import_all(*_: object) -> Iterator[batch.FileImport]:
         for number in range(5):
             kept.append(sum(each() is not None for each in outcomes))
-            outcome = batch.FileImport(f"{number}.xml", 1, False, ())
+            outcome = batch.FileImport(f"{number}.xml", 1, ())
             outcomes.append(weakref.ref(outcome))
             yield outcome
             del outcome

@@ -1,6 +1,7 @@
 """Numbers of characterizations are compared, followed and judged like those of the density matrix."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from csit_utils.analysis.cells import figures
-from csit_utils.analysis.comparisons.comparison import compare
-from csit_utils.analysis.measures import MeasuredRow
+from csit_utils.analysis.comparisons.comparison import Outcome, compare
+from csit_utils.analysis.comparisons.gate import decide
+from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue
 from csit_utils.analysis.trends.trend import TrendState, trends
 from csit_utils.cli import make_app
 from csit_utils.commands.results.inputs import contents_of
 from csit_utils.dataset.items import Characterized, Status
+from csit_utils.report.exports.junit import junit_xml
 from csit_utils.report.pages import compare as compare_page
 from csit_utils.report.pages import trend as trend_page
 from csit_utils.report.report_context import ReportContents
@@ -107,6 +110,30 @@ def test_a_fall_is_a_regression_where_the_variation_of_runs_is_known() -> None:
     assert {each.outcome.value for each in same.changes} == {"no change seen"}
 
 
+OUTAGE = Measure("outage", "s", less_is_better=True)
+
+
+def test_an_increase_is_a_regression_of_what_is_better_the_less_there_is() -> None:
+    """As for a time, whatever the others are."""
+    found = compare(lasting(1.0, 1.01, 0.99), lasting(2.0, 2.02, 1.98))
+    (change,) = found.of(Outcome.REGRESSION)
+    assert change.worsening == change.change == pytest.approx(1.0)
+    assert found.of(Outcome.PROGRESSION) == ()
+    decision = decide(found, [], 0.5)
+    assert decision.fallen == (change,)
+    assert b"1.00 s changed to 2.00 s: +100" in junit_xml(decision)
+    (better,) = compare(lasting(2.0, 2.02, 1.98), lasting(1.0, 1.01, 0.99)).of(Outcome.PROGRESSION)
+    assert better.worsening == pytest.approx(-0.5)
+
+
+def lasting(*seconds: float) -> list[MeasuredRow]:
+    """Nights of a study whose figure is a time."""
+    return [
+        replace(row, measures=(MeasuredValue(OUTAGE, each, each, each),))
+        for row, each in zip(nights(*(2e5,) * len(seconds)), seconds, strict=True)
+    ]
+
+
 def test_other_traffic_is_unlike() -> None:
     one = firewall()
     assert one.sweep is not None
@@ -154,7 +181,7 @@ def test_the_gate_lets_a_service_that_fell_not_pass(sides: tuple[Path, Path]) ->
     done = run("gate", *sides)
     assert done.exit_code == 1, done.output
     assert "fell\tfirewall 1R1C NF-1c vSwitch-1c 64B break-point" in done.stdout
-    assert "5 cells judged: 3 with a significant decrease above 0%, 2 without" in done.stdout
+    assert "5 cells judged: 3 with a significant regression above 0%, 2 without" in done.stdout
     assert run("gate", sides[0], sides[0]).exit_code == 0
 
 

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 from robot import api
+from typer.testing import CliRunner
 
+from csit_utils import cli
 from csit_utils.night import runs
 from csit_utils.night.page import render_night
 from csit_utils.night.runs import PlannedOrder, WithinBudget, arguments_of, run_night
@@ -208,3 +210,25 @@ def test_studies_have_previews(study: str, files: list[str], least_s: float) -> 
     if study == "sizing":
         with pytest.raises(PlanError, match="needs world sim"):
             preview(arguments, World.LOCAL)
+
+
+def test_a_night_that_measures_nothing_has_a_page_that_says_so(tmp_path: Path) -> None:
+    words = ["night", str(PROJECT / "topologies" / "sim.yaml"), "--hours", "0.00001", "--cells", "1x1"]
+    words += ["--data", str(tmp_path / "none"), "-d", str(tmp_path / "night")]
+    done = CliRunner().invoke(cli.make_app(words), words)
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "night" / "night.html").read_text(encoding="utf-8")
+    assert "0 planned measurements: nothing to measure" in page
+    assert "No test was measured." in page
+    assert "density.html" not in page
+    assert "no time: not planned" in page
+
+
+def test_the_end_of_a_long_message_is_kept(journal_of: Callable[[], NightJournal]) -> None:
+    with journal_of() as journal:
+        clock = NightClock(100.0, journal)
+        clock.keep("01", "a", "FAIL", f"{'x' * 1000}: no space left")
+        row = clock.status_of("01", "a")
+    assert row is not None
+    assert len(row.message) <= 300
+    assert row.message.endswith(": no space left")

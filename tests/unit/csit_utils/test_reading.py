@@ -85,7 +85,15 @@ def test_declarations_that_attacks_need_are_refused(tmp_path: Path, declaration:
     ("content", "reason"),
     [
         (b"", "truncated or damaged"),
-        (b"\x00\x01\x02", "truncated or damaged"),
+        (b"\x00\x01\x02", "no result, looks like binary data; ./csit reads outputs of Robot Framework"),
+        (b"load,loss\n1e6,0\n", "no result, looks like a table (CSV)"),
+        (b"time;loss\n1;0\n", "no result, looks like a table (CSV)"),
+        (b"TRex v3.03\nready\n", "no result, looks like text; "),
+        ("größer\n".encode() * 1000, "no result, looks like text; "),
+        (b"\xff" * 2000, "no result, looks like binary data; "),
+        (b"PAR1\x15\x04", "no result, looks like a Parquet file; "),
+        (b"\xd4\xc3\xb2\xa1\2\0\4\0", "no result, looks like a packet capture; "),
+        (bytes(257) + b"ustar\0", "no result, looks like a tar archive; "),
         (b"<html><body/></html>", "not an output.xml of Robot Framework"),
     ],
 )
@@ -95,6 +103,24 @@ def test_other_files_are_named(tmp_path: Path, content: bytes, reason: str) -> N
     (problem,) = read_output_xml(file)
     assert isinstance(problem, Problem)
     assert reason in problem.text
+
+
+@pytest.mark.parametrize("name", ["trex.json", "trex.xml", "trex.txt"])
+def test_json_of_another_tool_is_said_to_be_that(tmp_path: Path, name: str) -> None:
+    """By its content, whatever its name is."""
+    file = tmp_path / name
+    file.write_text(json.dumps({"ports": {}, "global": {}, "x" * 500: 1}), encoding="utf-8")
+    (problem,) = load([file]).problems
+    assert problem.text.startswith(f"{file}: not a result record, but JSON with the keys 'ports', 'global', 'xx")
+    assert "; ./csit reads outputs of Robot Framework (XML and JSON), result records" in problem.text
+
+
+def test_a_file_is_what_its_content_says(good: Path, tmp_path: Path) -> None:
+    record, output = tmp_path / "record.xml", tmp_path / "output.json"
+    record.write_text(_record(test_id="another"), encoding="utf-8")
+    output.write_bytes(b"\n" + good.read_bytes())
+    dataset = load([record, output])
+    assert (len(dataset.recorded), dataset.problems) == (3, [])
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -115,7 +141,9 @@ def _record(**changes: object) -> str:
         (_record(passed="perhaps"), "not valid: passed"),
         (_record(surprise=1), "not valid: surprise"),
         ("{", "not valid JSON"),
-        ("[1, 2]", "schema_version is missing"),
+        ("[1, 2]", "not a result record, but a JSON list"),
+        ("{}", "not a result record, but an empty JSON object"),
+        ("7", "not a result record, but a single JSON value"),
         ("[" * 100_000, "not valid JSON"),
     ],
 )

@@ -191,10 +191,10 @@ GOOD = _file(
     ("content", "tests", "reason"),
     [
         (b"", 0, "the file is empty"),
-        (b"\0" * 100, 0, "truncated or damaged"),
+        (b"\0" * 100, 0, "looks like binary data"),
         (b"<html><body/></html>", 0, "starts with <html>"),
         (GOOD.replace(b'"UTF-8"', b'"ISO-8859-1"'), 0, "ISO-8859-1"),
-        (GOOD.decode().encode("utf-16"), 0, "truncated or damaged"),
+        (GOOD.decode().encode("utf-16"), 0, "looks like text in UTF-16"),
         (GOOD.replace(b"<suite ", b"<!-- hidden --><suite ", 1), 0, "rebot"),
         (GOOD.replace(b"<suite ", b'<!DOCTYPE r [<!ENTITY a "b">]><suite ', 1), 0, "refused"),
         (GOOD.replace(b'name="b"', b'name="b\xff"'), 3, "not UTF-8"),

@@ -10,6 +10,7 @@ import resource
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 import msgspec
 import pyarrow as pa
@@ -31,8 +32,10 @@ from resources.libraries.python import unpacking
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.packed_record import pack
+from resources.libraries.python.unpacking import PACKED
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 from tests.unit.csit_utils.robot_output import write_output_xml
+from tests.unit.packers import PACKERS
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +82,7 @@ def test_a_temporary_dataset_does_not_wait_for_the_disk(
     monkeypatch.setattr("os.fsync", synced.append)
     monkeypatch.setattr("os.posix_fadvise", lambda number, *_: forgotten.append(number))
     layout = Layout.make(tmp_path / "d", temporary=temporary)
+    assert (synced != []) == (not temporary), "the head is on disk before the first import is"
     with layout.writing(lambda: None):
         list(import_all(layout, [output], None))
     assert (synced != [], forgotten != []) == (not temporary, not temporary)
@@ -136,16 +140,40 @@ def test_rows_with_and_without_a_record_are_in_the_order_of_their_tests() -> Non
     assert waiting.table() is None
 
 
+@pytest.mark.parametrize("figure", ["real_cores", "loads", "version", "planned"])
+def test_a_short_form_without_a_counted_figure_is_counted_anew(tmp_path: Path, figure: str) -> None:
+    """As an earlier version wrote it, which did not count the figure yet."""
+    made = result(ServiceType.CSC, 2, 1)
+    whole = write_output_xml(tmp_path / "whole.xml", [made])
+    text = pack(made)
+    counted = json.loads(text)["counted"]
+    old, new = (json.dumps(each, separators=(",", ":")) for each in (counted, {**counted, figure: None}))
+    short = text.replace(old, new.replace(f'"{figure}":null,', "").replace(f',"{figure}":null', ""))
+    assert figure not in json.loads(short)["counted"]
+    written = whole.read_text(encoding="utf-8")
+    begin = written.index("CSIT-RESULT ") + len("CSIT-RESULT ")
+    earlier = tmp_path / "earlier.xml"
+    earlier.write_text(written[:begin] + escape(short) + written[written.index("</msg>", begin) :], encoding="utf-8")
+    rows = []
+    for path in (whole, earlier):
+        _import(tmp_path / path.stem, path)
+        rows += Stored(Layout(tmp_path / path.stem)).tests
+    (expected, found) = (replace(row, source="", run="") for row in rows)
+    assert found == expected
+
+
 def test_importing_again_changes_nothing_whatever_its_name_and_packing(output: Path, tmp_path: Path) -> None:
     _import(tmp_path / "d", output)
     before = _tree(tmp_path / "d")
-    renamed, packed, archive = tmp_path / "output-2.xml", tmp_path / "output.xml.gz", tmp_path / "all.zip"
+    renamed, archive = tmp_path / "output-2.xml", tmp_path / "all.zip"
     renamed.write_bytes(output.read_bytes())
-    packed.write_bytes(gzip.compress(output.read_bytes()))
+    packed = [tmp_path / f"output.xml{ending}" for ending in PACKED]
+    for path in packed:
+        path.write_bytes(PACKERS[path.suffix](output.read_bytes()))
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         file.write(output, "night/output.xml")
-    done = _import(tmp_path / "d", output, renamed, packed, archive, label="other")
-    assert [each.known for each in done] == [True] * 4
+    done = _import(tmp_path / "d", output, renamed, *packed, archive, label="other")
+    assert [each.known for each in done] == [True] * 6
     assert _tree(tmp_path / "d") == before
 
 
@@ -210,6 +238,7 @@ def test_files_with_the_same_content_are_imported_once_with_the_same_message(
         path.write_bytes(output.read_bytes()[:-3000])
     done = _import(tmp_path / "d", *cut, processes=processes)
     assert sorted(each.known for each in done) == [False, True, True, True]
+    assert [sum(getattr(each, name) for each in done) for name in ("added", "repeated", "earlier")] == [1, 3, 0]
     assert len({(each.tests, each.problems) for each in done}) == 1
     assert len(Layout(tmp_path / "d").imports()) == 1
 
@@ -449,12 +478,33 @@ def test_the_command_reports_problems_and_commands_read_the_dataset(output: Path
     said = runner.invoke(app, ["import", str(output), str(cut), "--into", into, "--json"])
     assert said.exit_code == 1
     figures = json.loads(said.stdout)
-    assert (figures["files"], figures["known"]) == (2, 0)
+    assert (figures["files"], figures["known"], figures["repeated"]) == (2, 0, 0)
     assert len(figures["problems"]) == 1
     assert str(cut) in said.stderr
     shown = runner.invoke(make_app(["show"]), ["show", into])
     assert "CSC 2x1" in shown.stdout
     assert str(cut) in shown.stderr
+
+
+def test_the_command_tells_new_files_from_repeated_and_earlier_ones(output: Path, tmp_path: Path) -> None:
+    """Records beside the output.xml of their run are not there already: the same import has added them."""
+    for number in (2, 3):
+        record = result(ServiceType.CSC, number, 1) if number == 2 else mrr_result(ServiceType.CSP, 1, 2)
+        (tmp_path / f"{number}.json").write_text(record.model_dump_json(), encoding="utf-8")
+    (tmp_path / "copy.xml").write_bytes(output.read_bytes())
+    into, beside = tmp_path / "d", [str(tmp_path / "2.json"), str(tmp_path / "3.json")]
+
+    def said(*paths: str) -> str:
+        done = CliRunner().invoke(make_app(["import"]), ["import", *paths, "--into", str(into)])
+        return done.stdout.removeprefix(f"{into}: ").strip()
+
+    assert said(str(output), str(tmp_path / "copy.xml"), *beside) == (
+        "5 tests of 1 file added; 3 files with the same results as others of this import"
+    )
+    assert said(str(output), *beside) == "nothing added; 3 files already there"
+    (tmp_path / "new.json").write_text(result(ServiceType.CSC, 4, 1).model_dump_json(), encoding="utf-8")
+    assert said(*beside, str(tmp_path / "new.json")) == "1 test of 1 file added; 2 files already there"
+    assert said(str(tmp_path / "none.xml")) == "nothing added"
 
 
 def test_what_an_import_keeps_of_itself_is_read_back(output: Path, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Records of schema version 2.0, as runs on the simulated testbed wrote them, are read without losing a value."""
 
 import gzip
-import io
 import json
 from pathlib import Path
 
@@ -46,18 +45,17 @@ def test_every_value_of_a_record_is_read(name: str) -> None:
     [("density", {"density"}), ("studies", {"sweep", "bursts", "sizing", "chains", "interference"})],
 )
 def test_every_test_of_an_output_file_is_read(name: str, tests: set[str]) -> None:
-    text = gzip.decompress((FOLDER / f"{name}-output.xml.gz").read_bytes())
-    items = list(load.items(io.BytesIO(text), "output.xml"))
+    output = FOLDER / f"{name}-output.xml.gz"
+    items = list(load.read_output_xml(output))
     found = [item.record for item in items if isinstance(item, Characterized)]
     rows = [item for item in items if isinstance(item, RecordedTest)]
     assert {record.kind for record in found} | {"density" for _ in rows} == tests
-    assert len(found) + len(rows) == text.count(b"</test>")
+    assert len(found) + len(rows) == gzip.decompress(output.read_bytes()).count(b"</test>")
     assert all(record.environment.kernel for record in found)
 
 
 def test_cells_that_a_suite_refused_are_read() -> None:
-    text = gzip.decompress((FOLDER / "density-output.xml.gz").read_bytes())
-    items = load.items(io.BytesIO(text), "output.xml")
+    items = load.read_output_xml(FOLDER / "density-output.xml.gz")
     cells = {(item.refused.cell.locator, item.refused.cell.size_name) for item in items if isinstance(item, Refusal)}
     assert cells == {("9R9C", "0.5c"), ("9R9C", "1c")}
 

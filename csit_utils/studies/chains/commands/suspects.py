@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, contents_of, report_problems
+from csit_utils.commands.results.inputs import INPUTS, contents_of, report_problems, without
 from csit_utils.commands.tables import (
     AS_CSV,
     AS_JSON,
@@ -17,7 +17,6 @@ from csit_utils.commands.tables import (
     print_table,
 )
 from csit_utils.dataset.items import Characterized
-from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.chains.analysis.sentences import (
     bound_in_words,
     cause_in_words,
@@ -64,7 +63,7 @@ def suspects(
         if isinstance(item.record, ChainsRecord) and item.record.chain_study
     ]
     if not studies:
-        raise ConfigError(f"{', '.join(map(str, inputs))}: contains no chain study")
+        raise without(inputs, found, "contains no chain study")
     print_table(_HEADS, [line for item, study in studies for line in _lines(item, study, most)], form, _LEFT)
     for item, study in studies:
         for sentence in _sentences(item, study):

@@ -13,9 +13,10 @@ from typing import Annotated, Any
 import typer
 
 from csit_utils.analysis.grouping import Metric
-from csit_utils.commands.results.inputs import INPUTS, contents_of, print_problems, report_problems
+from csit_utils.commands.results.inputs import INPUTS, contents_of, report_problems, without
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.rows import OWN
 from csit_utils.report.details.capsule import choices_of
 from csit_utils.report.units import rate as human_rate
@@ -26,6 +27,7 @@ from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.writer import check_folder
+from resources.libraries.python.redaction import visible
 
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _TIMES_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
@@ -121,8 +123,7 @@ def answer(
     known = contents_of(inputs)
     found = answered(known)
     if not found:
-        print_problems([problem.text for problem in known.problems])
-        raise ConfigError(f"{', '.join(map(str, inputs))}: contains no density test with a rate to answer from")
+        raise without(inputs, known, "contains no density test with a rate to answer from")
     if measure:
         place = folder or PROJECT / "results" / f"answer-{datetime.now(UTC):%Y%m%d-%H%M%S}"
         runs: dict[_OpenTrial, Path] = {}
@@ -130,7 +131,7 @@ def answer(
             for number, each in enumerate(trials, len(runs) + 1):
                 runs[each] = place / str(number)
                 _run(each, runs[each])
-            known = contents_of([*inputs, *(run / "output.xml" for run in runs.values())])
+            known = contents_of([*inputs, *map(output_of, runs.values())])
             found = answered(known)
     _FORMATS[output](found)
     if measure:
@@ -196,7 +197,7 @@ def _run(trial: _OpenTrial, folder: Path) -> None:
     with _on_stderr():
         status = run_suites(["--console", "quiet", "-d", str(folder), *trial.arguments])
     if status:
-        output = folder / "output.xml"
+        output = output_of(folder)
         why = "; ".join(row.message for row in contents_of([output]).tests) if output.exists() else "see above"
         raise CsitError(f"{folder}: the trial of {trial.label} failed: {why}")
 
@@ -281,7 +282,7 @@ def _print_json(found: list[DensityAnswer]) -> None:
 
 def _print_csv(found: list[DensityAnswer]) -> None:
     rows = [as_object(each) for each in found]
-    typer.echo(csv_text([list(rows[0]), *(row.values() for row in rows)] if rows else []), nl=False)
+    typer.echo(visible(csv_text([list(rows[0]), *(row.values() for row in rows)] if rows else [])), nl=False)
 
 
 _FORMATS = {"table": _print_table, "json": _print_json, "csv": _print_csv}

@@ -5,13 +5,12 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, print_problems, read, report_problems
+from csit_utils.commands.results.inputs import INPUTS, read, report_problems, without
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
 from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.rows import frame_text
 from csit_utils.studies.density.analysis.other_goals import GOALS, OtherGoal, goal_of, other_goals
 from csit_utils.studies.density.answer_text import other_goal_view
-from resources.libraries.python.errors import ConfigError
 
 _HEADS = ("cell", "frame", "goal", "throughput", "evidence")
 _LEFT = ("cell", "frame", "goal", "evidence")
@@ -48,8 +47,7 @@ def regoal(
     found = read(inputs)
     lines = [line for item in found.recorded for line in _lines(item, goals)]
     if not lines:
-        print_problems([problem.text for problem in found.problems])
-        raise ConfigError(f"{', '.join(map(str, inputs))}: contains no test with trials of a search")
+        raise without(inputs, found, "contains no test with trials of a search")
     print_table(_HEADS, lines, form, _LEFT)
     report_problems(found)
 

@@ -1,11 +1,12 @@
 """`place`: interference of co-located network functions, and advised placements."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, contents_of, report_problems
+from csit_utils.commands.results.inputs import INPUTS, contents_of, report_problems, without
 from csit_utils.commands.tables import (
     AS_CSV,
     AS_JSON,
@@ -16,6 +17,7 @@ from csit_utils.commands.tables import (
     print_sentence,
     print_table,
 )
+from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.units import rate
 from resources.libraries.python.errors import ConfigError
@@ -90,7 +92,7 @@ def place(
     """  # noqa: D301 - \b keeps the lines of the examples apart
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     found = contents_of(inputs, characterizations=True)
-    studies = _chosen([*found.characterizations], inputs, study, frame)
+    studies = _chosen(found, inputs, study, frame)
     if sweep:
         points = by_frame_and_load([each for _, each in studies])
         print_table(_SWEEP_HEADS, [_point(point) for point in points], form, ("frame", "most sensitive"))
@@ -119,16 +121,16 @@ def place(
 
 
 def _chosen(
-    items: Sequence[Characterized], inputs: Sequence[object], name: str, frame: str
+    contents: Contents, inputs: Sequence[Path], name: str, frame: str
 ) -> list[tuple[Characterized, Interference]]:
     """Return all studies of one name and, if given, one frame size."""
     found = [
         (item, item.record.interference)
-        for item in items
+        for item in contents.characterizations
         if isinstance(item.record, InterferenceRecord) and item.record.interference
     ]
     if not found:
-        raise ConfigError(f"{', '.join(map(str, inputs))}: contains no interference study")
+        raise without(inputs, contents, "contains no interference study")
     names = dict.fromkeys(each.spec.name for _, each in found)
     if name and name not in names:
         raise ConfigError(f"--study {name}: no such study; choose from {', '.join(names)}")

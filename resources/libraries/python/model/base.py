@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo
 from pydantic_core import CoreSchema, PydanticKnownError
 
-from resources.libraries.python.model.bounds import LONGEST_REASON, MOST_ERRORS, dotted, quoted
+from resources.libraries.python.model.bounds import MOST_ERRORS, dotted, quoted_reason
 
 ON_FIRST_USE = ConfigDict(defer_build=True)
 """Configuration of type adapters in modules: without it, each start builds the validators of all of them."""
@@ -94,14 +94,14 @@ def first_error(error: ValidationError) -> tuple[str, str]:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     others = f" (and {count - 1} more)" if count > 1 else ""
     message = first["msg"].removeprefix("Value error, ")
-    return dotted(first["loc"]), f"{quoted(message, LONGEST_REASON)}{others}"
+    return dotted(first["loc"]), f"{quoted_reason(message)}{others}"
 
 
 def error_text(error: Exception) -> str:
     """An error as a message repeats it: one line of bounded length; of a validation the first error."""
     if isinstance(error, ValidationError):
         return ": ".join(filter(None, first_error(error)))
-    return quoted(str(error), LONGEST_REASON)
+    return quoted_reason(str(error))
 
 
 def is_asked(info: ValidationInfo) -> bool:

@@ -6,7 +6,7 @@ Drivers keep those of their programs.
 
 from collections.abc import Iterable
 
-from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.errors import ConfigError, shortened
 from resources.libraries.python.redaction import redacted
 
 LARGEST_INPUT_BYTES = 1 << 20
@@ -159,6 +159,11 @@ def quoted(text: str, most: int = LONGEST_QUOTE) -> str:
             return f"{''.join(shown)}… ({len(text):,} characters)"
         shown.append(visible)
     return "".join(shown)
+
+
+def quoted_reason(text: str) -> str:
+    """Sentence of an error as a message repeats it: as `quoted`, but with its end, which names the cause."""
+    return shortened(text.replace("\n", "\\n"), LONGEST_REASON)
 
 
 def dotted(path: Iterable[object]) -> str:

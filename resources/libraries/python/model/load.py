@@ -26,9 +26,9 @@ from resources.libraries.python.model.bounds import (
     LARGEST_INPUT_BYTES,
     LONGEST_NUMBER,
     LONGEST_QUOTE,
-    LONGEST_REASON,
     MOST_ITEMS,
     quoted,
+    quoted_reason,
 )
 from resources.libraries.python.model.testbed import csit_topology
 from resources.libraries.python.model.testbed.csit_topology import Secrets, Translation
@@ -252,7 +252,7 @@ def reason_of(error: ErrorDetails, model: type[BaseModel], missing: Sequence[str
             wanted = mapping if kind in {"model_type", "dict_type"} else "a list"
             return f"{wanted} is expected here, not {_KINDS.get(type(error['input']), 'this')}"
         case _:
-            return quoted(error["msg"].removeprefix("Value error, "), LONGEST_REASON)
+            return quoted_reason(error["msg"].removeprefix("Value error, "))
 
 
 _KINDS: dict[type, str] = {

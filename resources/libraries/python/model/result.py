@@ -187,6 +187,8 @@ class Environment(Frozen):
     """Kernel settings of scheduling during the run, by path; PCIe links and pause frames of a lab's ports, by port."""
     git_revision: str | None
     git_dirty: bool | None
+    program_version: str | None = Field(default=None, exclude_if=lambda version: version is None)
+    """Version of this project; None in records before this key."""
     nodes: dict[str, "Environment"] = Field(default_factory=dict)
     """Nodes of a lab: the other machines that took part, by node; what is above is of the (first) DUT."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.version import program_version
 
 _PACKAGES = ("robotframework", "MLRsearch", "pyroute2", "pydantic", "numpy", "hdrhistogram")
 
@@ -44,6 +45,7 @@ def fingerprint() -> Environment:
         python=platform.python_version(),
         versions={name: version for name in _PACKAGES if (version := _version(name))},
         settings=_settings(),
+        program_version=program_version(),
         git_revision=_git("rev-parse", "HEAD"),
         git_dirty=None if (changes := _git("status", "--porcelain")) is None else bool(changes),
     )

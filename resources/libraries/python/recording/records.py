@@ -6,6 +6,7 @@ Each folder of `studies` whose `model/record.py` declares a subclass of `Record`
 import hashlib
 import json
 import re
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import Annotated, Any, Union
 
@@ -30,6 +31,8 @@ def _declared() -> dict[str, type[Record]]:
 
 RECORDS = _declared()
 """Class of a record by its study."""
+_KEYS_NAMED = 5
+"""Of a file that is no record."""
 _SHORTEST_KEY_BYTES = len('"a":1,')
 _STUDY = re.compile(rb'\s*\{\s*"study"\s*:\s*"(\w+)"')
 
@@ -60,6 +63,8 @@ def read_record(text: str | bytes) -> tuple[Record, str | None]:
             record = record_of(data)
             # Records of other studies were packed without a digest then: both forms are compared in today's form.
             is_plain = isinstance(record, DensityRecord)
+        if (fault := fault_of_times(record.started_at, record.finished_at)) is not None:
+            raise NotARecord(f"the record is not valid: {fault}")
         if digest is None and is_plain:
             # Not of the record as this version writes it, which has keys that were added or renamed since.
             digest = hashlib.sha256(to_json(from_json(text))).hexdigest()
@@ -94,6 +99,23 @@ def _refuse_wide(text: str | bytes) -> None:
             left += [each for each in value.values() if isinstance(each, dict | list)]
         elif isinstance(value, list):
             left += [each for each in value if isinstance(each, dict | list)]
+
+
+def fault_of_times(started_at: str, finished_at: str) -> str | None:
+    """Say what is wrong with the times of a record, which readers compare and subtract; None if they are times."""
+    for name, text in (("started_at", started_at), ("finished_at", finished_at)):
+        if not _is_time(text):
+            return f"{name}: '{quoted(text)}' is no time with a zone, such as 2026-01-31T22:00:00+00:00"
+    return None
+
+
+def _is_time(text: str) -> bool:
+    try:
+        found = datetime.fromisoformat(text)
+        found.astimezone(UTC)  # impossible of the first and the last hours of all time
+    except (ValueError, OverflowError):
+        return False
+    return found.tzinfo is not None and text.startswith(found.date().isoformat())
 
 
 def record_of(data: dict[str, Any]) -> Record:
@@ -134,11 +156,18 @@ def _study_in(text: str | bytes) -> str | None:
 
 def _unknown(data: object) -> str:
     if not isinstance(data, dict) or (version := data.get("schema_version")) is None:
-        return "not a result record: schema_version is missing"
+        return f"not a result record, but {_looks_like(data)}"
     study = data.get("study")
     if version == SCHEMA_VERSION and str(study) not in RECORDS:
         return f"unknown study '{quoted(str(study))}' of the record"
     return f"schema version {version} of the record is not supported, only {DENSITY_VERSIONS[0]} to {SCHEMA_VERSION}"
+
+
+def _looks_like(data: object) -> str:
+    if isinstance(data, dict):
+        keys = ", ".join(map(repr, list(data)[:_KEYS_NAMED]))
+        return f"JSON with the keys {quoted(keys)}" if data else "an empty JSON object"
+    return "a JSON list" if isinstance(data, list) else "a single JSON value"
 
 
 def _reason(text: str | bytes, error: ValidationError) -> str:

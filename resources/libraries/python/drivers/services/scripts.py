@@ -12,7 +12,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.cgroups.cgroup_exec import entering
 from resources.libraries.python.drivers.host.links import namespaces
-from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported, without_middle
 from resources.libraries.python.testbed.roles.service import LoadReport
 
 _MOST_SAID_BYTES = 4_000_000
@@ -146,7 +146,7 @@ def answer(output: str, script: Path) -> LoadReport:
     row = _row(lines[-1])
     indicator = _number(row.get(_INDICATOR))
     if indicator is None:
-        raise CsitError(f"generator script {script} reported no indicator: '{lines[-1][:200]}'; {form}")
+        raise CsitError(f"generator script {script} reported no indicator: '{without_middle(lines[-1], 200)}'; {form}")
     listed = row.get(_SECONDS)
     if listed is None:
         words = [line.split() for line in lines[:-1]]

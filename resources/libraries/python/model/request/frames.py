@@ -3,7 +3,6 @@
 Each can go with a number of flows. Contents of the packets of a flow are in `resources/traffic_profiles/density.yaml`.
 """
 
-import gzip
 import hashlib
 import io
 import re
@@ -22,7 +21,7 @@ from resources.libraries.python.model.load import content_of, load_yaml
 from resources.libraries.python.model.request.capture import IP6, read_capture
 from resources.libraries.python.model.request.cell import CAPTURE_PREFIX, MOST_FLOWS, CaptureFile, Frame, FramePart
 from resources.libraries.python.paths import RESOURCES
-from resources.libraries.python.unpacking import UnpackError, read_packed
+from resources.libraries.python.unpacking import Budget, UnpackError, unpacked
 
 FRAMES_FILE = RESOURCES / "traffic_profiles" / "frames.yaml"
 SMALLEST, LARGEST = 64, 9018
@@ -33,7 +32,7 @@ _PATH_MARKS = " ./+@=()_-"
 """Besides letters and digits, in the path of a capture. Robot reads variables in it, and a comma ends it."""
 _NO_WORD = re.compile(r"[\W_]+")
 _LONGEST_STEM, _DIGITS = 24, 8
-_GZIP = b"\x1f\x8b"
+_PACKING = re.compile(r"\.(gz|xz|zst)$")
 _IPV6 = re.compile(r"(.*)-ip6", re.IGNORECASE)
 _FCS_BYTES = 4
 SMALLEST_IPV6 = 82
@@ -102,19 +101,18 @@ def _of_capture(file: str) -> Frame:
 
 
 def _content(file: str) -> bytes:
-    """The content of a capture, unpacked where it is packed by gzip."""
-    content = content_of(Path(file), MOST_CAPTURE_BYTES)
-    if not content.startswith(_GZIP):
-        return content
+    """The content of a capture, unpacked where it is packed."""
+    packed = content_of(Path(file), MOST_CAPTURE_BYTES)
     try:
-        return read_packed(gzip.open(io.BytesIO(content)), len(content), MOST_CAPTURE_BYTES)
+        with unpacked(io.BytesIO(packed), Budget(len(packed), MOST_CAPTURE_BYTES)) as stream:
+            return b"".join(iter(stream.read, b""))
     except UnpackError as error:
         raise ConfigError(f"{file}: {error}") from error
 
 
 def _stem(file: str) -> str:
     """The part of a frame's name that is the file's: letters and digits, those of Latin without their accents."""
-    plain = unicodedata.normalize("NFKD", Path(file.lower().removesuffix(".gz")).stem)
+    plain = unicodedata.normalize("NFKD", Path(_PACKING.sub("", file.lower())).stem)
     letters = unicodedata.normalize("NFC", "".join(each for each in plain if not unicodedata.combining(each)))
     return _NO_WORD.sub("_", letters).strip("_")[:_LONGEST_STEM].strip("_")
 

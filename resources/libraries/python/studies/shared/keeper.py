@@ -24,6 +24,7 @@ from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.records import NotARecord, read_record, record_of
+from resources.libraries.python.recording.robot_message import plain_message
 from resources.libraries.python.recording.run_journal import EndFacts, RunJournal, TestKey, past_of
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.recording.writer import (
@@ -294,7 +295,7 @@ class StudyKeeper:
             test_name=str(variable("TEST NAME")),
             tags=tuple(variable("TEST TAGS")),
             passed=status == "PASS" and not removal,
-            message="; ".join(filter(None, [message, removal])),
+            message="; ".join(filter(None, [plain_message(message), removal])),
         )
         with self._test, self.ending():
             file = ""

@@ -257,7 +257,7 @@ class NodesTestbed:
             return found[first]
         here = fingerprint()
         kept = {name: here.versions[name] for name in _KEPT_OF_CONTROLLER if name in here.versions}
-        code = {"git_revision": here.git_revision, "git_dirty": here.git_dirty}
+        code = {name: getattr(here, name) for name in ("git_revision", "git_dirty", "program_version")}
         return found[first].model_copy(
             update={
                 "versions": {**kept, **found[first].versions},

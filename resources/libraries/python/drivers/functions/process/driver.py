@@ -9,7 +9,7 @@ from resources.libraries.python.drivers.host.links.routing import configure_rout
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import raise_all
 from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
-from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.errors import ConfigError, CsitError, without_middle
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, TapPlan
 from resources.libraries.python.model.request.function import UserProgram
@@ -52,7 +52,7 @@ def processed(output: str, what: str) -> ProcessedPackets:
         dropped = rows.get(_DROPPED)
         return ProcessedPackets(int(rows[_PACKETS]), None if dropped is None else int(dropped))
     except (KeyError, ValueError) as error:
-        last = (output.strip().splitlines() or ["nothing"])[-1][:200]
+        last = without_middle((output.strip().splitlines() or ["nothing"])[-1], 200)
         raise CsitError(f"{what} printed no counter `{_PACKETS} <number>`; last output: {last}") from error
 
 

@@ -24,7 +24,7 @@ from resources.libraries.python.drivers.generators.otg.flows import sender_of
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.host.sockets.limited_adapter import limited_adapter
 from resources.libraries.python.errors import CsitError, InUse, Unsupported
-from resources.libraries.python.model.bounds import LONGEST_REASON, LONGEST_REQUEST_S, quoted
+from resources.libraries.python.model.bounds import LONGEST_REQUEST_S, quoted, quoted_reason
 
 _LOG = logging.getLogger(__name__)
 CONTROLLER = re.sub(r"[^A-Za-z0-9-]+", "-", platform.node())[:63] or "controller"
@@ -140,7 +140,7 @@ class OtgClient:
         config = self._snappi.Config().deserialize(dict(configuration))
         warned = self._ask("configuration", lambda: self._api.set_config(config))
         for text in (getattr(warned, "warnings", None) or ())[:_MOST_WARNINGS]:
-            _LOG.warning("%s: %s", self._location, quoted(str(text), LONGEST_REASON))
+            _LOG.warning("%s: %s", self._location, quoted_reason(str(text)))
 
     def transmit(self, state: str) -> None:
         """`start` or `stop` all flows."""
@@ -212,7 +212,7 @@ class OtgClient:
         except Exception as error:  # boundary: snappi raises Exception itself, and whatever its parts raise
             answer = self._api.from_exception(error)
             text = "; ".join(map(str, answer.errors)) if answer is not None else str(error)
-            reason = quoted(" ".join(text.split()) or type(error).__name__, LONGEST_REASON)
+            reason = quoted_reason(" ".join(text.split()) or type(error).__name__)
             text = f"OTG server {self._location}: {what}: {reason}"
             if answer is not None and answer.code in _NOT_IMPLEMENTED:
                 raise Unsupported(f"{text} (not supported by this server)") from error

@@ -1,0 +1,196 @@
+"""Blocks of an output of Robot Framework, and what is wrong with the file."""
+
+import codecs
+import re
+from collections.abc import Callable, Generator, Iterator
+from typing import BinaryIO, TypeVar
+
+from csit_utils.dataset.items import Problem, ReadError
+from csit_utils.dataset.kinds import READABLE, looks_like
+from resources.libraries.python.model.bounds import LARGEST_TEST_BYTES, MOST_DAMAGE
+
+BLOCK_BYTES = 1 << 17
+"""Small enough to stay in the CPU cache between two passes."""
+_FIRST = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml([^>]*)\?>\s*+)?<(/?[^\s>/]*)")
+_ENCODING = re.compile(rb"""encoding\s*=\s*["']([\w.-]+)["']""")
+_Item = TypeVar("_Item")
+
+
+class BeyondBound(ReadError):
+    """A part of a file is larger than what is read; the rest of the file is left out."""
+
+
+class Blocks:
+    """Blocks of a file, up to the first that is refused.
+
+    Args:
+        source: Name of the file, for errors.
+    """
+
+    FORM = "JSON"
+    """What the file should be."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self.need = BLOCK_BYTES
+        """Bytes to read at once."""
+        self.damage: list[str] = []
+        self.bound: str | None = None
+        """The bound that ended the reading."""
+        self.refusal: str | None = None
+        """Reason why the rest of the file is not read."""
+        self._ended: ReadError | OSError | None = None
+        self.ascii = True
+        """Whether all bytes so far are ASCII, which is faster to check than UTF-8."""
+
+    def feed(
+        self, stream: BinaryIO, take: Callable[[bytes], Generator[_Item, None, int]]
+    ) -> Generator[_Item, None, bytes]:
+        """Yield what `take` makes of the blocks; return the rest, which it did not process.
+
+        Args:
+            stream: The file; an error while reading ends it like the end of the file.
+            take: Given what is not processed yet, yields items and returns the number of processed bytes.
+        """
+        buffer, done = b"", 0
+        try:
+            for block in self._read(stream):
+                # Avoid copying a test larger than a block again for each of its blocks.
+                buffer = buffer[done:] + block
+                done = yield from take(buffer)
+                self.need = max(BLOCK_BYTES, len(buffer) - done)
+                if len(buffer) - done > LARGEST_TEST_BYTES:
+                    raise BeyondBound(f"a test is larger than {LARGEST_TEST_BYTES / 1e6:.0f} MB, the bound for tests")
+        except BeyondBound as error:
+            self.bound = str(error)
+        except ReadError as error:
+            self.damage.insert(0, str(error))
+        except OSError as error:
+            self.damage.insert(0, f"cannot be read: {error.strerror or error}")
+        return buffer[done:]
+
+    def problem(self) -> Iterator[Problem]:
+        """Yield the problem of the file, if it has one."""
+        if self.refusal is not None:
+            yield Problem(self._source, self.refusal)
+            return
+        reasons = [self.bound] if self.bound is not None else []
+        if damage := self.damage:
+            some = "; ".join(damage[:3]) + (f"; and {len(damage) - 3} more" if len(damage) > 3 else "")
+            reasons.append(f"truncated or damaged {self.FORM} ({some})")
+        if reasons:
+            yield Problem(self._source, f"{self._source}: {'; '.join(reasons)}; complete parts were read")
+
+    def add(self, text: str) -> None:
+        """Report damage.
+
+        Raises:
+            ReadError: There is too much of it.
+        """
+        self.damage.append(text)
+        if len(self.damage) > MOST_DAMAGE:
+            raise ReadError(f"more than {MOST_DAMAGE:,} damaged parts")
+
+    def once(self, key: str, text: str) -> None:
+        """Report a kind of damage once; `key` is the start of its text."""
+        if not any(each.startswith(key) for each in self.damage):
+            self.damage.append(text)
+
+    def _read(self, stream: BinaryIO) -> Iterator[bytes]:
+        decoder, last, before = codecs.getincrementaldecoder("utf-8")(), b"", 0
+        while block := self._filled(stream):
+            if (most := self._accepted(block, last)) < len(block):
+                yield block[:most]
+                return
+            self._look(block, decoder, before)
+            last, before = block[-1:], before + len(block)
+            yield block
+        if not before:
+            self.damage.append("the file is empty")
+
+    def _accepted(self, block: bytes, last: bytes) -> int:  # noqa: ARG002 - for forms that refuse something
+        """Return how many bytes of a block are read; fewer than all, with a `refusal`, end the reading.
+
+        Args:
+            block: The block.
+            last: The byte before it; empty at the start of the file.
+        """
+        return len(block)
+
+    def _filled(self, stream: BinaryIO) -> bytes:
+        """Read `need` bytes, also from a stream that returns less: an open test is searched anew for each block."""
+        if self._ended is not None:
+            raise self._ended
+        parts, size = [], 0
+        try:
+            while size < self.need and (part := stream.read(self.need - size)):
+                parts.append(part)
+                size += len(part)
+        except (ReadError, OSError) as error:
+            if not parts:
+                raise
+            self._ended = error
+        return b"".join(parts)
+
+    def _look(self, block: bytes, decoder: codecs.IncrementalDecoder, before: int) -> None:
+        if (at := block.find(b"\0")) >= 0:
+            self.once("NUL bytes", f"NUL bytes from byte {before + at} on")
+        self.ascii = self.ascii and block.isascii()
+        if self.ascii:
+            return
+        try:
+            decoder.decode(block)
+        except UnicodeDecodeError as error:
+            decoder.reset()
+            self.once("not UTF-8", f"not UTF-8 at about byte {before + error.start}")
+
+
+class XmlBlocks(Blocks):
+    """Blocks of an output.xml, up to what Robot Framework does not write."""
+
+    FORM = "XML"
+
+    def _accepted(self, block: bytes, last: bytes) -> int:
+        if not last:
+            self.refusal = self._strange(block)
+            if self.refusal:
+                return 0
+        if (at := _declaration(block, last)) is not None:
+            self.refusal = f"{self._source}: {_refusal((last + block)[at + len(last) :])}"
+            return max(0, at)
+        return len(block)
+
+    def _strange(self, head: bytes) -> str | None:
+        """Reason why a file is not an output of Robot; None if it may be."""
+        found = _FIRST.match(head)
+        if found is None or found[2].startswith(b"?"):
+            return f"{self._source}: no result, looks like {looks_like(head)}; {READABLE}"
+        encoding = _ENCODING.search(found[1] or b"")
+        if encoding is not None and encoding[1].lower() not in (b"utf-8", b"utf8", b"us-ascii", b"ascii"):
+            return f"{self._source}: encoding {encoding[1].decode()}; Robot Framework writes UTF-8"
+        if found[2] == b"robot" or found[2].startswith(b"!") or found.end() == len(head):
+            return None
+        name = found[2].decode(errors="replace")
+        return f"{self._source}: not an output.xml of Robot Framework, starts with <{name}>; {READABLE}"
+
+
+def _declaration(block: bytes, last: bytes) -> int | None:
+    """Position of a declaration, comment or CDATA section; -1 if it starts with the byte before the block.
+
+    Robot escapes every `<` that is not its own.
+    """
+    if b"!" not in block:  # searching for one byte is ten times as fast as for two
+        return None
+    if last == b"<" and block.startswith(b"!"):
+        return -1
+    at = block.find(b"<!")
+    return at if at >= 0 else None
+
+
+def _refusal(text: bytes) -> str:
+    if text[2:3] in (b"-", b"["):
+        return (
+            "refused: contains comments or CDATA sections, which Robot Framework does not write; "
+            "rewrite it by `rebot --output`"
+        )
+    return "refused: declares a document type or entities"

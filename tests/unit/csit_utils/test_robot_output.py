@@ -1,0 +1,416 @@
+"""Outputs of Robot Framework in all forms: the same figures, or a sentence on what is missing."""
+
+import gzip
+import html
+import io
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from robot.rebot import rebot
+from typer.testing import CliRunner
+
+from csit_utils import cli
+from csit_utils.commands.results.inputs import quickly_read
+from csit_utils.dataset import scan
+from csit_utils.dataset.inputs import files_of, output_of, sources
+from csit_utils.dataset.items import Dataset, Problem, Status
+from csit_utils.dataset.kinds import Kind
+from csit_utils.dataset.load import load
+from csit_utils.dataset.scan import Scanned, ScannedTest
+from csit_utils.dataset.scan_json import scan_json
+from csit_utils.dataset.store.batch import FileImport, import_all
+from csit_utils.dataset.store.layout import Layout
+from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.recording.marker import REFUSED_MARKER
+from resources.libraries.python.recording.robot_message import plain_message
+from resources.libraries.python.studies.density.model.record import REFUSED_CELLS
+from tests.unit.csit_utils.builders import does_not_fit, refused_cell, result
+from tests.unit.csit_utils.robot_output import write_output_xml
+from tests.unit.examples import share
+
+PASSED = result(ServiceType.CSC, 1, 1, histograms=False), result(ServiceType.CSC, 2, 1, histograms=False)
+FAILED = does_not_fit(ServiceType.CSC, 8, 8)
+UNRECORDED = ("No start", "Fail", "nf-1-1 is <down>", ("CSC", "2R1C")), ("No VPP", "Skip", "needs VPP", ())
+REMOVED = "the result record, such as 'Density.64B-1c-csc-1ch-1n-ndrpdr': rebot --removekeywords removed it"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a run with both outputs, and its records beside them, which begin when their tests do."""
+    folder = tmp_path_factory.mktemp("run")
+    # By another time zone than Robot's, and in the middle of what is permitted: neither a stall nor a zone counts.
+    begun = (datetime.now(UTC) + timedelta(hours=1, seconds=15)).isoformat()
+    records = [made.model_copy(update={"started_at": begun}) for made in (*PASSED, FAILED)]
+    write_output_xml(folder / "output.xml", records, UNRECORDED)
+    (folder / "results").mkdir()
+    for made in records:
+        (folder / "results" / f"density-{made.test_name}.json").write_text(made.model_dump_json())
+    return folder
+
+
+def _rebot(source: Path, output: Path, *more: Path, **options: object) -> Path:
+    rebot(
+        str(source), *map(str, more), output=str(output), log=None, report=None, console="none",
+        stdout=io.StringIO(), stderr=io.StringIO(), **options,
+    )  # fmt: skip
+    return output
+
+
+def _digests(dataset: Dataset) -> set[str]:
+    return {item.digest for item in dataset.recorded}
+
+
+def _json(path: Path) -> list[Scanned]:
+    with path.open("rb") as stream:
+        return list(scan_json(stream, "x"))
+
+
+def test_what_robot_writes_as_json_is_what_it_writes_as_xml(tmp_path: Path) -> None:
+    """Robot writes names of suites behind their tests, and rebot before them."""
+    xml, live = (
+        write_output_xml(tmp_path / name, (*PASSED, FAILED), UNRECORDED) for name in ("output.xml", "live.json")
+    )
+    again = _rebot(xml, tmp_path / "again.json", xml)
+    for path in (live, again):
+        assert next(iter(sources(path))).kind is Kind.ROBOT_JSON  # type: ignore[union-attr]
+        found, expected = load([path]), load([xml])
+        assert found.problems == []
+        assert _digests(found) == _digests(expected)
+        assert [(each.status, each.message) for each in found.recorded] == [
+            (each.status, each.message) for each in expected.recorded
+        ]
+        assert {(each.name, each.tags, each.status, each.message) for each in found.unrecorded} == {
+            (each.name, each.tags, each.status, each.message) for each in expected.unrecorded
+        }
+    assert {each.test_id for each in load([live]).unrecorded} == {"Density.No start", "Density.No VPP"}
+
+
+@pytest.mark.parametrize("step", [64, 1000, 1 << 20])
+def test_blocks_of_any_size_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    live = write_output_xml(tmp_path / "live.json", PASSED, UNRECORDED)
+    expected = _json(live)
+    monkeypatch.setattr("csit_utils.dataset.blocks.BLOCK_BYTES", step)
+    assert _json(live) == expected
+    assert len(expected) == len(PASSED) + len(UNRECORDED)
+
+
+@settings(max_examples=share(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.floats(0, 1, exclude_max=True))
+def test_json_that_is_cut_anywhere_gives_its_complete_tests_and_one_problem(run: Path, share_of_file: float) -> None:
+    content = _live(run)
+    whole = [each for each in scan_json(io.BytesIO(content), "x") if isinstance(each, ScannedTest)]
+    *tests, problem = scan_json(io.BytesIO(content[: int(share_of_file * (len(content) - 2))]), "x")
+    assert isinstance(problem, Problem)
+    assert "truncated or damaged JSON" in problem.text
+    assert {each.record for each in tests if isinstance(each, ScannedTest) and each.record} <= {
+        each.record for each in whole
+    }
+
+
+def _live(run: Path) -> bytes:
+    path = run.parent / "live.json"
+    if not path.exists():
+        write_output_xml(path, PASSED, UNRECORDED)
+    return path.read_bytes()
+
+
+@pytest.mark.slow
+def test_memory_of_a_json_output_is_flat() -> None:
+    messages = ",".join(['{"message":"nothing of interest"}'] * 100)
+    test = f'{{"name":"n","status":"FAIL","body":[{messages}]}}'
+
+    def peak(tests: int) -> int:
+        content = f'{{"generator":"Robot 7","suite":{{"tests":[{",".join([test] * tests)}],"name":"S"}}}}'.encode()
+        stream = io.BytesIO(content)
+        tracemalloc.start()
+        assert sum(isinstance(each, ScannedTest) for each in scan_json(stream, "x")) == tests
+        held = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return held
+
+    peak(10)
+    # 1.7 MB and 3.4 MB; what is known of each test without a record is kept.
+    assert peak(1000) < 1.2 * peak(500) + 500_000
+
+
+@settings(max_examples=share(100), deadline=None)
+@given(st.binary(max_size=200), st.text('{}[]":,\\ntseuig', max_size=60))
+def test_any_bytes_end_in_tests_and_problems(content: bytes, text: str) -> None:
+    for each in (content, text.encode(), b'{"generator":"Robot 7","suite":{"tests":[' + text.encode()):
+        assert all(isinstance(found, Scanned) for found in scan_json(io.BytesIO(each), "x"))
+
+
+def test_refused_cells_and_names_of_nested_suites_are_found_in_json() -> None:
+    cells = REFUSED_CELLS.dump_json((refused_cell(8, 8, 'needs "33"').refused,)).decode()
+    logged = (REFUSED_MARKER + cells).replace("\\", "\\\\").replace('"', '\\"')
+    test = '{"name":"t","status":"FAIL","message":"a } \\" ]","body":[{"name":"x","tests":[{}]}]}'
+    inner = (
+        f'{{"setup":{{"body":[{{"message":"{logged}"}}]}},"tests":[{test}],'
+        '"metadata":{"name":"none of this"},"name":"In\\u00fc"}'
+    )
+    content = f'{{"generator":"Robot 7.5","suite":{{"suites":[{inner}],"name":"Out"}}}}'
+    refused, found = scan_json(io.BytesIO(content.encode()), "x")
+    assert refused == refused_cell(8, 8, 'needs "33"').__class__("x", refused_cell(8, 8, 'needs "33"').refused)
+    assert found == ScannedTest("Out.Inü.t", "t", (), Status.FAIL, 'a } " ]', None)
+
+
+@pytest.mark.parametrize("suffix", ["xml", "json"])
+@pytest.mark.parametrize("keywords", ["ALL", "PASSED"])
+def test_removed_records_are_read_beside_the_output(run: Path, suffix: str, keywords: str) -> None:
+    expected = load([run / "output.xml"])
+    removed = _rebot(run / "output.xml", run / f"removed.{suffix}", removekeywords=keywords)
+    found = load([removed])
+    removed.unlink()
+    assert found.problems == []
+    assert _digests(found) == _digests(expected)
+    assert {(each.status, each.message) for each in found.recorded} == {
+        (each.status, each.message) for each in expected.recorded
+    }
+    assert {each.name for each in found.unrecorded} == {"No start", "No VPP"}
+
+
+def test_removed_records_are_read_in_the_same_archive(run: Path, tmp_path: Path) -> None:
+    removed = _rebot(run / "output.xml", tmp_path / "removed.xml", removekeywords="ALL")
+    with zipfile.ZipFile(tmp_path / "run.zip", "w") as archive:
+        archive.write(removed, "run/night.txt")
+        for record in (run / "results").iterdir():
+            archive.write(record, f"run/results/{record.name}")
+    found = load([tmp_path / "run.zip"])
+    assert found.problems == []
+    assert len(found.recorded) == 3
+    assert {each.source for each in found.recorded} == {f"{tmp_path / 'run.zip'}!run/night.txt"}
+
+
+def test_records_of_another_run_are_not_taken(run: Path, tmp_path: Path) -> None:
+    removed = _rebot(run / "output.xml", tmp_path / "removed.xml", removekeywords="ALL")
+    (tmp_path / "results").mkdir()
+    for made in PASSED:  # measured at another time
+        (tmp_path / "results" / f"{made.test_name}.json").write_text(made.model_dump_json())
+    found = load([removed])
+    assert found.recorded == []
+    (problem,) = found.problems
+    assert problem.text.startswith(f"{removed}: 4 tests without {REMOVED}; name the output")
+
+
+def _kept_failure(run: Path, folder: Path) -> Path:
+    """An output of which only a failed test has its record."""
+    return _rebot(run / "output.xml", folder / "removed.xml", removekeywords="PASSED")
+
+
+def test_tests_without_their_record_are_left_out_and_named(run: Path, tmp_path: Path) -> None:
+    found = load([_kept_failure(run, tmp_path)])
+    assert [each.status for each in found.recorded] == [Status.FAIL]
+    assert {each.name for each in found.unrecorded} == {"No start", "No VPP"}
+    (problem,) = found.problems
+    assert f"2 tests without {REMOVED}" in problem.text
+
+
+def test_a_passed_test_that_logged_nothing_is_named_too(tmp_path: Path) -> None:
+    dry = tmp_path / "dry.xml"
+    dry.write_text(
+        '<robot generator="Robot"><suite name="Dry"><test name="A"><status status="PASS"/></test></suite></robot>'
+    )
+    (problem,) = load([dry]).problems
+    assert "1 test without the result record, such as 'Dry.A': it is not in the log" in problem.text
+
+
+def _passed_only(run: Path, folder: Path) -> Path:
+    """An output of passed tests, without their records."""
+    names = [made.test_name for made in PASSED]
+    return _rebot(run / "output.xml", folder / "passed.xml", removekeywords="ALL", test=names)
+
+
+def _import(folder: Path, *paths: Path) -> list[FileImport]:
+    layout = Layout.make(folder)
+    with layout.writing(lambda: None):
+        return [each for each in import_all(layout, paths, None) if isinstance(each, FileImport)]
+
+
+def test_an_import_adds_no_empty_tests_and_can_be_repeated(run: Path, tmp_path: Path) -> None:
+    first = _passed_only(run, tmp_path)
+    (outcome,) = _import(tmp_path / "history", first)
+    assert (outcome.tests, outcome.known) == (0, False)
+    assert "2 tests without the result record" in outcome.problems[0]
+    (tmp_path / "results").symlink_to(run / "results")
+    (outcome,) = _import(tmp_path / "history", first)
+    assert (outcome.tests, outcome.problems) == (2, ())
+
+
+COMMANDS: dict[str, Callable[[Path, Path], Sequence[object]]] = {
+    "show": lambda file, _: (file,),
+    "report": lambda file, folder: (file, "-o", folder / "page.html"),
+    "import": lambda file, folder: (file, "--into", folder / "history"),
+    "export": lambda file, folder: (file, "--uti", "-o", folder / "uti"),
+    "answer": lambda file, _: (file, "--rate", "1kpps"),
+    "trend": lambda file, _: (file,),
+    "compare": lambda file, _: (file, file),
+    "gate": lambda file, _: (file, file),
+    "regoal": lambda file, _: (file,),
+    "why": lambda file, _: (file, file),
+    "suspects": lambda file, _: (file,),
+    "place": lambda file, _: (file,),
+}
+
+
+@pytest.mark.parametrize("output", [_passed_only, _kept_failure])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_that_reads_says_that_records_are_missing(
+    run: Path, tmp_path: Path, command: str, output: Callable[[Path, Path], Path]
+) -> None:
+    words = [command, *map(str, COMMANDS[command](output(run, tmp_path), tmp_path))]
+    done = CliRunner().invoke(cli.make_app(words), words)
+    assert done.exit_code != 0
+    assert "2 tests without the result record" in f"{done.exception} {done.output} {done.stderr}"
+
+
+def test_messages_of_robot_are_text() -> None:
+    merged = (
+        '*HTML* <span class="merge">Test has been re-executed and results merged.</span><hr>'
+        '<span class="new-status">New status:</span> <span class="fail">FAIL</span><br>'
+        '<span class="new-message">New message:</span> a &lt;b&gt; &amp; c<br>'
+    )
+    assert plain_message(merged) == (
+        "Test has been re-executed and results merged.\nNew status: FAIL\nNew message: a <b> & c"
+    )
+    assert plain_message("needs <33> cores") == "needs <33> cores"
+
+
+@given(st.text(st.characters(codec="ascii"), max_size=80))
+def test_escaped_text_of_a_message_is_what_it_was_but_for_its_spaces(text: str) -> None:
+    plain = plain_message(f"*HTML* <b>{html.escape(text)}</b><br>")
+    assert plain.split() == text.split()
+
+
+def test_merged_messages_are_shown_as_text(run: Path, tmp_path: Path) -> None:
+    merged = _rebot(run / "output.xml", tmp_path / "merged.xml", run / "output.xml", merge=True)
+    found = load([merged])
+    assert _digests(found) == _digests(load([run / "output.xml"]))
+    assert all("<" not in each.message and "re-executed" in each.message for each in found.recorded)
+
+
+def test_outputs_are_recognized_by_their_beginning(run: Path, tmp_path: Path) -> None:
+    content = (run / "output.xml").read_bytes()
+    (tmp_path / "monday").write_bytes(content)
+    (tmp_path / "tuesday.xml.gz").write_bytes(gzip.compress(content))
+    (tmp_path / "log.json").write_bytes(content)
+    (tmp_path / "xunit.xml").write_text("<testsuite/>")
+    (tmp_path / "log.html").write_text("<!DOCTYPE html><html/>")
+    live = write_output_xml(tmp_path / "night.out.json", PASSED)
+    (tmp_path / "wednesday.txt").write_bytes(live.read_bytes())
+    names = [path.name for path in files_of(tmp_path) if isinstance(path, Path)]
+    assert sorted(names) == ["log.json", "monday", "night.out.json", "tuesday.xml.gz", "wednesday.txt"]
+    found = load([tmp_path])
+    assert found.problems == []
+    assert len(found.recorded) == 5
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for name in names:
+            archive.write(tmp_path / name, f"inside/{name}")
+        archive.writestr("readme.txt", "none of these")
+    assert _digests(load([tmp_path / "all.zip"])) == _digests(found)
+    with quickly_read([tmp_path / "all.zip"]) as quick:
+        assert quick == [tmp_path / "all.zip"]
+
+
+def test_an_output_that_is_empty_is_named_and_not_passed_over(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "output.xml").touch()
+    (tmp_path / "night.xml").write_bytes((run / "output.xml").read_bytes())
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.writestr("output.xml", "")
+    found = load([tmp_path])
+    assert len(found.recorded) == 3
+    assert sorted(problem.source for problem in found.problems) == [
+        f"{tmp_path}/all.zip!output.xml",
+        f"{tmp_path}/output.xml",
+    ]
+
+
+def test_outputs_are_read_before_record_files_also_in_archives(tmp_path: Path) -> None:
+    live = write_output_xml(tmp_path / "z.json", PASSED[:1])
+    (tmp_path / "a.json").write_text(PASSED[0].model_dump_json())
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.write(tmp_path / "a.json", "a.json")
+        archive.write(live, "z.json")
+    assert [each.source for each in load([tmp_path / "all.zip"]).recorded] == [f"{tmp_path}/all.zip!z.json"]
+    (tmp_path / "all.zip").unlink()
+    assert [each.source for each in load([tmp_path]).recorded] == [str(live)]
+
+
+def test_the_output_of_a_run_is_found_whatever_its_name(tmp_path: Path) -> None:
+    assert output_of(tmp_path) == tmp_path / "output.xml"
+    live = write_output_xml(tmp_path / "out.json", PASSED)
+    (tmp_path / "journal.jsonl").write_text("{}\n")
+    assert output_of(tmp_path) == live
+
+
+def test_a_long_message_of_a_suite_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "LARGEST_BETWEEN_BYTES", 1000)
+    monkeypatch.setattr("csit_utils.dataset.blocks.BLOCK_BYTES", 200)
+    long = f'<msg time="2026-11-20T10:00:00" level="INFO">{{}}{"x" * 5000}</msg>'
+    rest = '<test name="t"><status status="FAIL"/></test></suite></robot>'
+    setup = f'<robot generator="R"><suite name="S"><kw name="k" type="SETUP">{long}</kw>{rest}'
+    assert [type(each) for each in _xml(setup.format(""))] == [ScannedTest]
+    *_, problem = _xml(setup.format(REFUSED_MARKER))
+    assert isinstance(problem, Problem)
+    assert (
+        problem.text == "x: an element between tests is larger than 0 MB, the bound for these; complete parts were read"
+    )
+
+
+def test_a_test_beyond_the_bound_is_not_called_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csit_utils.dataset.blocks.LARGEST_TEST_BYTES", 2_000_000)
+    monkeypatch.setattr("csit_utils.dataset.blocks.BLOCK_BYTES", 100_000)
+    small = '<test name="t"><status status="FAIL"/></test>'
+    content = f'<robot generator="R"><suite name="S">{small}<test name="u"><kw><msg>{"x" * 3_000_000}</msg></kw>'
+    test, problem = _xml(content)
+    assert isinstance(test, ScannedTest)
+    assert isinstance(problem, Problem)
+    assert problem.text == "x: a test is larger than 2 MB, the bound for tests; complete parts were read"
+
+
+def _xml(text: str) -> list[Scanned]:
+    return list(scan.scan(io.BytesIO(text.encode()), "x"))
+
+
+KEYWORDS = ["ALL", "PASSED", "FOR", "WUKS", "NAME:BuiltIn.Log", "TAG:x"]
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "removekeywords": st.lists(st.sampled_from(KEYWORDS), min_size=1, max_size=2),
+        "flattenkeywords": st.sampled_from(["NAME:*", "FOR", "ITERATION"]),
+        "legacyoutput": st.just(True),
+        "name": st.sampled_from(["A & B", "x"]),
+        "loglevel": st.sampled_from(["TRACE", "WARN", "NONE"]),
+        "settag": st.just("night"),
+        "merge": st.just(True),
+        "suitestatlevel": st.just(1),
+    },
+)
+
+
+@settings(max_examples=share(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(OPTIONS, st.sampled_from(["xml", "json"]), st.booleans())
+def test_any_options_of_rebot_give_the_same_figures_or_a_problem(
+    run: Path, tmp_path: Path, options: dict[str, object], suffix: str, beside: bool
+) -> None:
+    """Figures of a run are all there, or a sentence names the file, and none are others."""
+    expected = load([run / "output.xml"])
+    folder = run if beside else tmp_path
+    more = [run / "output.xml"] if "merge" in options else []
+    changed = _rebot(run / "output.xml", folder / f"changed.{suffix}", *more, **options)
+    found = load([changed])
+    with TemporaryDirectory() as history:
+        (imported,) = _import(Path(history) / "history", changed)
+    changed.unlink()
+    assert imported.tests == len(found.recorded) + len(found.unrecorded)
+    assert list(imported.problems) == [problem.text for problem in found.problems]
+    assert _digests(found) <= _digests(expected)
+    if _digests(found) != _digests(expected):
+        assert any(problem.text.startswith(f"{changed}: ") for problem in found.problems)
+    assert all(each.status is not Status.PASS for each in found.unrecorded)

@@ -1,0 +1,45 @@
+"""The version: defined once, shown by the command line, and recorded."""
+
+import subprocess
+
+import pytest
+from typer.testing import CliRunner
+
+from csit_utils import cli
+from csit_utils.report.facts import environments
+from resources.libraries.python import version
+from resources.libraries.python.model.result import Environment
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.recording.environment import fingerprint
+from resources.libraries.python.version import program_version
+from tests.unit.csit_utils.builders import ENVIRONMENT
+
+
+def test_both_entry_points_show_the_version_of_pyproject() -> None:
+    expected = f"csit {program_version()}\n"
+    done = CliRunner().invoke(cli.make_app(["--version"]), ["--version"])
+    assert (done.exit_code, done.output) == (0, expected)
+    shown = subprocess.run([PROJECT / "csit", "--version"], capture_output=True, text=True, check=True).stdout
+    assert shown == expected
+
+
+def test_records_carry_it_and_earlier_ones_are_read() -> None:
+    assert fingerprint().program_version == program_version()
+    earlier = ENVIRONMENT.model_copy(update={"program_version": None})
+    assert "program_version" not in earlier.model_dump_json()
+    assert Environment.model_validate_json(earlier.model_dump_json()) == earlier
+
+
+def test_it_is_shown_with_the_revision() -> None:
+    shown = environments({"a": ENVIRONMENT, "b": ENVIRONMENT.model_copy(update={"program_version": "1.2.3"})}, {})
+    assert shown is not None
+    (code,) = (values for name, values, _ in shown.rows if name == "code")
+    assert code[0].startswith("git c3313a2d0f5b")
+    assert code[1].startswith("1.2.3, git c3313a2d0f5b")
+
+
+def test_a_node_without_the_whole_project_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    program_version.cache_clear()
+    monkeypatch.setattr(version, "PROJECT", PROJECT / "none")
+    assert program_version() is None
+    program_version.cache_clear()
