@@ -186,7 +186,7 @@ def watts_of(printed: str, complaint: str = "") -> float:
     """
     power, state = _POWER.search(printed), _STATE.search(printed)
     if power is None:
-        output = " ".join((complaint or printed).split())[-200:] or "nothing"
+        output = " ".join((complaint or printed).split())[-200:].strip() or "nothing"
         raise RuntimeError(f"ipmitool dcmi power reading gave no power: {output}")
     if state is not None and state.group(1) != "activated":
         raise RuntimeError(f"the BMC does not measure power: power reading state is {state.group(1)}")
