@@ -4,7 +4,7 @@
 read from the record files beside the output; where these are missing, the test is left out and reported.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -40,7 +40,10 @@ def scanned(stream: BinaryIO, source: Source) -> Iterator[Scanned]:
     lost: list[ScannedTest] = []  # also tests that never had a record: the legacy format does not say what was removed
     problems: list[Problem] = []
     has_others = False
+    names: set[str] = set()
     for each in found:
+        if isinstance(each, ScannedTest):
+            names.add(each.long_name)
         if isinstance(each, Problem):
             problems.append(each)
         elif isinstance(each, ScannedTest) and each.record is None and each.status is not None:
@@ -48,7 +51,7 @@ def scanned(stream: BinaryIO, source: Source) -> Iterator[Scanned]:
         else:
             has_others = has_others or isinstance(each, ScannedTest)
             yield _plain(each)
-    records = _records_of(lost, source) if lost else ()
+    records = _records_of(lost, source, names) if lost else ()
     for test, record in zip_longest(lost, records):
         if record is not None:
             with record.open() as content:
@@ -72,23 +75,35 @@ def _had_record(test: ScannedTest) -> bool:
 class _Begin(msgspec.Struct):
     """What is needed of a record to recognize its test."""
 
+    test_id: str
     test_name: str
     started_at: datetime
 
 
-def _records_of(lost: Sequence[ScannedTest], source: Source) -> Sequence[Source | None]:
+def _records_of(lost: Sequence[ScannedTest], source: Source, names: Set[str]) -> Sequence[Source | None]:
     """Return the record file beside an output of each test; nothing if those of passed tests are not all there.
 
     A test and its record begin at the same time but for the time zone, which is the same for all tests of a run: the
     records of another run in the folder are not taken for them.
     """
-    begun: dict[str, list[tuple[datetime, Source]]] = {each.name: [] for each in lost}
+    begun: dict[str, list[tuple[_Begin, Source]]] = {each.name: [] for each in lost}
     for record in source.beside():
         with suppress(msgspec.DecodeError, ReadError), record.open() as content:
             found = msgspec.json.decode(content_of(content), type=_Begin)
             if found.test_name in begun and found.started_at.tzinfo is not None:
-                begun[found.test_name].append((found.started_at, record))
-    zones = [_by_zone(test, begun[test.name]) for test in lost]
+                begun[found.test_name].append((found, record))
+    zones = [
+        _by_zone(
+            test,
+            # rebot can rename suites: only a record that belongs to another test of the output is not this one's.
+            [
+                (found.started_at, record)
+                for found, record in begun[test.name]
+                if found.test_id == test.long_name or found.test_id not in names
+            ],
+        )
+        for test in lost
+    ]
     # A test that failed may have ended before its record began.
     passed = [set(found) for test, found in zip(lost, zones, strict=True) if test.status is Status.PASS]
     needed = passed or [set(found) for found in zones if found]
@@ -96,8 +111,8 @@ def _records_of(lost: Sequence[ScannedTest], source: Source) -> Sequence[Source 
     if not common:
         return ()
     records = [found.get(min(common, key=abs)) for found in zones]
-    names = [each.name for each in records if each is not None]
-    return records if len(set(names)) == len(names) else ()
+    taken = [each.name for each in records if each is not None]
+    return records if len(set(taken)) == len(taken) else ()
 
 
 def _by_zone(test: ScannedTest, records: Sequence[tuple[datetime, Source]]) -> Mapping[int, Source]:

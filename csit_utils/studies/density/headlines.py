@@ -94,7 +94,7 @@ def _testbed(view: SystemView) -> TestbedView:
         f"{view.tests} tests: {counts}",
         view.oversubscribed,
         metrics,
-        tuple(map(_glance, view.blocks)),
+        tuple(_glance(block) for block in view.blocks if block.metrics),
         tuple(_line(each, metrics) for block in view.blocks for each in headlines(block.matrices)),
         tuple((block.name if several else "", each) for block in view.blocks for each in block.tables.questions),
     )
