@@ -1,0 +1,22 @@
+"""Streams to which nothing can be written."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+UNWRITABLE = ("closed pipe", "full disk", "closed terminal")
+
+
+@contextmanager
+def unwritable(lack: str) -> Iterator[TextIO]:
+    """Yield a stream whose reader, space or terminal is gone; closing it must not raise."""
+    if lack == "full disk":
+        stream = Path("/dev/full").open("w", encoding="utf-8")
+    else:
+        reader, writer = os.pipe() if lack == "closed pipe" else os.openpty()
+        stream = os.fdopen(writer, "w", encoding="utf-8")
+        os.close(reader)
+    with stream:
+        yield stream
