@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TextIO
 
 UNWRITABLE = ("closed pipe", "full disk", "closed terminal")
@@ -13,10 +12,9 @@ UNWRITABLE = ("closed pipe", "full disk", "closed terminal")
 def unwritable(lack: str) -> Iterator[TextIO]:
     """Yield a stream whose reader, space or terminal is gone; closing it must not raise."""
     if lack == "full disk":
-        stream = Path("/dev/full").open("w", encoding="utf-8")
+        writer = os.open("/dev/full", os.O_WRONLY)
     else:
         reader, writer = os.pipe() if lack == "closed pipe" else os.openpty()
-        stream = os.fdopen(writer, "w", encoding="utf-8")
         os.close(reader)
-    with stream:
+    with os.fdopen(writer, "w", encoding="utf-8") as stream:
         yield stream

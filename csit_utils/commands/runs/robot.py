@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import typer
+from robot.conf import RobotSettings
 from robot.errors import DataError, Information
 from robot.run import RobotFramework
 
 from csit_utils.commands.runs.command_line import again, remembered
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.studies.density.suite_rows import RowsBeforeFilter
@@ -17,6 +17,8 @@ from resources.libraries.python.studies.shared.choices_before_run import (
     ChoicesBeforeRun,
     RunRefused,
     SpellingBeforeRun,
+    are_ours,
+    given_to,
 )
 
 RESUME = "--resume"
@@ -73,12 +75,11 @@ def run_suites(
     refuse_active(Path(options.get("outputdir") or ".") / JOURNAL_FILE)
     options["variable"] = [*options.get("variable", []), remembered("robot", arguments)]
     options["listener"] = [*options.get("listener", []), *listeners]
-    are_ours = all(Path(source).resolve().is_relative_to(PROJECT / "tests") for source in sources)
-    rows = RowsBeforeFilter(options.get("variable", []), options.get("include", []))
-    try:
-        checked = [SpellingBeforeRun(options), rows, ChoicesBeforeRun(options)] if are_ours else [rows]
-    except DataError as error:
-        raise ConfigError(str(error)) from error
+    checked: list[object] = [RowsBeforeFilter(options.get("variable", []), options.get("include", []))]
+    if all(map(are_ours, sources)):
+        settings = RobotSettings(dict(options))
+        given = given_to(settings)
+        checked = [SpellingBeforeRun(settings, given), *checked, ChoicesBeforeRun(settings, given)]
     options["prerunmodifier"] = [*options.get("prerunmodifier", []), *checked, *modifiers]
     try:
         return int(framework.execute(*sources, **options))

@@ -37,6 +37,7 @@ from resources.libraries.python.studies.shared.choices import (
     rerun_of,
     resumed,
 )
+from resources.libraries.python.studies.shared.choices_before_run import AT_START
 from resources.libraries.python.studies.shared.keeper import AnyStepJournal, StudyKeeper
 from resources.libraries.python.studies.shared.progress import StudyProgress, human_time
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
@@ -65,7 +66,7 @@ class StudyLibrary(ABC, Generic[_Test]):
 
     RESUMES_ELSEWHERE = True
     """Whether a run may be resumed in another folder: where tests have a journal of their steps."""
-    ROBOT_LIBRARY_LISTENER: Any = REDACTION
+    ROBOT_LIBRARY_LISTENER: ClassVar[Any] = [REDACTION, AT_START]
     FIRST_KEYWORD = "the keyword that describes the test"
     """For errors."""
     VARIABLES: ClassVar[Collection[str]] = ()
