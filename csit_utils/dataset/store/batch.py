@@ -27,6 +27,7 @@ from csit_utils.dataset.items import (
     Refusal,
     Status,
     Unrecorded,
+    status_of,
 )
 from csit_utils.dataset.load import NO_RECORD, content_of, read_json, recorded_test, unrecorded
 from csit_utils.dataset.scan import BLOCK_BYTES, Scanned, ScannedTest, scan
@@ -96,7 +97,7 @@ def _test(test: ScannedTest, text: str | bytes, source: str) -> Row | Characteri
 
 def _row(head: Struct, status: Status | None, message: str) -> HeadRow:
     """Return a row; status and message are those of the record if Robot's are unknown."""
-    return head_row(head, status or (Status.PASS if head.passed else Status.FAIL), message or head.message)
+    return head_row(head, status or status_of(head), message or head.message)
 
 
 def _detail(row: HeadRow, text: str | bytes) -> Detail:
