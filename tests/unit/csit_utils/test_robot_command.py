@@ -245,7 +245,7 @@ def test_a_variable_that_no_suite_reads_is_refused() -> None:
             refuse_misspelt([name], (*DensityLibrary.VARIABLES, "SHARE"))
     with pytest.raises(ConfigError, match=r"^-v X: no such variable; the suites read TOPOLOGY, NIC_MODEL, .*, A, B$"):
         refuse_misspelt(["X"], {"B", "A"})
-    refuse_misspelt(["FRAME", "SEARCH", "COMMAND", "PABOTQUEUEINDEX", "CALLER_ID"], ["FRAME"])
+    refuse_misspelt(["FRAME", "SEARCH", "COMMAND", "PABOTQUEUEINDEX", "CALLER_ID", "LAB_TOKEN"], ["FRAME"])
 
 
 def test_a_run_of_density_and_another_study_has_frames_for_both(tmp_path: Path) -> None:

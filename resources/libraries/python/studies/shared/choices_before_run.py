@@ -32,6 +32,7 @@ from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.redaction import is_secret_name
 from resources.libraries.python.studies.shared.choices import KNOWN, Lookup, resumed
 from resources.libraries.python.testbed.worlds.factory import refuse_without_basics
 
@@ -283,6 +284,8 @@ def _outline(suite: TestSuite) -> TestSuite:
 def refuse_misspelt(given: Iterable[str], known: Iterable[str]) -> None:
     """Refuse variables that no suite reads: without them the suites would run what is chosen by default.
 
+    Secrets choose nothing, and are for keywords of users.
+
     Args:
         given: Names that the user gives.
         known: Names that the suites read, beside those of all studies. One that only others read is refused too: FRAME
@@ -293,7 +296,7 @@ def refuse_misspelt(given: Iterable[str], known: Iterable[str]) -> None:
     """
     names = dict.fromkeys((*KNOWN, *sorted(known)))
     for name in given:
-        if name in names or _OF_RUNNERS.fullmatch(name):
+        if name in names or _OF_RUNNERS.fullmatch(name) or is_secret_name(name):
             continue
         near = partial(get_close_matches, name.upper(), names)
         close = " or ".join(near(1, _CLOSE) or near(_MOST_NEAR, _NEAR))
