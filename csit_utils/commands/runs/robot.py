@@ -22,6 +22,8 @@ from resources.libraries.python.studies.shared.choices_before_run import (
 )
 
 RESUME = "--resume"
+_FILES = ("output", "log", "report", "xunit", "debugfile")
+"""Options of Robot for files: when Robot looks at one it makes their folder, which a refused run leaves out."""
 
 
 def robot(context: typer.Context) -> None:
@@ -77,7 +79,7 @@ def run_suites(
     options["listener"] = [*options.get("listener", []), *listeners]
     checked: list[object] = [RowsBeforeFilter(options.get("variable", []), options.get("include", []))]
     if all(map(are_ours, sources)):
-        settings = RobotSettings(dict(options))
+        settings = RobotSettings(options | dict.fromkeys(_FILES, "NONE"))
         given = given_to(settings)
         checked = [SpellingBeforeRun(settings, given), *checked, ChoicesBeforeRun(settings, given)]
     options["prerunmodifier"] = [*options.get("prerunmodifier", []), *checked, *modifiers]

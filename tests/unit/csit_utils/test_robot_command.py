@@ -10,6 +10,7 @@ from csit_utils.cli import make_app
 from csit_utils.commands.runs.robot import _resumed, run_suites
 from resources.libraries.python.drivers.host.ownership import preflight
 from resources.libraries.python.errors import ConfigError, Unsupported
+from resources.libraries.python.model import bounds
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.density.DensityLibrary import DensityLibrary
 from resources.libraries.python.studies.shared.choices_before_run import refuse_misspelt
@@ -41,7 +42,7 @@ def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str], *words: str) -> s
     shown = capfd.readouterr()
     assert "Traceback" not in shown.out + shown.err
     assert "FAIL" not in shown.out
-    assert not list((tmp_path / "run").glob("*"))
+    assert not (tmp_path / "run").exists()
     return str(found.value)
 
 
@@ -282,6 +283,14 @@ def test_robot_itself_ends_with_the_sentence_and_runs_nothing(
     assert line.removeprefix("[ ERROR ] ").startswith(sentence)
     assert not {"FAIL", "PASS", "Traceback"} & set(re.findall(r"\w+", shown.out + shown.err))
     assert not (tmp_path / "results").exists()
+
+
+def test_robot_itself_refuses_an_endless_run_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "LONGEST_RUN_S", 1)
+    assert run_cli(["-d", str(tmp_path), *variables(SIM), DENSITY], exit=False) == 252
+    assert capfd.readouterr().err.startswith("[ ERROR ] SEARCH:ladder: ")
 
 
 def test_robot_itself_refuses_a_user_without_rights_once(

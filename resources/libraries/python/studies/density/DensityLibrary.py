@@ -49,7 +49,6 @@ from resources.libraries.python.studies.shared.choices import (
     chosen_profile,
     rerun,
     resumed,
-    suite_choice,
 )
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
 from resources.libraries.python.studies.shared.keeper import ends_run
@@ -144,8 +143,8 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         return super()._chosen()
 
     def refuse_wrong(self, choices: Lookup) -> Topology:
-        """Refuse wrong cells, sizes and frames, too: rows are made when their suite starts."""
-        suite_choice(choices)
+        """Refuse rows that cannot be made, too: else they are made when their suite starts, after others have run."""
+        rows_for(choices)
         return super().refuse_wrong(choices)
 
     @keyword
