@@ -9,7 +9,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -24,7 +24,7 @@ from resources.libraries.python.errors import ConfigError, CsitError, message
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.redaction import keep_named_secrets, outgoing, redacted
-from resources.libraries.python.terminal import terminal_width, with_command, wrapped
+from resources.libraries.python.terminal import discard_output, terminal_width, with_command, wrapped
 from resources.libraries.python.version import program_version
 
 _RUN = {
@@ -50,6 +50,8 @@ _OTHER_NAMES = {"import": "import_"}
 
 _OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}}
 """Commands whose options another program parses."""
+_CONSOLES = ("local", "night", "robot")
+"""Commands whose standard output is the console of a run, which goes on without it. That of others is a result."""
 
 
 def _print_version(value: bool) -> None:
@@ -107,15 +109,20 @@ def main() -> int:
 
     Returns:
         2 for invalid input, 1 for any other failure, 70 (EX_SOFTWARE) for a defect of this program, and otherwise the
-        exit status of the command. SIGTERM ends it as Ctrl-C does: it removes what it made, and exits with 143.
+        exit status of the command. SIGTERM ends it as Ctrl-C does: it removes what it made, and exits with 143. So does
+        the end of its terminal, unless SIGHUP is ignored, as nohup does.
     """
     signal.signal(signal.SIGTERM, _terminated)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))  # as Robot handles it in a run
     _complete_streams()
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_Visible())
     keep_named_secrets(os.environ)
-    with _redacted_streams():
-        return _run()
+    debug = sys.argv[1:2] == ["--debug"]
+    arguments = sys.argv[2:] if debug else sys.argv[1:]
+    with _redacted_streams(is_console=arguments[:1] in [[name] for name in _CONSOLES]):
+        return _run(arguments, debug=debug)
 
 
 def _terminated(number: int, _: FrameType | None) -> NoReturn:
@@ -136,17 +143,7 @@ def _interruptible() -> Iterator[None]:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _discard_output() -> None:
-    """Send what is still buffered to nowhere: it cannot be written, and Python would try again when it ends."""
-    with suppress(OSError, ValueError):  # a stream without a descriptor, as in tests
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-
-
-def _run() -> int:
-    debug = sys.argv[1:2] == ["--debug"]
-    arguments = sys.argv[2:] if debug else sys.argv[1:]
+def _run(arguments: Sequence[str], *, debug: bool) -> int:
     try:
         try:
             app = make_app(arguments)
@@ -157,7 +154,7 @@ def _run() -> int:
     except KeyboardInterrupt:  # before or after the command, whose parser ends in the same way
         return 128 + signal.SIGINT
     except BrokenPipeError:  # `| head` has seen enough
-        _discard_output()
+        discard_output(sys.stdout)
         return 1
     except Exception as error:  # boundary: any error becomes one sentence and an exit status
         if debug:
@@ -167,7 +164,7 @@ def _run() -> int:
         width = terminal_width(sys.stderr) if sys.stderr.isatty() else None
         sys.stderr.write(with_command(sentence.removesuffix(command).rstrip(), command, width) + "\n")
         if isinstance(error, OSError) and error.filename == _STREAMS["<stdout>"]:
-            _discard_output()
+            discard_output(sys.stdout)
         return status
     return 0
 
@@ -203,11 +200,13 @@ class _Redacting:
     Args:
         stream: Where the text goes.
         wraps: Whether lines are wrapped at words on a terminal: those of messages are, data are not.
+        drops: Whether text that cannot be written is dropped; otherwise it is an error.
     """
 
-    def __init__(self, stream: TextIO, *, wraps: bool) -> None:
+    def __init__(self, stream: TextIO, *, wraps: bool, drops: bool) -> None:
         self._stream = stream
         self._wraps = wraps
+        self._drops = drops
         self._column = 0
 
     def write(self, text: str) -> int:
@@ -221,21 +220,24 @@ class _Redacting:
                 self._column = len(_OWN_ESCAPES.sub("", _CURSOR_AT_START.split(shown)[-1])) + (
                     0 if _CURSOR_AT_START.search(shown) else self._column
                 )
-        with self._named():
+        with self._unwritable():
             self._stream.write(shown)
         return len(text)
 
     def flush(self) -> None:
         """Write what is buffered."""
-        with self._named():
+        with self._unwritable():
             self._stream.flush()
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Name the stream in errors of the operating system, such as that of a full disk."""
+    def _unwritable(self) -> Iterator[None]:
+        """Drop what cannot be written, or name the stream in the error, such as that of a full disk."""
         try:
             yield
         except OSError as error:
+            if self._drops:
+                discard_output(self._stream)
+                return
             error.filename = _STREAMS.get(getattr(self._stream, "name", ""), error.filename)
             raise
 
@@ -260,12 +262,18 @@ def _complete_streams() -> None:
 
 
 @contextmanager
-def _redacted_streams() -> Iterator[None]:
+def _redacted_streams(*, is_console: bool) -> Iterator[None]:
+    """Replace both streams.
+
+    Args:
+        is_console: Whether standard output is the console of a run. Standard error has nothing but messages.
+    """
     names = ("stdout", "stderr", "__stdout__", "__stderr__")  # Robot's console is the last two
     streams = {name: getattr(sys, name) for name in names}
     for name, stream in streams.items():
         # Tables fit already, JSON and CSV are copied from there, and failures that Robot shows end with commands.
-        setattr(sys, name, stream and _Redacting(stream, wraps=name == "stderr"))
+        drops = is_console or name.strip("_") == "stderr"
+        setattr(sys, name, stream and _Redacting(stream, wraps=name == "stderr", drops=drops))
     try:
         yield
     finally:

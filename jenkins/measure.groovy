@@ -243,6 +243,7 @@ def budgeted(Map<String, String> wanted) {
     int outcome = PASSED
     timeout(time: wanted.HOURS as int, unit: 'HOURS') {
         stage('Night') {
+            sh 'mkdir -p "${CSIT_HISTORY:-$RESULTS/history}"'
             outcome = sh returnStatus: true, script: './csit night "$TESTBED" --hours "$BUDGET" --types "$TYPES" --tests "$TESTS" --cells "$CELLS" --nf-sizes "$NF_SIZES" --nf-kinds "$NF_KINDS" --vswitch "$VSWITCH" --frames "$FRAMES" --search "$SEARCH" -v LOSSES:"$LOSSES" -v BACK_TO_BACK:"$BACK_TO_BACK" -v ENERGY:"$ENERGY" -v STACKS:"$STACKS" -v NOISE_FLOOR:"$NOISE_FLOOR" --studies "$STUDIES" --data "${CSIT_HISTORY:-$RESULTS/history}" -d "$RESULTS/night"'
         }
         if (outcome == UNFINISHED) {

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Generic
+from typing import Any, Generic, Protocol
 
 from typing_extensions import TypeVar
 
@@ -79,11 +79,28 @@ class Characterized(Generic[RecordT]):
         return f"{self.record.kind}-{self.digest[:12]}"
 
 
+class _Ended(Protocol):
+    """A record, or the head of one."""
+
+    @property
+    def passed(self) -> bool:
+        """As in `Record`."""
+
+    @property
+    def skipped(self) -> bool:
+        """As in `Record`."""
+
+
+def status_of(record: _Ended) -> Status:
+    """Return the status of a test by its record, for one of which no output.xml is known."""
+    return Status.PASS if record.passed else Status.SKIP if record.skipped else Status.FAIL
+
+
 def item_of(
     record: Record, source: str, digest: str | None, status: Status | None = None, message: str = ""
 ) -> RecordedTest | Characterized:
     """Return a test with its record; status and message are those of the record if Robot's are unknown."""
-    ended = status or (Status.PASS if record.passed else Status.FAIL)
+    ended = status or status_of(record)
     text = message or plain_message(record.message)
     if isinstance(record, DensityRecord):
         return RecordedTest(record, source, ended, text, digest)

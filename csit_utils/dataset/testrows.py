@@ -27,6 +27,7 @@ from resources.libraries.python.studies.density.model.record import DensityRecor
 _ALSO_READ = (
     "schema_version",
     "passed",
+    "skipped",
     "message",
     "verdict.findings.kind",
     "verdict.findings.numbers",
@@ -413,5 +414,5 @@ def unrecorded_row(item: Unrecorded) -> TestRow:
         nf_size=sizes[0] if sizes else None,
         vs_dtc=switches[0] if switches else None,
         frame=frames[0] if frames else None,
-        planned=False if item.message.startswith("PlanError") else None,
+        planned=False if item.message.startswith("PlanError") else None,  # so began messages of earlier runs
     )

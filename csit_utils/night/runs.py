@@ -19,8 +19,11 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.robot_message import plain_message
 from resources.libraries.python.recording.run_journal import has_ended
-from resources.libraries.python.studies.shared.choices import DEFAULTS, KNOWN
+from resources.libraries.python.studies.shared.choices import KNOWN
 from resources.libraries.python.studies.shared.keeper import ends_run
+
+_OF_STUDIES = (*KNOWN, "FLOWS", "MORE", "STACKS")
+"""Variables of a night that studies other than density read."""
 
 
 class PlannedOrder(SuiteVisitor):  # type: ignore[misc]  # Robot is not typed for mypy
@@ -160,8 +163,8 @@ def _lacks(folder: Path) -> str | None:
 def arguments_of(run: PlannedRun, choices: NightChoices, folder: Path) -> list[str]:
     """Return Robot's command line of a run."""
     variables = {"TOPOLOGY": choices.topology, **choices.variables}
-    if run.study:  # choices of cells are not read there, and FRAMES is refused as a misspelt FRAME
-        variables = {name: value for name, value in variables.items() if name in KNOWN or name not in DEFAULTS}
+    if run.study:  # choices of cells are not read there, and refused
+        variables = {name: value for name, value in variables.items() if name in _OF_STUDIES}
     argv = ["--console", "quiet", "-d", str(folder), "--xunit", "xunit.xml"]
     argv += [word for name, value in variables.items() if value for word in ("--variable", f"{name}:{value}")]
     argv += [word for test in run.tests for word in ("--test", test.name)]

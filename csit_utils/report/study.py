@@ -65,6 +65,11 @@ class View:
         return self.item.status == "PASS"
 
     @property
+    def outcome(self) -> str:
+        """How a test ended that has not passed; empty for one that has."""
+        return {"PASS": "", "SKIP": "skipped"}.get(self.item.status, "failed")
+
+    @property
     def simulated(self) -> bool:
         """Whether the results are simulated."""
         return bool(self.record.simulated)

@@ -83,5 +83,5 @@ def test_a_soak_has_a_result_of_its_own(tmp_path: Path) -> None:
 def test_a_wrong_choice_is_reported_in_one_sentence(tmp_path: Path, options: list[str], expected: str) -> None:
     done = run_robot(tmp_path, *SIM, *options)
     assert done.returncode != 0
-    assert expected in done.stdout
+    assert expected in done.stderr
     assert "Traceback" not in done.stdout + done.stderr

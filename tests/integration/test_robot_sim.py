@@ -135,5 +135,5 @@ def test_the_same_seed_gives_the_same_figures(tmp_path: Path) -> None:
 def test_a_wrong_choice_is_reported_in_one_sentence(tmp_path: Path, options: list[str], expected: str) -> None:
     done = run_robot(tmp_path, *options, "--suite", "csc-mrr")
     assert done.returncode != 0
-    assert expected in done.stdout
+    assert expected in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr

@@ -14,6 +14,8 @@ from csit_utils.dataset.items import Characterized, ReadError, RecordedTest
 from csit_utils.dataset.reference import names, reference
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.redaction import command_text
 
 RESULTS = Path("results")
 DATA = Annotated[
@@ -28,13 +30,37 @@ SIDE_HELP = (
 _Asked = TypeVar("_Asked")
 
 
+def refuse_missing(data: Sequence[Path] | None, *command: object) -> None:
+    """Refuse a path of `--data` that does not exist: a name that is misspelt would be no results.
+
+    Args:
+        data: As typed; None where nothing is.
+        command: What makes the path, where it may be made: its words before the path.
+
+    Raises:
+        ConfigError: One does not exist.
+    """
+    for path in data or ():
+        if not path.exists():
+            advice = command_text(*command, path) if command else ""
+            text = f"--data: {quoted(str(path))} does not exist"
+            raise ConfigError(f"{text}; where there are no results yet, make it by " if command else text, advice)
+
+
 class DatasetReader:
     """Reads the selections of a command line; each file or folder once, and of large ones only what is asked for.
 
     Used in a `with` statement, which removes its temporary datasets.
+
+    Args:
+        data: Files, folders and datasets that selections choose from; None for `results`, which need not exist.
+
+    Raises:
+        ConfigError: One that is named does not exist.
     """
 
     def __init__(self, data: Sequence[Path] | None) -> None:
+        refuse_missing(data)
         self._data = tuple(data or (RESULTS,))
         self._known: dict[tuple[Path, ...], Contents] = {}
         self._held = ExitStack()

@@ -14,7 +14,7 @@ from csit_utils.analysis.night import NightPlan, NightRules, Omission, durations
 from csit_utils.bisection.spec import share_of
 from csit_utils.commands.results.inputs import contents_of, print_problems
 from csit_utils.commands.results.report import report
-from csit_utils.commands.results.selections import RESULTS
+from csit_utils.commands.results.selections import RESULTS, refuse_missing
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents, InMemory
 from csit_utils.dataset.inputs import output_of
@@ -126,6 +126,7 @@ def night(
         return
     if topology is None:
         raise ConfigError("TOPOLOGY is missing, such as topologies/local.yaml")
+    refuse_missing(data, "mkdir")
     if not 0 < hours <= MOST_HOURS:
         raise ConfigError(f"--hours {hours:g}: expected more than 0 and at most {MOST_HOURS:g}")
     words = {"CELLS": cells, "NF_SIZES": nf_sizes, "NF_KINDS": nf_kinds, "VSWITCH": vswitch, "FRAMES": frames}

@@ -40,7 +40,8 @@ def outcome(
             resume = command_text("./csit", "robot", "--resume", folder)
             print_sentence(f"{folder}: incomplete: {reason}; resume with", resume)
         else:
-            print_sentence(f"{folder}: {len(statuses)} test{'s' * (len(statuses) != 1)}, {failed} failed")
+            skipped = f", {count} skipped" if (count := statuses.count(Status.SKIP)) else ""
+            print_sentence(f"{folder}: {len(statuses)} test{'s' * (len(statuses) != 1)}, {failed} failed{skipped}")
         worst = max(worst, UNFINISHED if reason is not None else FAILED if failed else 0)
     raise typer.Exit(worst)
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import typer
 from robot.api import logger
+from robot.conf import RobotSettings
 from robot.errors import DataError, Information
 from robot.run import RobotFramework
 
 from csit_utils.commands.runs.command_line import again, remembered
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.run_plan import RunPlan, TimedTest
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.lines import refuse_active
@@ -22,10 +22,14 @@ from resources.libraries.python.studies.shared.choices_before_run import (
     ChoicesBeforeRun,
     RunRefused,
     SpellingBeforeRun,
+    are_ours,
+    given_to,
 )
 from resources.libraries.python.studies.shared.progress import RUN, human_time
 
 RESUME = "--resume"
+_FILES = ("output", "log", "report", "xunit", "debugfile")
+"""Options of Robot for files: when Robot looks at one it makes their folder, which a refused run leaves out."""
 
 
 def robot(context: typer.Context) -> None:
@@ -46,14 +50,16 @@ class PlannedTimes:
 
     Args:
         rows: Made before the run, with the durations of tests of the density matrix.
-        choices: Looked at before the run, with the worlds of its suites.
+        worlds: Of the testbeds of the suites that run, by their files; known when their choices have been looked at.
         expected_s: Durations by full name that are known otherwise, such as 0 of tests that have ended.
     """
 
     ROBOT_LISTENER_API_VERSION = 3
 
-    def __init__(self, rows: RowsBeforeFilter, choices: ChoicesBeforeRun, expected_s: Mapping[str, float]) -> None:
-        self._rows, self._choices, self._expected_s = rows, choices, expected_s
+    def __init__(
+        self, rows: RowsBeforeFilter, worlds: Mapping[Path | None, World], expected_s: Mapping[str, float]
+    ) -> None:
+        self._rows, self._worlds, self._expected_s = rows, worlds, expected_s
 
     def start_suite(self, data: Any, result: Any) -> None:  # noqa: ANN401, ARG002 - of Robot
         """Plan all tests when the outermost suite starts."""
@@ -66,7 +72,7 @@ class PlannedTimes:
             logger.console(f"{tests} test{'s' * (tests > 1)}, about {human_time(plan.seconds)}")
 
     def _test_s(self, test: Any) -> float:  # noqa: ANN401 - of Robot
-        world = self._choices.worlds.get(test.source)
+        world = self._worlds.get(test.source)
         if world is None or world is World.SIM or not test.body:
             return 0.0
         known_s = self._expected_s.get(test.full_name, self._rows.expected_s.get((test.source, test.name)))
@@ -122,16 +128,17 @@ def run_suites(
     # Before Robot overwrites the output.xml of that run.
     refuse_active(Path(options.get("outputdir") or ".") / JOURNAL_FILE)
     options["variable"] = [*options.get("variable", []), remembered(command, arguments)]
-    are_ours = all(Path(source).resolve().is_relative_to(PROJECT / "tests") for source in sources)
     rows = RowsBeforeFilter(options.get("variable", []), options.get("include", []))
+    checked: list[object] = [rows]
+    worlds: Mapping[Path | None, World] = {}
+    if all(map(are_ours, sources)):
+        settings = RobotSettings(options | dict.fromkeys(_FILES, "NONE"))
+        given = given_to(settings)
+        choices = ChoicesBeforeRun(settings, given)
+        checked, worlds = [SpellingBeforeRun(settings, given), rows, choices], choices.worlds
     past = past_of(resume).done if resume is not None else {}
     done = {test: 0.0 for (test, _), ended in past.items() if ended.status == "PASS"}
-    try:
-        choices = ChoicesBeforeRun(options)
-        checked = [SpellingBeforeRun(options), rows, choices] if are_ours else [rows]
-    except DataError as error:
-        raise ConfigError(str(error)) from error
-    planned = PlannedTimes(rows, choices, {**(expected_s or {}), **done})
+    planned = PlannedTimes(rows, worlds, {**(expected_s or {}), **done})
     options["listener"] = [*options.get("listener", []), planned, *listeners]
     options["prerunmodifier"] = [*options.get("prerunmodifier", []), *checked, *modifiers]
     try:

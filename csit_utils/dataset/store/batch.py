@@ -28,6 +28,7 @@ from csit_utils.dataset.items import (
     Refusal,
     Status,
     Unrecorded,
+    status_of,
 )
 from csit_utils.dataset.load import NO_RECORD, named_problem, read_json, recorded_test, unrecorded
 from csit_utils.dataset.robot_output import scanned
@@ -99,8 +100,7 @@ def _test(test: ScannedTest, text: str | bytes, source: str) -> Row | Characteri
 
 def _row(head: Struct, status: Status | None, message: str) -> HeadRow:
     """Return a row; status and message are those of the record if Robot's are unknown."""
-    ended = status or (Status.PASS if head.passed else Status.FAIL)
-    return head_row(head, ended, message or plain_message(head.message))
+    return head_row(head, status or status_of(head), message or plain_message(head.message))
 
 
 def _detail(row: HeadRow, text: str | bytes) -> Detail:

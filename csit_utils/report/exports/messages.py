@@ -87,7 +87,7 @@ def message_parts(shown: ReportContents, address: Callable[[str], str | None]) -
             "Studies",
             [
                 MessageLine(
-                    f"{view.title}: {view.headline if view.passed else 'failed'}",
+                    f"{view.title}: {view.outcome or view.headline}",
                     address(f"#{view.anchor}"),
                     view.record.simulated,
                 )

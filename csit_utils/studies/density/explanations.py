@@ -236,7 +236,7 @@ EXPLANATIONS = (
         "unqualified: beyond what the generator can do by itself. "
         "below-range: the lowest load lost too much. incomplete: the search ran out of time. oversubscribed: "
         "data threads shared cores. quarantined: the cell broke the system under test twice and was given up. "
-        "no-traffic, affinity-lost, emulated, failed: see the evidence. measured: none of them.",
+        "no-traffic, affinity-lost, emulated, skipped, failed: see the evidence. measured: none of them.",
         "Each figure has its own: PDR may be generator-bound where NDR is vswitch-bound. The place of the loss and the "
         "CPU time of threads may contradict each other; then both are shown. `generator-bound` figures are lower "
         "bounds, shown with ≥.",

@@ -93,6 +93,9 @@ class CsitError(Exception):
             of the message to be shortened.
     """
 
+    ROBOT_SUPPRESS_NAME = True
+    """Robot would put the name of the class before the sentence."""
+
     def __init__(self, text: str = "", command: str = "") -> None:
         self.command = command
         super().__init__(f"{text}{command}")

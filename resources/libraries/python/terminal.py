@@ -5,7 +5,8 @@ import re
 import shutil
 import sys
 import textwrap
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 _LAID_OUT = re.compile(r"\s|.*[\t\x1b]|.*\r(?!$)")
@@ -79,3 +80,26 @@ def shortened(line: str, width: int) -> str:
     head = line[: width // 3].rpartition(" ")[0]
     tail = line[len(line) - (width - len(head) - len(_ELLIPSIS)) :]
     return f"{head}{_ELLIPSIS}{tail.partition(' ')[2] or tail}"
+
+
+@contextmanager
+def dropping_output(stream: TextIO) -> Iterator[None]:
+    """Drop what cannot be written to a stream, and all that follows.
+
+    A measurement goes on when the reader of a pipe, the terminal or the space for a log is gone.
+
+    Args:
+        stream: Written to inside.
+    """
+    try:
+        yield
+    except OSError:
+        discard_output(stream)
+
+
+def discard_output(stream: TextIO) -> None:
+    """Send what a stream still buffers, and all that follows, to nowhere: Python would try again when it ends."""
+    with suppress(OSError, ValueError):  # a stream without a descriptor, as in tests
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

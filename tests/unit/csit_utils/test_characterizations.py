@@ -45,6 +45,21 @@ def test_they_are_kept_apart_from_density_tests_and_counted_once(run: Path) -> N
     assert len({item.anchor for item in dataset.characterizations}) == 2
 
 
+def test_a_skipped_test_did_not_fail_also_without_an_output_xml(tmp_path: Path) -> None:
+    for record in (result(ServiceType.CSC, 1, 1), characterization("nat")):
+        lacks = {"passed": False, "skipped": True, "message": "needs 33 cores"}
+        write_record(record.model_copy(update=lacks), tmp_path)
+    dataset = load([tmp_path])
+    assert [item.status for item in dataset.recorded] == [Status.SKIP]
+    assert [item.status for item in dataset.characterizations] == [Status.SKIP]
+    layout = Layout.make(tmp_path / "dataset")
+    with layout.writing(lambda: None):
+        list(import_all(layout, [tmp_path / "results"], None))
+    stored = Stored(layout)
+    assert [row.status for row in stored.tests] == ["SKIP"]
+    assert [item.status for item in stored.characterizations] == [Status.SKIP]
+
+
 def test_a_dataset_keeps_them_apart_as_well(run: Path, tmp_path: Path) -> None:
     layout = Layout.make(tmp_path / "dataset")
     with layout.writing(lambda: None):

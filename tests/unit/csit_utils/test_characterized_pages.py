@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from csit_utils.report.characterizations import views
+from csit_utils.report.exports.messages import message_parts
 from csit_utils.report.pages import failures, overview
 from csit_utils.report.site import RenderedPage, render, single_file
 from csit_utils.report.study import Page
@@ -216,6 +217,18 @@ def test_a_failed_one_is_named_with_its_reason_and_needs_no_figures() -> None:
         assert "the NF is &lt;down&gt;" in found.html, page.name
         assert not found.figures
     assert made(failures.PAGE, *bare).count == 4
+
+
+def test_a_skipped_one_is_not_called_failed() -> None:
+    bare = [
+        record(kind, f"Bare {kind}", passed=False, skipped=True, message="needs 33 cores")
+        for kind in ("sweep", "chain", "bursts", "sizing")
+    ]
+    for page in (*PAGES, overview.PAGE):
+        html = made(page, *bare).html
+        assert ">skipped</span>" in html and ">failed</span>" not in html, page.name
+    (studies,) = [part for part in message_parts(shown(*bare), lambda _: None) if part.heading == "Studies"]
+    assert [each.text.endswith(": skipped") for each in studies.lines] == [True] * 4
 
 
 def test_of_the_same_test_the_newest_is_shown_and_others_are_counted() -> None:

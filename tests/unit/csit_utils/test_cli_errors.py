@@ -12,6 +12,7 @@ import pytest
 
 from csit_utils import cli
 from resources.libraries.python.errors import ConfigError, CsitError
+from tests.unit.unwritable import UNWRITABLE, unwritable
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, error: Exception, *arguments: str) -> int:
@@ -109,6 +110,62 @@ def test_closed_streams_are_no_defect(monkeypatch: pytest.MonkeyPatch, closed: t
     assert ended(monkeypatch, CsitError("no space")) == 1
     for name in closed:
         getattr(sys, name).close()
+
+
+@pytest.mark.parametrize("lack", UNWRITABLE)
+@pytest.mark.parametrize(
+    ("command", "lost", "status"),
+    [
+        ("robot", ("stdout", "stderr"), 0),
+        ("local", ("stdout", "stderr"), 0),
+        ("night", ("stdout", "stderr"), 0),
+        ("show", ("stderr",), 0),
+        ("show", ("stdout",), 1),
+    ],
+)
+def test_a_run_goes_on_without_its_console_and_a_result_is_written_or_fails(
+    monkeypatch: pytest.MonkeyPatch, lack: str, command: str, lost: tuple[str, ...], status: int
+) -> None:
+    went_on = []
+
+    def run(*_: object, **__: object) -> None:
+        for name in lost:
+            for stream in (getattr(sys, f"__{name}__"), getattr(sys, name)):
+                stream.write("x" * 10_000 + "\n")
+                stream.flush()
+        went_on.append(True)
+
+    with unwritable(lack) as stream:
+        for name in lost:
+            monkeypatch.setattr(sys, name, stream)
+            monkeypatch.setattr(sys, f"__{name}__", stream)
+        monkeypatch.setattr(cli, "make_app", lambda _: run)
+        monkeypatch.setattr("sys.argv", ["csit", command])
+        assert cli.main() == status
+    assert went_on == [True] * (not status)
+
+
+@pytest.mark.parametrize(("before", "goes_on"), [(signal.SIG_DFL, False), (signal.SIG_IGN, True)])
+def test_the_end_of_the_terminal_ends_a_command_unless_it_is_ignored(
+    monkeypatch: pytest.MonkeyPatch, before: signal.Handlers, *, goes_on: bool
+) -> None:
+    went_on = []
+
+    def run(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGHUP)
+        went_on.append(True)
+
+    monkeypatch.setattr(cli, "make_app", lambda _: run)
+    monkeypatch.setattr("sys.argv", ["csit", "robot"])
+    earlier = {signal.SIGTERM: signal.getsignal(signal.SIGTERM), signal.SIGHUP: signal.signal(signal.SIGHUP, before)}
+    try:
+        status = cli.main()
+    except SystemExit as ended:
+        status = ended.code
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+    assert (status, went_on) == ((0, [True]) if goes_on else (143, []))
 
 
 def test_no_character_is_refused_by_the_encoding_of_a_locale(monkeypatch: pytest.MonkeyPatch) -> None:

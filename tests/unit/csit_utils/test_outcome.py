@@ -48,3 +48,12 @@ def test_a_torn_output_is_unfinished(tmp_path: Path) -> None:
 def test_a_folder_without_a_run_is_reported(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli.make_app(["outcome"]), ["outcome", str(tmp_path)])
     assert "not the folder of a run" in str(done.exception)
+
+
+def test_skipped_tests_are_counted_as_such(tmp_path: Path) -> None:
+    write_output_xml(tmp_path / "output.xml", [PASSED, FAILED], [LEFT_OUT])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("csit_utils.commands.runs.outcome.has_ended", lambda _: True)
+        done = CliRunner().invoke(cli.make_app(["outcome"]), ["outcome", str(tmp_path)])
+    assert done.output.endswith(": 3 tests, 1 failed, 1 skipped\n")
+    assert done.exit_code == 1

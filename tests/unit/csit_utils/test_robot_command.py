@@ -1,22 +1,27 @@
 """Mistakes on the command line of `./csit robot`: one sentence, before anything starts."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from robot import api
+from robot.run import run_cli
+from robot.running.context import EXECUTION_CONTEXTS
 
 from csit_utils.cli import make_app
 from csit_utils.commands.runs.robot import _resumed, run_suites
 from csit_utils.studies.registry import cost_of
 from resources.libraries.python.drivers.host.ownership import preflight
 from resources.libraries.python.errors import ConfigError, Unsupported
+from resources.libraries.python.model import bounds
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.density.DensityLibrary import DensityLibrary
 from resources.libraries.python.studies.shared.choices_before_run import refuse_misspelt
 from resources.libraries.python.studies.shared.progress import human_time
 
+DENSITY = str(PROJECT / "tests" / "density")
 SUITE = str(PROJECT / "tests" / "density" / "csc-mrr.robot")
 STUDIES = PROJECT / "tests" / "characterization"
 LOCAL = f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}"
@@ -44,7 +49,7 @@ def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str], *words: str) -> s
     shown = capfd.readouterr()
     assert "Traceback" not in shown.out + shown.err
     assert "FAIL" not in shown.out
-    assert not list((tmp_path / "run").glob("*"))
+    assert not (tmp_path / "run").exists()
     return str(found.value)
 
 
@@ -190,7 +195,34 @@ def test_a_variable_file_that_does_not_exist_is_refused(tmp_path: Path, capfd: p
     found = refused(tmp_path, capfd, *variables(SIM), "-V", str(tmp_path / "none.py"), suite)
     assert found == f"Variable file '{tmp_path / 'none.py'}' does not exist."
     dry = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none"]
-    assert run_suites([*dry, "-V", "resources.libraries.python.paths", suite]) == 0, "a module"
+    assert run_suites([*dry, "-V", "resources.libraries.python.model", suite]) == 0, "a module"
+
+
+def test_a_variable_file_that_robot_cannot_read_is_refused_without_its_traceback(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("raise ValueError('no testbed')\n", encoding="utf-8")
+    found = refused(tmp_path, capfd, *variables(SIM), "-V", str(wrong), str(STUDIES / "outage.robot"))
+    assert found.startswith(f"Processing variable file '{wrong}' failed: ") and "\n" not in found
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("own.py", "from pathlib import Path\nimport os\n_OWN = 1\nSHAR = 0.5\n"),
+        ("own.yaml", "SHAR: 0.5\n"),
+        ("own.args", "--variable SHAR:0.5\n"),
+    ],
+)
+def test_misspelt_variables_of_files_are_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str, text: str
+) -> None:
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    option = "-A" if name.endswith("args") else "-V"
+    found = refused(tmp_path, capfd, *variables(SIM), option, str(file), str(STUDIES / "outage.robot"))
+    assert found == "-v SHAR: no such variable; did you mean SHARE?"
 
 
 def test_variable_files_count(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -245,11 +277,16 @@ def test_wrong_parameters_of_a_simulation_are_refused_by_plan_and_run(
         make_app(["plan"])(["plan", str(wrong)], standalone_mode=False)
 
 
-def test_a_misspelt_variable_is_refused_and_any_other_name_is_the_users() -> None:
+def test_a_variable_that_no_suite_reads_is_refused() -> None:
     for name in ("CELL", "cells", "NF_SIZE", "TOPOLOY", "STACK"):
         with pytest.raises(ConfigError, match=f"^-v {name}: no such variable; did you mean [A-Z_]+\\?$"):
             refuse_misspelt([name], DensityLibrary.VARIABLES)
-    refuse_misspelt(["CELLS", "FRAME", "CHAIN_DURATION", "REPETITIONS", "TOKEN", "RATE", "X"], ())
+    for name, near in (("CELS", "CELLS"), ("NF_SIZES_OF", "NF_SIZES"), ("CORES", "CELLS")):
+        with pytest.raises(ConfigError, match=f"^-v {name}: no such variable; did you mean {near}\\?$"):
+            refuse_misspelt([name], (*DensityLibrary.VARIABLES, "SHARE"))
+    with pytest.raises(ConfigError, match=r"^-v X: no such variable; the suites read TOPOLOGY, NIC_MODEL, .*, A, B$"):
+        refuse_misspelt(["X"], {"B", "A"})
+    refuse_misspelt(["FRAME", "SEARCH", "COMMAND", "PABOTQUEUEINDEX", "CALLER_ID", "LAB_TOKEN"], ["FRAME"])
 
 
 def test_a_run_of_density_and_another_study_has_frames_for_both(tmp_path: Path) -> None:
@@ -264,6 +301,54 @@ def test_suites_of_users_may_have_a_variable_named_almost_like_one_of_ours(tmp_p
     assert run_suites([*words, str(suite)]) == 0
     with pytest.raises(ConfigError, match="-v FLOW: no such variable; did you mean FLOWS"):
         run_suites([*words, SUITE])
+
+
+PLAIN = [
+    (["TOPOLOGY:nowhere.yaml"], "nowhere.yaml: cannot be read: No such file or directory", DENSITY),
+    ([SIM, "CELS:1x1"], "-v CELS: no such variable; did you mean CELLS?", SUITE),
+    ([SIM, "FRAMES:63B"], "no frame size '63B'", SUITE),
+    ([SIM, "CELLS:0x1"], "no cells in '0x1'", SUITE),
+    ([SIM, "SHARE:2"], "SHARE '2': Input should be less than or equal to 1", str(STUDIES)),
+    ([SIM, "SHAR:0.5"], "-v SHAR: no such variable; did you mean SHARE?", str(STUDIES / "outage.robot")),
+]
+
+
+def plain_robot(arguments: list[str]) -> int:
+    """Run Robot without this project's command line; what it leaves of a run that it refuses is removed."""
+    before = [*EXECUTION_CONTEXTS._contexts]
+    try:
+        return int(run_cli(arguments, exit=False))
+    finally:
+        EXECUTION_CONTEXTS._contexts[:] = before
+
+
+@pytest.mark.parametrize(("chosen", "sentence", "source"), PLAIN)
+def test_robot_itself_ends_with_the_sentence_and_runs_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], chosen: list[str], sentence: str, source: str
+) -> None:
+    assert plain_robot(["-d", str(tmp_path), *variables(*chosen), source]) == 252, "wrong data, as Robot says"
+    shown = capfd.readouterr()
+    (line,) = [each for each in shown.err.splitlines() if "[ ERROR ]" in each]
+    assert line.removeprefix("[ ERROR ] ").startswith(sentence)
+    assert not {"FAIL", "PASS", "Traceback"} & set(re.findall(r"\w+", shown.out + shown.err))
+    assert not (tmp_path / "results").exists()
+
+
+def test_robot_itself_refuses_an_endless_run_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "LONGEST_RUN_S", 1)
+    assert plain_robot(["-d", str(tmp_path), *variables(SIM), DENSITY]) == 252
+    assert capfd.readouterr().err.startswith("[ ERROR ] SEARCH:ladder: ")
+
+
+def test_robot_itself_refuses_a_user_without_rights_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "_missing_capabilities", lambda _: ["CAP_NET_ADMIN"])
+    local = variables(f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}")
+    assert plain_robot(["-d", str(tmp_path), *local, str(STUDIES)]) == 252
+    assert capfd.readouterr().err.startswith("[ ERROR ] CAP_NET_ADMIN missing for ")
 
 
 def test_resume_without_a_folder_says_what_is_missing() -> None:

@@ -61,6 +61,8 @@ MOST_SAMPLES = 10_000
 """Maximum number of readings of an energy meter in one trial."""
 HIGHEST_READING = 1e12
 """Maximum of an energy meter's reading, in joules or watts."""
+HIGHEST_PARAMETER = 1e12
+"""Maximum of a parameter of a simulated system."""
 LARGEST_ANSWER_BYTES = 1 << 20
 """Maximum size of the answer of a BMC to one request."""
 LONGEST_REQUEST_S = 90.0

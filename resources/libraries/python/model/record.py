@@ -32,6 +32,11 @@ def is_none(value: object) -> bool:
     return value is None
 
 
+def is_false(value: object) -> bool:
+    """Whether a field is false: records leave such keys out."""
+    return value is False
+
+
 def is_empty(value: object) -> bool:
     """Leave a field out of the JSON where it says nothing."""
     return not value
@@ -51,6 +56,8 @@ class Record(Frozen):
     finished_at: str
     """UTC, ISO 8601."""
     passed: bool
+    skipped: bool = Field(default=False, exclude_if=is_false)
+    """Whether the testbed lacks what the test needs; false in records before this key, where `message` says it."""
     message: str
     """Reason why the test did not pass; empty otherwise."""
     world: World

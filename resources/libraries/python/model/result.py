@@ -55,6 +55,8 @@ class VerdictKind(StrEnum):
     """A data thread may run elsewhere than planned."""
     QUARANTINED = "quarantined"
     """The cell broke the system under test in every attempt; its other tests are left out."""
+    SKIPPED = "skipped"
+    """The testbed lacks what the test needs: nothing was measured."""
     FAILED = "failed"
     """The test ended with an error."""
 

@@ -59,8 +59,10 @@ class Draft(Generic[RecordT_co]):
             raise AttributeError(f"a record has no {name}")
         return fields[name]
 
-    def finish(self, *, test_id: str, test_name: str, tags: tuple[str, ...], passed: bool, message: str) -> RecordT_co:
-        """Close the record, without secrets. The verdict of a test that did not pass begins with the failure."""
+    def finish(
+        self, *, test_id: str, test_name: str, tags: tuple[str, ...], passed: bool, message: str, skipped: bool = False
+    ) -> RecordT_co:
+        """Close the record, without secrets. The verdict of a test that did not pass begins with the reason."""
         values = dict(self._known)
         times = None if self.deploy_s is None else DeploymentTimes(deploy_s=self.deploy_s, remove_s=self.remove_s)
         made: RecordT_co = self._record(
@@ -71,13 +73,14 @@ class Draft(Generic[RecordT_co]):
                 "tags": tags,
                 "finished_at": utc_now(),
                 "passed": passed,
+                "skipped": skipped,
                 "message": message,
                 "world": self.topology.world,
                 "simulated": self.topology.world is World.SIM,
                 "testbed": self.topology.metadata.name,
                 "plan_digest": digest(self.plan) if self.plan else None,
                 "deployment": times,
-                "verdict": self._verdict(passed=passed, message=message),
+                "verdict": self._verdict(passed=passed, skipped=skipped, message=message),
             }
         )
         return redacted_model(made)
@@ -87,10 +90,11 @@ class Draft(Generic[RecordT_co]):
         """Whether the record is of a study whose tests have a verdict."""
         return bool(self._record.model_fields["verdict"].is_required())
 
-    def _verdict(self, *, passed: bool, message: str) -> Verdict | None:
+    def _verdict(self, *, passed: bool, skipped: bool, message: str) -> Verdict | None:
         verdict: Verdict | None = self.verdict
         if self.judged and (verdict is None or (not passed and VerdictKind.FAILED not in verdict.kinds)):
-            verdict = _led_by((Finding(kind=VerdictKind.FAILED, text=message),), verdict)
+            kind = VerdictKind.SKIPPED if skipped else VerdictKind.FAILED
+            verdict = _led_by((Finding(kind=kind, text=message),), verdict, kind)
         if self.quarantined is not None:
             attempts = enumerate(self.broken, 1)
             verdict = _led_by(
@@ -104,7 +108,7 @@ class Draft(Generic[RecordT_co]):
         return verdict
 
 
-def _led_by(first: tuple[Finding, ...], verdict: Verdict | None, kind: VerdictKind = VerdictKind.FAILED) -> Verdict:
+def _led_by(first: tuple[Finding, ...], verdict: Verdict | None, kind: VerdictKind) -> Verdict:
     rest = verdict or Verdict(kinds=(), evidence=())
     return Verdict(
         kinds=(kind, *rest.kinds),

@@ -1,5 +1,7 @@
 """Parameters of a simulated testbed are validated, and default to its ports."""
 
+import re
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,18 @@ def test_virtual_time_advances_only_on_request() -> None:
     assert clock.timestamp() == "2000-01-01T00:01:01.500+00:00"
     with pytest.raises(ValueError, match="cannot advance"):
         clock.advance(-1.0)
+
+
+@pytest.mark.parametrize("number", [inf, 1e308, 10**24, "1e308"])
+@pytest.mark.parametrize(
+    ("name", "inner"),
+    [
+        ("capacity_scale", ""), ("line_rate_pps", ""), ("overhead_s", ""), ("stall_packets", ""), ("sag", ""),
+        ("interruptions", "restart_s"), ("generator", "loss_free_pps"), ("scales_to", "linux_nat"),
+    ],
+)  # fmt: skip
+def test_no_parameter_is_endless(name: str, inner: str, number: object) -> None:
+    path = f"simulation.{name}{inner and f'.{inner}'}"
+    with pytest.raises(ConfigError, match=f"^{re.escape(path)}: [^\n]*$"):
+        parse_simulation({name: {inner: number} if inner else number})
+    assert parse_simulation({"seed": 10**24}).seed == 10**24

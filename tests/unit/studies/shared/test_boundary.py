@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from robot.api import Failure, SkipExecution, deco
+from robot.utils.error import ErrorDetails
 
 from docs.keywords import libraries
 from resources.libraries.python import redaction
 from resources.libraries.python.defects import DEBUG_LOG
 from resources.libraries.python.dialogue import RemoteDefect
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import ConfigError, CsitError, SystemBroken, Unsupported
 from resources.libraries.python.studies.shared import boundary
 from resources.libraries.python.studies.shared.boundary import Defect, Redaction, SystemCallFailed, keyword
 from resources.libraries.python.studies.shared.keeper import EndOfRun
@@ -109,6 +110,11 @@ def test_expected_errors_keep_their_class_and_lose_their_secrets(folder: Path, e
         failing(error)()
     assert str(found.value) == "***"
     assert not (folder / DEBUG_LOG).exists()
+
+
+@pytest.mark.parametrize("kind", [CsitError, ConfigError, Unsupported, SystemBroken])
+def test_no_message_begins_with_the_name_of_a_class(kind: type[CsitError]) -> None:
+    assert ErrorDetails(kind("CAP_NET_ADMIN missing")).message == "CAP_NET_ADMIN missing"
 
 
 def test_the_traceback_of_an_agent_that_ended_is_in_the_log(folder: Path) -> None:

@@ -1,11 +1,14 @@
 """Progress of a study: lines that stay, and the time left."""
 
 import io
+import os
+from pathlib import Path
 
 import pytest
 
 from resources.libraries.python.planning.run_plan import RunPlan, TimedTest, TimeLeft
 from resources.libraries.python.studies.shared.progress import StepEnded, StudyProgress, human_range
+from tests.unit.unwritable import UNWRITABLE, unwritable
 
 
 class Terminal(io.StringIO):
@@ -157,3 +160,22 @@ def test_a_range_has_one_unit_where_both_rates_do() -> None:
     assert human_range(5.95e6, 5.98e6) == "5.95 .. 5.98 Mpps"
     assert human_range(998e3, 1.02e6) == "998 kpps .. 1.02 Mpps"
     assert human_range(None, 29.8e6) == "? .. 29.8 Mpps"
+
+
+@pytest.mark.parametrize("lack", UNWRITABLE)
+def test_a_study_goes_on_without_its_console(clock: Clock, lack: str) -> None:
+    with unwritable(lack) as stream:
+        progress = StudyProgress(clock, stream)
+        progress.begin("study", ["a preview"], simulated=False, each_s=5.0, left=32)
+        progress.step(StepEnded(1, 32, "chain", "x" * 10_000, failed=True))
+        progress.end(passed=False, message="broken", lines=["a table"])
+        assert os.path.samestat(os.fstat(stream.fileno()), Path(os.devnull).stat())
+
+
+def test_a_study_has_no_console_when_standard_output_is_closed(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    captured = io.StringIO()
+    monkeypatch.setattr("sys.__stdout__", None)
+    monkeypatch.setattr("sys.stdout", captured)
+    progress = StudyProgress(clock)
+    captured.close()
+    progress.line("begins")

@@ -5,7 +5,8 @@ from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 from robot.utils import RecommendationFinder
 from robot.variables import Variables
 
-from resources.libraries.python.studies.shared.robot_context import variable
+from resources.libraries.python.studies.shared.robot_context import announce, variable
+from tests.unit.unwritable import UNWRITABLE, unwritable
 
 
 @pytest.fixture
@@ -31,3 +32,11 @@ def test_no_similar_names_are_looked_for(known: Variables, monkeypatch: pytest.M
 def test_nothing_is_read_outside_a_run() -> None:
     with pytest.raises(RobotNotRunningError):
         variable("LOSSES")
+
+
+@pytest.mark.parametrize("lack", UNWRITABLE)
+def test_a_sentence_for_the_console_fails_no_test(monkeypatch: pytest.MonkeyPatch, lack: str) -> None:
+    with unwritable(lack) as stream:
+        monkeypatch.setattr("sys.__stdout__", stream)
+        announce("connecting to DUT1")
+        announce("the testbed is open")

@@ -1,6 +1,6 @@
 """Parameters of a simulated testbed, from the `simulation` part of a topology."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.sim.power import Power
 from resources.libraries.python.drivers.sim.state_tables import StateTables
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import dotted
+from resources.libraries.python.model.bounds import HIGHEST_PARAMETER, dotted
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
@@ -172,7 +172,7 @@ def parse_simulation(parameters: Mapping[str, Any]) -> Simulation:
         ConfigError: A key is unknown or a value does not fit; the text has its path.
     """
     try:
-        return Simulation.model_validate(dict(parameters))
+        found = Simulation.model_validate(dict(parameters))
     except ValidationError as error:
         errors = error.errors(include_url=False)
         first = errors[0]
@@ -183,6 +183,19 @@ def parse_simulation(parameters: Mapping[str, Any]) -> Simulation:
             reason = "unknown key" + (f"; did you mean '{close[0]}'?" if close else "")
         others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise ConfigError(f"{path}: {reason}{others}") from error
+    for path, number in _numbers("simulation", found.model_dump(exclude={"seed"})):
+        if not abs(number) <= HIGHEST_PARAMETER:  # nor what is no number
+            raise ConfigError(f"{path}: {number:g} is not from {-HIGHEST_PARAMETER:g} to {HIGHEST_PARAMETER:g}")
+    return found
+
+
+def _numbers(path: str, value: object) -> Iterator[tuple[str, float]]:
+    """Numbers at any depth, with their paths."""
+    if isinstance(value, int | float):
+        yield path, value
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, tuple) else ()
+    for name, part in parts:
+        yield from _numbers(f"{path}.{name}", part)
 
 
 def simulation_of(topology: Topology) -> Simulation:

@@ -44,6 +44,7 @@ from resources.libraries.python.studies.density.suite_rows import (
 from resources.libraries.python.studies.shared.boundary import REDACTION, defect_sentence, keyword
 from resources.libraries.python.studies.shared.choices import (
     DEFAULTS,
+    Lookup,
     chosen_predictions,
     chosen_priors,
     chosen_profile,
@@ -51,6 +52,7 @@ from resources.libraries.python.studies.shared.choices import (
     rerun,
     resumed,
 )
+from resources.libraries.python.studies.shared.choices_before_run import AT_START
 from resources.libraries.python.studies.shared.keeper import ends_run
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
 from resources.libraries.python.studies.shared.progress import RUN, human_range, human_time
@@ -59,7 +61,7 @@ from resources.libraries.python.studies.shared.robot_context import skipping, va
 _TRIAL_OVERHEAD_S = 0.05
 
 
-@library(scope="GLOBAL", listener=["SELF", REDACTION], doc_format="ROBOT")
+@library(scope="GLOBAL", listener=["SELF", REDACTION, AT_START], doc_format="ROBOT")
 class DensityLibrary(DeployedStudyLibrary[DensityTest]):
     """Measures cells of the density matrix.
 
@@ -138,6 +140,11 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         self._priors = chosen_priors(self._choices)
         self._predicts = chosen_predictions(self._choices)
         return super()._chosen()
+
+    def refuse_wrong(self, choices: Lookup) -> Topology:
+        """Refuse rows that cannot be made, too: else they are made when their suite starts, after others have run."""
+        rows_for(choices)
+        return super().refuse_wrong(choices)
 
     @keyword
     def open_testbed(self) -> None:

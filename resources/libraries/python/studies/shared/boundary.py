@@ -28,7 +28,7 @@ from resources.libraries.python.studies.shared.robot_context import variable
 
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
-_ON_PURPOSE = (CsitError, RobotError, Failure, Error, SkipExecution)
+_ON_PURPOSE = (RobotError, Failure, Error, SkipExecution)
 """Errors that keywords raise, beside errors that Robot shows without the name of their class."""
 _ASSIGNED = re.compile(r"[$@&]\{([^}]+)\} = (.*)", re.DOTALL)
 """Robot's message about a variable that gets a value."""

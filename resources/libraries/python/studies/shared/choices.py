@@ -304,7 +304,11 @@ def chosen_predictions(lookup: Lookup) -> bool:
 
 
 def suite_choice(lookup: Lookup) -> SuiteChoice | None:
-    """Test type and selection of the present suite; None for a suite without `SERVICE_TYPE` and `TEST_TYPE`."""
+    """Test type and selection of the present suite; None for a suite without `SERVICE_TYPE` and `TEST_TYPE`.
+
+    Raises:
+        ConfigError: A choice is wrong.
+    """
     service_type, test_type = lookup("SERVICE_TYPE"), lookup("TEST_TYPE")
     if not service_type or not test_type:
         return None
@@ -319,6 +323,8 @@ def suite_choice(lookup: Lookup) -> SuiteChoice | None:
         ip_versions=_packets(lookup, "IP_VERSION") or "4",
         cache_ways=str(lookup("CACHE_WAYS") or ""),
     )
+    if test_type not in set(TestType):
+        raise ConfigError(f"TEST_TYPE '{quoted(str(test_type))}': expected {' or '.join(TestType)}")
     return SuiteChoice(TestType(str(test_type)), selection)
 
 

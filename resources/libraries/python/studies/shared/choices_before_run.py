@@ -1,38 +1,65 @@
-"""Wrong choices of a run, refused in one sentence before Robot begins it.
+"""Wrong choices of a run, refused in one sentence before anything is measured.
 
-A study refuses them too when its suite opens the testbed. By then Robot fails each test by the same sentence.
+`./csit robot` looks at them before Robot begins. Where Robot was started by itself, the listener `AT_START` of all
+libraries of studies does so in the first suite. A study refuses them too when its suite opens the testbed, for suites
+of users; by then Robot fails each test by the same sentence.
 """
 
+import inspect
+import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import ClassVar, Protocol
 
 from robot.api import SuiteVisitor
 from robot.conf import RobotSettings
 from robot.errors import DataError
+from robot.libraries.BuiltIn import BuiltIn
 from robot.model import TagPatterns
 from robot.running import ResourceFile, TestCase, TestSuite
+from robot.running.context import EXECUTION_CONTEXTS
 from robot.utils import find_file
-from robot.variables import Variables, VariableScopes
+from robot.variables import Variables
+from robot.variables.scopes import GlobalVariables
 
 from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.redaction import is_secret_name
 from resources.libraries.python.studies.shared.choices import KNOWN, Lookup, resumed
-from resources.libraries.python.studies.shared.library import StudyLibrary
 from resources.libraries.python.testbed.worlds.factory import refuse_without_basics
 
 _CLOSE = 0.85
 """Least similarity (`difflib`) of a misspelt variable: one letter of five to ten is missing or too much."""
+_NEAR, _MOST_NEAR = 0.6, 3
+"""The same of names that a variable without a misspelt one may stand for, and their number."""
+_OF_RUNNERS = re.compile(r"COMMAND|PABOT\w*|CALLER_ID")
+"""Variables that a program gives which starts Robot: a command of this project, or pabot."""
+_MENTIONED = re.compile(r"\$\{?(?!EMPTY|SPACE|TEST |SUITE |OUTPUT )([A-Z][A-Z0-9_ ]*)(?!\w)")
+"""A variable that a suite reads, but for Robot's own. One in lower case is local to a keyword."""
 _STUDIES = "resources.libraries.python.studies."
 _SWITCHES = "UNLESS ASKED"
 """Variable of suites: words of the variable MORE, and the tag that tests which take longer get by each."""
-_Suite = tuple[TestSuite, Sequence[ResourceFile], Sequence[type[StudyLibrary[Any]]]]
+
+
+class _Study(Protocol):
+    """Library of a study: what is looked at before a run."""
+
+    VARIABLES: ClassVar[Collection[str]]
+    """Names of variables that it reads, beside those of all studies."""
+
+    def refuse_wrong(self, choices: Lookup) -> Topology:
+        """Refuse wrong choices; return the testbed."""
+
+
+_Suite = tuple[TestSuite, Sequence[ResourceFile], Sequence[type[_Study]]]
 """A suite, the files whose tables it has, and its studies."""
 _VARIABLE_FILES = (".py", ".yaml", ".yml", ".json", "/")
 """Ends of variable files that Robot takes for paths; others are names of modules."""
@@ -55,12 +82,12 @@ class _BeforeRun(SuiteVisitor, ABC):  # type: ignore[misc]  # Robot is not typed
     Suites of users may have variables of any name, and get their testbed in any way that Robot knows.
 
     Args:
-        options: Robot's, by their long names.
+        settings: Robot's.
+        given: What the command line says, with variable files.
     """
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self._settings = RobotSettings(dict(options))
-        self._resources: dict[Path, ResourceFile] = {}
+    def __init__(self, settings: RobotSettings, given: Variables) -> None:
+        self._settings, self._given = settings, given
 
     def visit_suite(self, suite: TestSuite) -> None:
         """Look at all suites of the run.
@@ -70,77 +97,171 @@ class _BeforeRun(SuiteVisitor, ABC):  # type: ignore[misc]  # Robot is not typed
         """
         with suppress(DataError):  # Robot reports it
             try:
-                self._refuse([(each, files, _libraries(files)) for each in _all(suite) if (files := self._files(each))])
+                self._refuse(suite)
             except CsitError as error:
                 raise RunRefused(error) from error
 
     @abstractmethod
-    def _refuse(self, suites: Sequence[_Suite]) -> None:
+    def _refuse(self, suite: TestSuite) -> None:
         """Raise a `CsitError` for what is wrong."""
-
-    def _files(self, suite: TestSuite) -> list[ResourceFile]:
-        """The suite's own tables, then those of its resource files, and of theirs."""
-        found, paths = [suite.resource], set[Path]()
-        for file in found:
-            for each in file.imports:
-                path = ((each.directory or Path()) / each.name).resolve() if each.type == each.RESOURCE else None
-                if path is not None and path not in paths and path.is_file():
-                    paths.add(path)
-                    if path not in self._resources:
-                        self._resources[path] = ResourceFile.from_file_system(path)
-                    found.append(self._resources[path])
-        return found
 
 
 class SpellingBeforeRun(_BeforeRun):
-    """Refuses variables of the command line that are misspelt."""
+    """Refuses variables of the command line that no suite reads."""
 
-    def _refuse(self, suites: Sequence[_Suite]) -> None:
-        given = [str(variable).split(":", 1)[0] for variable in self._settings.variables]
-        refuse_misspelt(given, {name for _, files, libraries in suites for name in _names(files, libraries)})
+    def _refuse(self, suite: TestSuite) -> None:
+        _refuse_unread(_suites(suite), self._given)
 
 
 class ChoicesBeforeRun(_BeforeRun):
-    """Lets the study of each suite look at its choices; comes when all suites have their rows.
+    """Lets the study of each suite look at its choices; comes when all suites have their rows."""
 
-    Variable files are evaluated here, and again by Robot.
-
-    Args:
-        options: Robot's, by their long names.
-
-    Raises:
-        DataError: A variable file does not exist; Robot would begin the run without it.
-    """
-
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        super().__init__(options)
+    def __init__(self, settings: RobotSettings, given: Variables) -> None:
+        super().__init__(settings, given)
         self.worlds: dict[Path | None, World] = {}
         """Of the testbeds of the suites that run, by their files."""
-        for name, _ in self._settings.variable_files:
-            if name.lower().endswith(_VARIABLE_FILES):
-                find_file(name, file_type="Variable file")
 
-    def _refuse(self, suites: Sequence[_Suite]) -> None:
-        running = _running(suites[0][0], self._settings)
-        scopes = VariableScopes(self._settings)
-        topologies: dict[str, Topology] = {}
-        for suite, files, libraries in suites:
-            if not libraries or suite.source not in running:
-                continue
-            scopes.start_suite()
-            for file in files:
-                scopes.set_from_variable_section(file.variables)
-            lookup = resumed(partial(_value, scopes.current))
-            if lookup("TOPOLOGY") or not self._settings.dry_run:  # a dry run needs no testbed
-                _refuse_switch(lookup)
-                for library in libraries:
-                    found = library().refuse_wrong(lookup)
-                    topologies[found.model_dump_json()] = found
-                    self.worlds[suite.source] = found.world
-            scopes.end_suite()
-        if not self._settings.dry_run:
-            for topology in topologies.values():
-                refuse_without_basics(topology)
+    def _refuse(self, suite: TestSuite) -> None:
+        running = _running(suite, self._settings)
+        self.worlds |= _refuse_wrong(_suites(suite), self._given, running, dry_run=self._settings.dry_run)
+        AT_START.seen = suite
+
+
+def given_to(settings: RobotSettings) -> Variables:
+    """Return what the command line of a run says, with variable files, which Robot evaluates again.
+
+    Raises:
+        ConfigError: A variable file does not exist, or cannot be read; Robot would begin the run without it.
+    """
+    for name, arguments in settings.variable_files:
+        try:
+            is_path = name.lower().endswith(_VARIABLE_FILES)
+            Variables().set_from_file(find_file(name, file_type="Variable file") if is_path else name, arguments)
+        except DataError as error:  # lines below the first one are a traceback
+            raise ConfigError(str(error).splitlines()[0]) from error
+    return GlobalVariables(settings)
+
+
+class ChoicesAtStart:
+    """Robot listener: refuses what is wrong in the first suite of a run that Robot was started for by itself."""
+
+    ROBOT_LISTENER_API_VERSION = 3
+    ROBOT_LISTENER_PRIORITY = 900
+    """When secrets are known, and before rows are made."""
+
+    def __init__(self) -> None:
+        self.seen: TestSuite | None = None
+        """All suites of the last run whose choices are right."""
+
+    def start_suite(self, data: TestSuite, result: object) -> None:  # noqa: ARG002 - of Robot
+        """Look at all suites of the run; where something is wrong, let it end before the setup of this one."""
+        whole = data
+        while whole.parent is not None:
+            whole = whole.parent
+        if whole is self.seen or not all(are_ours(each.source) for each in _all(whole) if each.tests):
+            return
+        self.seen = whole
+        suites, given = _suites(whole), BuiltIn()._variables._global
+        skip = TagPatterns(given["${OPTIONS}"].skip)
+        try:
+            _refuse_unread(suites, given)
+            running = _with_tests(whole, skip)
+            _refuse_wrong(suites, given, running, dry_run=EXECUTION_CONTEXTS.current.dry_run)
+        except CsitError as error:
+            data.setup = data.teardown = None
+            data.suites.clear()
+            data.tests = [_Refusal(name=str(error))]
+
+
+AT_START = ChoicesAtStart()
+"""Listener of all libraries of studies."""
+
+
+class _Refusal(TestCase):  # type: ignore[misc]  # as above
+    """In the place of tests: its name is the sentence with which Robot ends, as for any wrong test data."""
+
+    def visit(self, visitor: object) -> None:  # noqa: ARG002 - of Robot
+        """End the run.
+
+        Raises:
+            DataError: Always.
+        """
+        raise DataError(self.name)
+
+
+def are_ours(source: Path | str | None) -> bool:
+    """Whether a suite or a folder of suites is one of this project."""
+    return source is not None and Path(source).resolve().is_relative_to(PROJECT / "tests")
+
+
+def _suites(whole: TestSuite) -> list[_Suite]:
+    """All suites of a run with the files whose tables they have, and their studies."""
+    known: dict[Path, ResourceFile] = {}
+    return [(each, files, _libraries(files)) for each in _all(whole) if (files := _files(each, known))]
+
+
+def _files(suite: TestSuite, known: dict[Path, ResourceFile]) -> list[ResourceFile]:
+    """The suite's own tables, then those of its resource files, and of theirs.
+
+    Args:
+        suite: The suite.
+        known: Resource files that have been read; gets those that are read now.
+    """
+    found, paths = [suite.resource], set[Path]()
+    for file in found:
+        for each in file.imports:
+            path = ((each.directory or Path()) / each.name).resolve() if each.type == each.RESOURCE else None
+            if path is not None and path not in paths and path.is_file():
+                paths.add(path)
+                if path not in known:
+                    known[path] = ResourceFile.from_file_system(path)
+                found.append(known[path])
+    return found
+
+
+def _refuse_unread(suites: Iterable[_Suite], given: Variables) -> None:
+    """Refuse variables that a user gives and no suite reads, those that a filter leaves out included."""
+    own = GlobalVariables(RobotSettings()).as_dict(decoration=False)
+    values = given.as_dict(decoration=False).items()
+    chosen = [name for name, value in values if name not in own and not (inspect.ismodule(value) or callable(value))]
+    refuse_misspelt(chosen, {name for _, files, libraries in suites for name in _names(files, libraries)})
+
+
+def _refuse_wrong(
+    suites: Sequence[_Suite], given: Variables, running: Collection[Path | None], *, dry_run: bool
+) -> Mapping[Path | None, World]:
+    """Let the study of each suite look at its choices.
+
+    Args:
+        suites: All suites of the run.
+        given: What the command line says.
+        running: Files of suites with a test that runs.
+        dry_run: Whether keywords are not run.
+
+    Returns:
+        The worlds of their testbeds, by file.
+
+    Raises:
+        CsitError: A choice is wrong, or this user may not run on this machine.
+    """
+    topologies: dict[str, Topology] = {}
+    worlds: dict[Path | None, World] = {}
+    for suite, files, libraries in suites:
+        if not libraries or suite.source not in running:
+            continue
+        variables = given.copy()
+        for file in files:
+            variables.set_from_variable_section(file.variables)
+        lookup = resumed(partial(_value, variables))
+        if lookup("TOPOLOGY") or not dry_run:  # a dry run needs no testbed
+            _refuse_switch(lookup)
+            for library in libraries:
+                found = library().refuse_wrong(lookup)
+                topologies[found.model_dump_json()], worlds[suite.source] = found, found.world
+    if not dry_run:
+        for topology in topologies.values():
+            refuse_without_basics(topology)
+    return worlds
 
 
 def _running(whole: TestSuite, settings: RobotSettings) -> set[Path | None]:
@@ -155,7 +276,12 @@ def _running(whole: TestSuite, settings: RobotSettings) -> set[Path | None]:
         skip = TagPatterns(settings.skip)
     outline = _outline(whole)
     outline.configure(**settings.suite_config | patterns)
-    return {each.source for each in _all(outline) if not all(skip.match(test.tags) for test in each.tests)}
+    return _with_tests(outline, skip)
+
+
+def _with_tests(whole: TestSuite, skip: TagPatterns) -> set[Path | None]:
+    """Return the files of suites with a test that is not skipped."""
+    return {each.source for each in _all(whole) if not all(skip.match(test.tags) for test in each.tests)}
 
 
 def _outline(suite: TestSuite) -> TestSuite:
@@ -167,21 +293,26 @@ def _outline(suite: TestSuite) -> TestSuite:
 
 
 def refuse_misspelt(given: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse variables named almost like one of the suites: without it the suites would run what is chosen by default.
+    """Refuse variables that no suite reads: without them the suites would run what is chosen by default.
+
+    Secrets choose nothing, and are for keywords of users.
 
     Args:
-        given: Names of the command line.
-        known: Names that the suites read, those that a filter leaves out included, beside those of all studies. One
-            that only others read is refused too: FRAME where it is FRAMES that counts.
+        given: Names that the user gives.
+        known: Names that the suites read, beside those of all studies. One that only others read is refused too: FRAME
+            where it is FRAMES that counts.
 
     Raises:
-        ConfigError: A name has a letter more or less, or is in lower case, in which rows are not made by it.
+        ConfigError: A name is not among them; it may be in lower case, in which rows are not made by it.
     """
     names = dict.fromkeys((*KNOWN, *sorted(known)))
     for name in given:
-        close = [] if name in names else get_close_matches(name.upper(), names, 1, _CLOSE)
-        if close:
-            raise ConfigError(f"-v {name}: no such variable; did you mean {close[0]}?")
+        if name in names or _OF_RUNNERS.fullmatch(name) or is_secret_name(name):
+            continue
+        near = partial(get_close_matches, name.upper(), names)
+        close = " or ".join(near(1, _CLOSE) or near(_MOST_NEAR, _NEAR))
+        advice = f"did you mean {close}?" if close else f"the suites read {', '.join(names)}"
+        raise ConfigError(f"-v {quoted(name)}: no such variable; {advice}")
 
 
 def _value(variables: Variables, name: str) -> object:
@@ -200,15 +331,19 @@ def _all(suite: TestSuite) -> Iterator[TestSuite]:
         yield from _all(each)
 
 
-def _libraries(files: Iterable[ResourceFile]) -> list[type[StudyLibrary[Any]]]:
+def _libraries(files: Iterable[ResourceFile]) -> list[type[_Study]]:
     """Libraries of studies that a suite imports."""
     names = (each.name for file in files for each in file.imports if each.type == each.LIBRARY)
     classes = (getattr(import_module(name), name.rpartition(".")[2]) for name in names if name.startswith(_STUDIES))
-    return [each for each in classes if isinstance(each, type) and issubclass(each, StudyLibrary)]
+    return [each for each in classes if hasattr(each, "refuse_wrong")]
 
 
-def _names(files: Iterable[ResourceFile], libraries: Iterable[type[StudyLibrary[Any]]]) -> Iterator[str]:
-    """Variables that a suite declares or reads."""
-    yield from (variable.name[2:-1] for file in files for variable in file.variables)
+def _names(files: Iterable[ResourceFile], libraries: Iterable[type[_Study]]) -> Iterator[str]:
+    """Variables that a suite declares for users, or reads. Lists and tables are its own."""
+    for file in files:
+        declared = {each.name[2:-1] for each in file.variables}
+        text = file.source.read_text(encoding="utf-8") if file.source is not None and file.source.is_file() else ""
+        yield from {each.strip() for each in _MENTIONED.findall(text)} - declared
+        yield from (each.name[2:-1] for each in file.variables if each.name[0] == "$")
     for library in libraries:
         yield from library.VARIABLES

@@ -295,6 +295,7 @@ class StudyKeeper:
             test_name=str(variable("TEST NAME")),
             tags=tuple(variable("TEST TAGS")),
             passed=status == "PASS" and not removal,
+            skipped=status == "SKIP" and not removal,
             message="; ".join(filter(None, [plain_message(message), removal])),
         )
         with self._test, self.ending():
@@ -306,7 +307,7 @@ class StudyKeeper:
                 with suppress(RunStopped):
                     self._run.interrupted(self._present, message, file)
             else:
-                ended: Status = "PASS" if record.passed else "SKIP" if status == "SKIP" else "FAIL"
+                ended: Status = "PASS" if record.passed else "SKIP" if record.skipped else "FAIL"
                 self._run.ended(self._present, ended, file, record.quarantined)
                 if record.passed:
                     self._progress.end_test()

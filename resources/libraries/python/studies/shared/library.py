@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -36,10 +37,11 @@ from resources.libraries.python.studies.shared.choices import (
     rerun_of,
     resumed,
 )
+from resources.libraries.python.studies.shared.choices_before_run import AT_START
 from resources.libraries.python.studies.shared.keeper import AnyStepJournal, StudyKeeper
 from resources.libraries.python.studies.shared.progress import StudyProgress, human_time
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
-from resources.libraries.python.studies.shared.robot_context import skipping, variable
+from resources.libraries.python.studies.shared.robot_context import announce, skipping, variable
 from resources.libraries.python.studies.shared.steps import SpecifiedTest
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
@@ -64,7 +66,7 @@ class StudyLibrary(ABC, Generic[_Test]):
 
     RESUMES_ELSEWHERE = True
     """Whether a run may be resumed in another folder: where tests have a journal of their steps."""
-    ROBOT_LIBRARY_LISTENER: Any = REDACTION
+    ROBOT_LIBRARY_LISTENER: ClassVar[Any] = [REDACTION, AT_START]
     FIRST_KEYWORD = "the keyword that describes the test"
     """For errors."""
     VARIABLES: ClassVar[Collection[str]] = ()
@@ -397,13 +399,13 @@ class TestbedSession:
         """
         if topology.world is World.LAB:
             nodes = ", ".join(topology.nodes)
-            logger.info(f"connecting to {nodes}; the first time, agents are installed there", also_console=True)
+            announce(f"connecting to {nodes}; the first time, agents are installed there")
         self._topology = topology = located(topology)
         self._world = world_of(topology)
         for line in self._world.open():
             logger.warn(line)
         for line in (*attached(topology), *assumptions(topology)):
-            logger.info(line, also_console=True)
+            announce(line)
         self._environment = self._world.environment()  # after opening, which may change settings of the machine
         self.noise = self._noise_floor(noise_s, on_console=topology.world is not World.SIM)
         self._qualifications = qualifications
@@ -425,7 +427,7 @@ class TestbedSession:
             logger.warn(f"the noise floor is not known: {error}")
             return ()
         if words := in_words(found):
-            logger.info(words, also_console=on_console)
+            announce(words, on_console=on_console)
         return found
 
     def _qualified(self, topology: Topology, folder: Path, *, on_console: bool) -> Qualification | None:
@@ -436,7 +438,7 @@ class TestbedSession:
                 topology,
                 self._world,
                 self._environment,
-                lambda text: logger.info(text, also_console=on_console),
+                partial(announce, on_console=on_console),
                 folder,
             )
         except CsitError as error:
@@ -464,11 +466,10 @@ class TestbedSession:
             return
         self._qualified_again |= {(point.frame.name, point.flows) for point in again}
         for point, offered_pps in again.items():
-            logger.info(
+            announce(
                 f"qualifying the generator again, for {effort_in_words(self._topology)}: {rate(offered_pps)} lost "
                 f"nothing in the test, and it was qualified up to {rate(point.loss_free_pps or 0.0)} without loss "
-                f"({place_of(point)})",
-                also_console=True,
+                f"({place_of(point)})"
             )
         try:
             self.beyond.qualification = qualify_again(

@@ -9,7 +9,7 @@ from typing import TextIO
 from resources.libraries.python.planning.run_plan import TimeLeft, readable_s
 from resources.libraries.python.quantities import rates
 from resources.libraries.python.redaction import outgoing
-from resources.libraries.python.terminal import shortened, terminal_width, wrapped
+from resources.libraries.python.terminal import dropping_output, shortened, terminal_width, wrapped
 
 _SECONDS_BETWEEN_LINES = 60.0
 """Where lines cannot be rewritten, such as in a Jenkins log."""
@@ -156,8 +156,8 @@ class StudyProgress:
 class _ConsoleProgress:
     def __init__(self, clock: Callable[[], float], stream: TextIO | None) -> None:
         self._clock = clock
-        self._stream = stream or sys.__stdout__ or sys.stdout
-        self._rewrites = self._stream.isatty()
+        self._stream = stream or sys.__stdout__  # None where it is closed; sys.stdout is captured by Robot
+        self._rewrites = self._stream is not None and self._stream.isatty()
         self._width = 0
         self._last_s = clock()
 
@@ -166,9 +166,8 @@ class _ConsoleProgress:
         text = " ".join(outgoing(text).split("\n"))
         if self._rewrites:
             shown = shortened(text, terminal_width(self._stream) - 1)  # a full line may move the cursor to the next one
-            self._stream.write("\r" + shown.ljust(self._width))
+            self._write("\r" + shown.ljust(self._width))
             self._width = len(shown)
-            self._stream.flush()
         elif self._clock() - self._last_s >= _SECONDS_BETWEEN_LINES:
             self.line(text)
 
@@ -178,11 +177,16 @@ class _ConsoleProgress:
         text = outgoing(text)
         if self._rewrites:
             text = wrapped(text, terminal_width(self._stream))
-        if self._width:
-            self._stream.write("\r" + " " * self._width + "\r")
-            self._width = 0
-        self._stream.write(text + "\n")
-        self._stream.flush()
+        erased = "\r" + " " * self._width + "\r" if self._width else ""
+        self._width = 0
+        self._write(f"{erased}{text}\n")
+
+    def _write(self, text: str) -> None:
+        if self._stream is None:
+            return
+        with dropping_output(self._stream):
+            self._stream.write(text)
+            self._stream.flush()
 
 
 def human_range(low_pps: float | None, high_pps: float | None) -> str:

@@ -53,6 +53,8 @@ DEFAULTS: Mapping[str, str] = {
     "PROFILES": "",
 }
 """Used where a variable is not given."""
+_KINDS = ("FIREWALL", "NAT", "ROUTER")
+"""Variables of the suites, which name network functions of their rows."""
 _LEAST_WIDTH = 0.1
 NO_NF = "none"
 """In the place of NF kinds: the path without any."""
@@ -281,6 +283,8 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
     def refuse_wrong(self, choices: Lookup) -> Topology:
         """Refuse a wrong sweep, too; only before a run, as suites of users may give each row values of its own."""
         topology = super().refuse_wrong(choices)
+        for name in _KINDS:
+            parse_kinds(str(choices(name) or ""))
         asked_sweep(choices, topology, SweepRow("path", NO_NF))
         return topology
 

@@ -1,0 +1,52 @@
+"""A path that is named and does not exist is refused by every command: it is never the same as no results."""
+
+from pathlib import Path
+
+import pytest
+
+from csit_utils.cli import make_app
+from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.paths import PROJECT
+from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.robot_output import write_output_xml
+
+SIM = str(PROJECT / "topologies" / "sim.yaml")
+SPECS = PROJECT / "tests" / "characterization" / "specs"
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_output_xml(tmp_path_factory.mktemp("run") / "output.xml", [result(ServiceType.CSC, 1, 1)])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "answer {nix} --rate 1kpps", "bisect {nix}", "compare {nix} {output}", "compare {output} {output} --data {nix}",
+        "compare {output} label=x --data {nix}", "export {nix} --uti -o {tmp}", "gate {output} {output} --data {nix}",
+        "import {nix} --into {tmp}/set", "local --cold --priors {nix}", "local --priors {nix}", "local --resume {nix}",
+        f"night {SIM} --dry-run --data {{nix}}", f"night {SIM} --dry-run --data {{output}} --data {{nix}}",
+        "night --resume {nix}", "outcome {nix}", "place {nix}", "profile {nix}", "regoal {nix}", "show {nix}",
+        "report {nix} -o {tmp}/p", "suspects {nix}", "trend {nix}", "why {nix}", "why {output} {output} --data {nix}",
+        f"size {{nix}} {SPECS / 'snort' / 'workload.json'}", "chains {nix}", "interference {nix}", "outage {nix}",
+        "stateful {nix}", "plan {nix}", "convert {nix}", "robot --resume {nix}",
+    ],
+)  # fmt: skip
+def test_a_path_that_does_not_exist_is_refused(
+    line: str, output: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    nix = tmp_path / "nix"
+    words = line.format(nix=nix, output=output, tmp=tmp_path).split()
+    try:
+        status, said = make_app(words)(words, standalone_mode=False), ""
+    except CsitError as error:
+        status, said = 2, str(error)
+    assert str(nix) in said + capfd.readouterr().err
+    assert status
+
+
+def test_a_first_night_names_how_its_empty_data_are_made(tmp_path: Path) -> None:
+    words = ["night", SIM, "--data", str(tmp_path / "history")]
+    with pytest.raises(ConfigError, match=r"history does not exist; .*, make it by mkdir .*history$"):
+        make_app(words)(words, standalone_mode=False)

@@ -1,0 +1,66 @@
+"""Every variable that a suite reads: a wrong value is one sentence before anything is measured."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from robot import running
+from robot.variables import Variables
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.studies.shared.choices import KNOWN
+from resources.libraries.python.studies.shared.choices_before_run import _names, _refuse_wrong, _suites
+
+SUITES = [
+    each for folder in ("density", "characterization") for each in (PROJECT / "tests" / folder).glob("[!_]*.robot")
+]
+WRONG = {
+    "AT_RATE": "fast", "BACK_TO_BACK": "0", "CACHE_WAYS": "two", "CELLS": "0x1", "CHAIN_DURATION": "1m",
+    "DEPARTURES": "never", "ENERGY": "0", "FIREWALL": "no_such", "FLOWS": "many", "FRAME": "63B", "FRAMES": "63B",
+    "GENERATOR": "none", "GUARANTEE": "maybe", "INTERFERENCE_LOAD": "5000,fast", "IP_VERSION": "5", "LOSSES": "0",
+    "MORE": "true", "NAT": "no_such", "NF_KINDS": "no_such", "NF_SIZES": "0.3c", "NIC_MODEL": "ne2000",
+    "NOISE_FLOOR": "99", "PREDICT": "maybe", "PRIORS": "/nowhere", "PROFILES": "/nowhere", "PROTOCOL": "SCTP",
+    "QUALIFY": "maybe", "RATE": "fast", "REPETITIONS": "0", "RESUME": "/nowhere", "ROUTER": "no_such+linux_router",
+    "SEARCH": "rfc2544,width=0", "SERVICE_TYPE": "XYZ", "SHARE": "2", "STACKS": "1h", "STOP_LOSS": "all",
+    "SWEEP_DURATION": "0", "SWEEP_RATES": "fast", "SWEEP_WIDTH": "wide", "TEST_TYPE": "FAST",
+    "TOPOLOGY": "/nowhere.yaml", "TRIAL_DURATION": "0", "VERIFY": "-1", "VSWITCH": "0",
+}  # fmt: skip
+"""A wrong value of every variable."""
+NAMED = {"INTERFERENCE_LOAD": "'fast'", "ROUTER": "no_such", "SEARCH": "width=0"}
+"""The part of it that the sentence repeats."""
+DIFFERENT = [each for each in SUITES if each.parent.name != "density" or each.stem == "csc-ndrpdr"]
+"""Suites of density differ in what they measure."""
+
+
+@cache
+def suite(path: Path) -> running.TestSuite:
+    return running.TestSuite.from_file_system(path)
+
+
+def read_by(path: Path) -> set[str]:
+    ((_, files, libraries),) = _suites(suite(path))
+    return {*KNOWN, *_names(files, libraries)}
+
+
+@pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
+def test_no_variable_of_a_suite_is_forgotten_here(path: Path) -> None:
+    assert read_by(path) <= WRONG.keys()
+
+
+@pytest.mark.parametrize("path", DIFFERENT, ids=lambda path: path.stem)
+def test_a_wrong_value_of_a_variable_is_one_sentence_that_has_it(path: Path) -> None:
+    told = {name: said(path, name) for name in sorted(read_by(path))}
+    assert {name: text for name, text in told.items() if NAMED.get(name, WRONG[name]) not in text or "\n" in text} == {}
+
+
+def said(path: Path, name: str) -> str:
+    """How a suite refuses a wrong value of a variable."""
+    given = Variables()
+    given["${TOPOLOGY}"] = str(PROJECT / "topologies" / "sim.yaml")
+    given[f"${{{name}}}"] = WRONG[name]
+    try:
+        _refuse_wrong(_suites(suite(path)), given, {suite(path).source}, dry_run=False)
+    except ConfigError as error:
+        return str(error)
+    return "it is accepted"
