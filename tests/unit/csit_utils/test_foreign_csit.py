@@ -248,7 +248,7 @@ def test_a_file_about_a_suite_has_no_tests() -> None:
         ({"version": "2.0.0"}, "model version '2.0.0' of CSIT is not supported"),
         ({"version": 1.5}, "is not supported, only 1.x"),
         ({"start_time": "yesterday"}, "'yesterday' is not a time"),
-        ({"passed": "yes"}, "passed: Input should be a valid boolean"),
+        ({"passed": "yes"}, "passed: true or false is expected here, not the string 'yes'"),
         ({"tags": "CHAIN"}, "tags: "),
         ({"test_id": ""}, "test_id: "),
         ({"result": []}, "result: "),

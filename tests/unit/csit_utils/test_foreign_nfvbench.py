@@ -189,7 +189,7 @@ def test_it_is_not_compared_with_csit_silently() -> None:
             0,
             "count: ",
         ),
-        ([*CHAIN, "result", "64"], "fast", "Input should be"),
+        ([*CHAIN, "result", "64"], "fast", "is expected here, not a string"),
         ([*CHAIN, "result", "64", "ndr", "rate_pps"], 10**400, "ndr.rate_pps: "),
         ([*CHAIN, "result", "64", "ndr", "rate_pps"], -5, "ndr.rate_pps: "),
         ([*CHAIN, "result", "64", "ndr", "stats"], None, "ndr.stats: "),
