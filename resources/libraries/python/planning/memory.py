@@ -29,15 +29,16 @@ _NONE = Limits()
 
 
 def in_pages(needs: MemoryNeed, there: MemoryNode | None) -> str:
-    """Huge pages that are taken, by size and NUMA node: `540 of 2 MB on NUMA 0`; empty for none."""
+    """Huge pages that are taken, by size and NUMA node: `540 of 2 MB on NUMA 0`; empty for none, or for want of them."""
     taken_mb = needs.hugepages_mb + needs.either_mb
     if not taken_mb:
         return ""
     small = f"{-(-taken_mb // 2)} of 2 MB"
     if there is None:
         return f"{small}, or {needs.pages_1gb} of 1 GB"
-    node = f" on NUMA {there.node}"
-    return f"{small}{node}" if 2 * there.hugepages_2mb >= taken_mb else f"{needs.pages_1gb} of 1 GB{node}"
+    if 2 * there.hugepages_2mb >= taken_mb:
+        return f"{small} on NUMA {there.node}"
+    return f"{needs.pages_1gb} of 1 GB on NUMA {there.node}" if needs.pages_1gb <= there.hugepages_1gb else ""
 
 
 def need(topology: Topology, cell: Cell, layout: CpuLayout | None = None) -> MemoryNeed:
@@ -109,10 +110,18 @@ def shortages(
     usable_mb = needs.usable_mb(there)
     needs = needs.where(usable_mb)
     rows = (
-        (Limit.MEMORY, "memory", needs.ordinary_mb, spare_mb(there)),
-        (Limit.HUGEPAGES, "huge pages", needs.hugepages_mb, usable_mb),
+        (Limit.MEMORY, "memory", needs.ordinary_mb, spare_mb(there), ""),
+        (Limit.HUGEPAGES, "huge pages", needs.hugepages_mb, usable_mb, _by_size(needs, there)),
     )
-    for limit, what, needed, has in rows:
+    for limit, what, needed, has, by_size in rows:
         if needed > has:
-            text = f"needs {needed} MB of {what} on NUMA {there.node}, {has} available"
+            text = f"needs {needed} MB of {what} on NUMA {there.node}{by_size or f', {has} available'}"
             yield Reason(limit=limit, text=text, needs=needed, there=has)
+
+
+def _by_size(needs: MemoryNeed, there: MemoryNode) -> str:
+    """Pages of each size that are needed and there, where there are some of 1 GB: of those, memory says too little."""
+    if not there.hugepages_1gb:
+        return ""
+    small, has = -(-needs.hugepages_mb // 2), f"{there.hugepages_2mb} and {there.hugepages_1gb} available"
+    return f": {small} of 2 MB or {needs.pages_1gb} of 1 GB, {has}"
