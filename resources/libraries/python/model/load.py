@@ -8,6 +8,7 @@ built-in exception for a scalar that it cannot convert (`2001-99-99`, `!!int ""`
 import json
 import logging
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -144,17 +145,19 @@ def _refuse_constant(name: str) -> float:
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file of at most `LARGEST_INPUT_BYTES`.
+    """Return the text of a file of at most `LARGEST_INPUT_BYTES`, in UTF-8, or in UTF-16 with a byte order mark.
 
     Raises:
-        ConfigError: It cannot be read, is no regular file, is too large, or is not UTF-8.
+        ConfigError: It cannot be read, is no regular file, is too large, or is in another encoding.
     """
     content = content_of(path, LARGEST_INPUT_BYTES)
+    encoding = "UTF-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "UTF-8"
     try:
-        return content.decode("utf-8")
+        return content.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}:{line}: cannot be read: byte {content[error.start]:#04x} is not UTF-8") from error
+        what = f"byte {content[error.start]:#04x} is not {encoding}"
+        raise ConfigError(f"{path}:{line}: cannot be read: {what}") from error
 
 
 def content_of(path: Path, most_bytes: int) -> bytes:

@@ -29,7 +29,7 @@ _NONE = Limits()
 
 
 def in_pages(needs: MemoryNeed, there: MemoryNode | None) -> str:
-    """Huge pages that are taken, by size and NUMA node: `540 of 2 MB on NUMA 0`; empty for none, or for want of them."""
+    """Huge pages that are taken, by size and NUMA node: `540 of 2 MB on NUMA 0`; empty for none, or too few."""
     taken_mb = needs.hugepages_mb + needs.either_mb
     if not taken_mb:
         return ""

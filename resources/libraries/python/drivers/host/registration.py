@@ -1,4 +1,4 @@
-"""Declarations about Linux itself: what a killed run leaves of a divided cache, and the check of it."""
+"""Declarations about Linux itself: what a killed run leaves of a divided cache, and checks of caches and cores."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,11 +6,16 @@ from typing import Any
 from resources.libraries.python.model.driver import Leftover, NodeCheck
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 
-_PACKAGE = "resources.libraries.python.drivers.host.cache"
+_HOST = "resources.libraries.python.drivers.host"
+_PACKAGE = f"{_HOST}.cache"
 
 
 def _of_dut(node: TgNode | DutNode) -> Mapping[str, Any] | None:
     return {} if isinstance(node, DutNode) else None
+
+
+def _of_any(_: TgNode | DutNode) -> Mapping[str, Any]:
+    return {}
 
 
 LEFTOVERS = (
@@ -21,4 +26,7 @@ LEFTOVERS = (
         remove=f"{_PACKAGE}.resctrl:remove",
     ),
 )
-CHECKS = (NodeCheck(sent=f"{_PACKAGE}.cache_facts", arguments=_of_dut, check=f"{_PACKAGE}.cache_check:check"),)
+CHECKS = (
+    NodeCheck(sent=f"{_PACKAGE}.cache_facts", arguments=_of_dut, check=f"{_PACKAGE}.cache_check:check"),
+    NodeCheck(sent=f"{_HOST}.cpu.core_facts", arguments=_of_any, check=f"{_HOST}.cpu.core_check:check"),
+)
