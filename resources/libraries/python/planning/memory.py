@@ -109,19 +109,28 @@ def shortages(
     needs = need(topology, cell, layout)
     usable_mb = needs.usable_mb(there)
     needs = needs.where(usable_mb)
+    pages = by_size(needs.hugepages_mb, needs.pages_1gb, there)
     rows = (
         (Limit.MEMORY, "memory", needs.ordinary_mb, spare_mb(there), ""),
-        (Limit.HUGEPAGES, "huge pages", needs.hugepages_mb, usable_mb, _by_size(needs, there)),
+        (Limit.HUGEPAGES, "huge pages", needs.hugepages_mb, usable_mb, pages),
     )
-    for limit, what, needed, has, by_size in rows:
+    for limit, what, needed, has, sizes in rows:
         if needed > has:
-            text = f"needs {needed} MB of {what} on NUMA {there.node}{by_size or f', {has} available'}"
+            text = f"needs {needed} MB of {what} on NUMA {there.node}{sizes or f', {has} available'}"
             yield Reason(limit=limit, text=text, needs=needed, there=has)
 
 
-def _by_size(needs: MemoryNeed, there: MemoryNode) -> str:
-    """Pages of each size that are needed and there, where there are some of 1 GB: of those, memory says too little."""
+def by_size(needed_mb: int, pages_1gb: int, there: MemoryNode) -> str:
+    """Return the pages of each size that are needed and there; empty where there are none of 1 GB.
+
+    Pages of 1 GB are not told by memory: each program begins in pages of its own.
+
+    Args:
+        needed_mb: Memory from huge pages.
+        pages_1gb: Their number, if they are of 1 GB.
+        there: Of one NUMA node.
+    """
     if not there.hugepages_1gb:
         return ""
-    small, has = -(-needs.hugepages_mb // 2), f"{there.hugepages_2mb} and {there.hugepages_1gb} available"
-    return f": {small} of 2 MB or {needs.pages_1gb} of 1 GB, {has}"
+    has = f"{there.hugepages_2mb} and {there.hugepages_1gb} available"
+    return f": {-(-needed_mb // 2)} of 2 MB or {pages_1gb} of 1 GB, {has}"

@@ -6,6 +6,8 @@ from resources.libraries.python.drivers.host.cpu import core_check, core_facts
 from resources.libraries.python.drivers.host.cpu.cpu import discover, kinds_of
 from tests.unit.planning.labs import lab
 
+DUT = lab(cpus="discover").dut
+
 
 def machine(root: Path, cpus: int, files: dict[str, str]) -> Path:
     """A tree like /sys/devices."""
@@ -27,7 +29,7 @@ def test_kinds_are_those_of_the_units_and_of_frequencies_in_a_unit(tmp_path: Pat
     root = machine(tmp_path, 5, {**files, "cpu_core/cpus": "0-1", "cpu_atom/cpus": "2-4"})
     found = discover(root / "system", allowed=range(5))
     assert found.kinds == {0: 0, 1: 0, 2: 1, 3: 1, 4: 2}
-    (finding,) = core_check.check("nodes.DUT1", lab().dut, core_facts.answer({"devices": str(root)}))
+    (finding,) = core_check.check("nodes.DUT1", DUT, core_facts.answer({"devices": str(root)}))
     assert finding.what == (
         "2 CPUs of performance cores, 2 CPUs of efficiency cores, 1 CPUs of low-power efficiency cores: "
         "data threads of a cell are on one kind, the fastest that has enough"
@@ -53,12 +55,14 @@ def test_caches_of_the_last_level_are_groups(tmp_path: Path) -> None:
     root = machine(tmp_path, 4, files)
     assert discover(root / "system", allowed=range(4)).last_caches == {0: 0, 1: 0, 2: 2, 3: 2}
     assert discover(root / "system", allowed=range(2)).last_caches == {}, "one for all is none to choose from"
-    (finding,) = core_check.check("nodes.DUT1", lab().dut, core_facts.answer({"devices": str(root)}))
+    (finding,) = core_check.check("nodes.DUT1", DUT, core_facts.answer({"devices": str(root)}))
     assert finding.what.startswith("2: data threads of a service instance share one")
+    (finding,) = core_check.check("nodes.DUT1", lab().dut, core_facts.answer({"devices": str(root)}))
+    assert (finding.what, finding.fix) == ("2, which plans do not see: the file lists CPUs", "say cpus: discover")
 
 
 def test_a_machine_that_shows_nothing_has_one_kind(tmp_path: Path) -> None:
     root = machine(tmp_path, 2, {})
     found = discover(root / "system", allowed=range(2))
     assert (found.kinds, found.last_caches) == ({}, {})
-    assert not list(core_check.check("nodes.DUT1", lab().dut, core_facts.answer({"devices": str(root)})))
+    assert not list(core_check.check("nodes.DUT1", DUT, core_facts.answer({"devices": str(root)})))

@@ -181,7 +181,8 @@ def _row(line: str, columns: tuple[str, ...], number: int) -> tuple[tuple[int, i
         values = [cpu, core, *("0" if value in _UNKNOWN else value for value in (socket, node))]
         if all(map(_is_number, values)) and int(cpu) < MOST_LISTED:
             return (int(cpu), int(core), int(values[2]), int(values[3])), named
-    raise ValueError(f"line {number} is no row of `lscpu -p=CPU,CORE,SOCKET,NODE`: {line.strip()[:60]}")
+    text = f"line {number} is no row of `lscpu -p=CPU,CORE,SOCKET,NODE`: {line.strip()[:60]}"
+    raise ValueError(f"{text}; write the file by `lscpu -p` on the node")
 
 
 def _is_number(text: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from resources.libraries.python.drivers.host.cpu.cpu import kinds_of
-from resources.libraries.python.model.findings.check_finding import CheckFinding, ok
+from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, warning
 from resources.libraries.python.model.testbed.cpu import KINDS
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 
@@ -18,13 +18,16 @@ def check(place: str, node: TgNode | DutNode, answer: Mapping[str, Any]) -> Iter
         node: It.
         answer: Of `core_facts`.
     """
-    del node
     counts = Counter(kinds_of(answer).values())
-    if counts:
-        parts = [f"{counts[rank]} CPUs of {KINDS[min(rank, len(KINDS) - 1)]} cores" for rank in sorted(counts)]
-        text = f"{', '.join(parts)}: data threads of a cell are on one kind, the fastest that has enough"
-        yield ok(place, "kinds of cores", text)
+    parts = [f"{counts[rank]} CPUs of {KINDS[min(rank, len(KINDS) - 1)]} cores" for rank in sorted(counts)]
     caches = len(set(answer["last_caches"].values()))
-    if caches > 1:
-        text = f"{caches}: data threads of a service instance share one where one has enough cores"
-        yield ok(place, "last-level caches", text)
+    one_cache = "data threads of a service instance share one where one has enough cores"
+    found = (
+        ("kinds of cores", ", ".join(parts), "data threads of a cell are on one kind, the fastest that has enough"),
+        ("last-level caches", str(caches) if caches > 1 else "", one_cache),
+    )
+    for item, there, use in found:
+        if there and node.cpus == "discover":
+            yield ok(place, item, f"{there}: {use}")
+        elif there:
+            yield warning(place, item, f"{there}, which plans do not see: the file lists CPUs", "say cpus: discover")
