@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter
 
 from csit_utils.analysis.night import NightLine, NightPlan
 from resources.libraries.python.errors import without_middle
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, of_form
 from resources.libraries.python.model.bounds import LONGEST_RUN_S, MOST_FILES, MOST_RUNS
 from resources.libraries.python.recording.step_journal import StepJournal
 
@@ -67,7 +67,7 @@ class PlannedTest(Frozen):
 class PlannedRun(Frozen):
     """One Robot run, in a folder of its own."""
 
-    folder: Annotated[str, Field(pattern=r"^\d{2,6}-[a-z]{1,20}$")]
+    folder: Annotated[str, of_form(r"\d{2,6}-[a-z]{1,20}", "the folder of a run, such as 01-ndr")]
     study: bool
     tests: Annotated[tuple[PlannedTest, ...], Field(min_length=1)]
     """In the order in which they are measured."""

@@ -76,7 +76,7 @@ def test_a_package_adds_a_network_function(tmp_path: Path) -> None:
     ("options", "sentence"),
     [
         ("{isolatd: true}", r"nodes\.DUT1\.learning_bridge\.isolatd: unknown key; did you mean 'isolated'"),
-        ("{isolated: perhaps}", r"nodes\.DUT1\.learning_bridge\.isolated: Input should be a valid boolean"),
+        ("{isolated: perhaps}", r"nodes\.DUT1\.learning_bridge\.isolated: true or false is expected here"),
     ],
 )
 def test_options_are_those_of_the_declaration(topology: Path, options: str, sentence: str) -> None:

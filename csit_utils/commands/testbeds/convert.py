@@ -8,6 +8,7 @@ import yaml
 
 from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import dotted
 from resources.libraries.python.model.load import convert_topology
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.whole_files import write_whole
@@ -39,6 +40,9 @@ def convert(
         _write(output, text, force=force)
     for note in made.notes:
         typer.echo(note, err=True)
+    for problem in topology.address_problems:
+        place = dotted(problem.location)
+        print_sentence(f"warning: {place}: {problem}; the written file is refused until then", err=True)
     of_loops = {end.port for loop in topology.loops for end in (loop.a, loop.b)}
     used = {name: port for name, port in topology.tg.interfaces.items() if name not in of_loops}
     models = {port.model for port in used.values() if port.model}

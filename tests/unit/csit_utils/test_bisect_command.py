@@ -236,8 +236,11 @@ def test_shares_are_read(text: str, share: float) -> None:
         ({"install": ["make"]}, "install"),
         ({"install": ["make", "now"]}, "no argument has {revision}"),
         ({"change": "0%"}, "expected a share from 0.1% to 50%"),
-        ({"source": {"versions": ["1"]}}, r"source\.versions: Tuple should have at least 2 items"),
-        ({"source": {"versions": [1.0, 1.1]}}, r"source\.versions\.0: Input should be a valid string"),
+        ({"source": {"versions": ["1"]}}, r"source\.versions: 1 item; at least 2 are needed"),
+        (
+            {"source": {"versions": [1.0, 1.1]}},
+            r"source\.versions\.0: 1\.0 without quotes is a number, and a string is expected",
+        ),
         ({"source": {"good_command_line": "a"}}, r"source\.bad_command_line: is missing"),
         ({"metric": "speed"}, "metric"),
         ({"trials": 0}, "trials"),

@@ -132,7 +132,7 @@ def test_bounds_by_shorter_trials_are_wrong_in_at_most_5_percent(share: float, n
         ("loss=x", "loss is no number"),
         ("loss=nan", "loss is not between 0 and 1e+06"),
         ("trial=1e9", "trial is not between"),
-        ("loss=2", "loss: Input should be less than 1"),
+        ("loss=2", "loss: 2.0 is not below 1"),
         ("trial=0", "trial is not between 0.001 and 1e+06"),
         ("trial=1e-300", "trial is not between 0.001"),
         ("ratio=1", "unknown setting ratio; choose from loss, exceed, width, trial, sum"),

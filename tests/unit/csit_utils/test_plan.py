@@ -72,6 +72,30 @@ def test_several_reasons_and_the_imbalance_are_in_the_json(capsys: pytest.Captur
     assert not small["balance"]["even"]
 
 
+def test_a_cell_that_runs_oversubscribed_is_no_cell_that_does_not_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    text = (TOPOLOGIES / "sim.yaml").read_text(encoding="utf-8")
+    path = tmp_path / "small.yaml"
+    path.write_text(text.replace("vswitch: sim\n", "vswitch: sim\n    oversubscribe: true\n"), encoding="utf-8")
+    for topology, heading, letters in ((path, "Oversubscribed", False), (TOPOLOGIES / "sim.yaml", "Why not", True)):
+        said = plan(capsys, str(topology), "--types", "CSC", "--cells", "5x5", "--nf-sizes", "1c")
+        assert f"  {heading}: CSC 5x5 NF-1c vSwitch-1c: needs 41 cores" in said
+        assert ("Why not" in said) is letters
+        assert ("Not enough: C cores." in said) is letters
+
+
+def test_kinds_of_cores_and_caches_are_in_the_plan(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = [f"{cpu},{cpu},0,0,,{cpu},{cpu},{cpu},{cpu // 4}" for cpu in range(32)]
+    path = tmp_path / "lscpu.txt"
+    path.write_text("\ufeff# CPU,Core,Socket,Node,,L1d,L1i,L2,L3\r\n" + "\r\n".join(rows), encoding="utf-16")
+    lab = [str(TOPOLOGIES / "available" / "lab-2n-vpp.yaml"), "--cpus", f"DUT1={path}", "--types", "CSC"]
+    note = "the data threads of each service instance share a last-level cache"
+    assert f"  Cores: CSC 2x2 NF-1c vSwitch-1c: {note}" in plan(capsys, *lab, "--cells", "2x2", "--nf-sizes", "1c")
+    cell, _ = objects(capsys, *lab, "--cells", "2x2", "--nf-sizes", "1c")
+    assert cell["core_notes"] == [note]
+
+
 def test_options_are_the_variables_of_the_suites(capsys: pytest.CaptureFixture[str]) -> None:
     by_option = plan(capsys, str(TOPOLOGIES / "sim.yaml"), "--cells", "1x2", "--nf-sizes", "2c", "--search", "quick")
     variables = {"TOPOLOGY": str(TOPOLOGIES / "sim.yaml"), "CELLS": "1x2", "NF_SIZES": "2c", "SEARCH": "quick"}

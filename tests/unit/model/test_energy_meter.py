@@ -26,10 +26,10 @@ def test_each_meter_is_chosen_by_its_name() -> None:
     [
         ({"meter": "watts-up"}, "watts-up"),
         ({"meter": "redfish", "url": "http://bmc"}, "https://"),
-        ({"meter": "redfish", "url": "https://user:secret@bmc"}, "pattern"),
+        ({"meter": "redfish", "url": "https://user:secret@bmc"}, "is not a URL"),
         ({"meter": "redfish", "url": "https://bmc", "password": "letmein"}, "a password in a file is refused"),
         ({"meter": "ipmi", "password": "env:X"}, "required with user and password"),
-        ({"meter": "ipmi", "host": "-Hx; reboot"}, "pattern"),
+        ({"meter": "ipmi", "host": "-Hx; reboot"}, "is not the name or address of a host"),
         ({"meter": "ipmi", "host": "bmc", "interval_s": 0}, "interval_s"),
         ({"meter": "powercap", "zone": 1}, "zone"),
     ],

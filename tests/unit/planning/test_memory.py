@@ -18,7 +18,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.memory import MemoryNeed, MemoryNode
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning import memory
-from resources.libraries.python.planning.memory import need, node_of, shortages, spare_mb
+from resources.libraries.python.planning.memory import in_pages, need, node_of, shortages, spare_mb
 from resources.libraries.python.planning.reasons import Limit
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
@@ -98,6 +98,23 @@ def test_the_node_of_the_interfaces_counts_and_no_other() -> None:
     (reason,) = shortages(local(), cell(VSC, 2, 2), there)
     assert (reason.limit, reason.needs, reason.there) == (Limit.MEMORY, 2 + 4 * 322, 1024)
     assert reason.text == "needs 1290 MB of memory on NUMA 0, 1024 available"
+
+
+def test_too_few_huge_pages_are_told_by_size() -> None:
+    asked = cell(CSC, 1, 1)
+    needs = need(SIM, asked)
+    large = needs.pages_1gb
+    few = MemoryNode(total_mb=500_000, hugepages_1gb=large - 1)
+    (reason,) = shortages(SIM, asked, few)
+    assert reason.limit is Limit.HUGEPAGES
+    assert reason.text == (
+        f"needs {needs.hugepages_mb} MB of huge pages on NUMA 0: {needs.hugepages_mb // 2} of 2 MB or {large} of 1 GB, "
+        f"0 and {large - 1} available"
+    )
+    assert not in_pages(needs, few), "none are taken"
+    enough = MemoryNode(total_mb=500_000, hugepages_1gb=large)
+    assert not list(shortages(SIM, asked, enough))
+    assert in_pages(needs, enough) == f"{large} of 1 GB on NUMA 0"
 
 
 def test_the_hosts_share_huge_pages_and_what_others_use_are_left_out() -> None:

@@ -31,9 +31,9 @@ def test_one_is_found_by_its_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda text: text[:100], "Invalid JSON"),
-        (lambda text: text.replace('"trial_s": 0.2', '"trial_s": -1'), "greater than 0"),
-        (lambda text: text.replace('"notes"', '"unknown"'), "Extra inputs"),
+        (lambda text: text[:100], "not valid JSON"),
+        (lambda text: text.replace('"trial_s": 0.2', '"trial_s": -1'), "-1 is not above 0"),
+        (lambda text: text.replace('"notes"', '"unknown"'), "unknown key"),
         (lambda text: text + " " * LARGEST_INPUT_BYTES, f"more than {LARGEST_INPUT_BYTES} bytes"),
     ],
 )

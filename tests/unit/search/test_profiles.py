@@ -97,7 +97,7 @@ def test_how_long_a_trial_of_mrr_takes_is_a_setting() -> None:
     ("text", "message"),
     [
         ("csit,speed=9", "unknown setting 'speed=9'; choose from width, .*, latency, mrr, mrr_trial"),
-        ("csit,width=2", "'width=2' does not fit: .*less than 1"),
+        ("csit,width=2", "'width=2' does not fit: 2 is not below 1"),
         ("rfc2544,trial=long", "'trial=long' does not fit: .*number"),
         ("csit,loss=0.1", "'loss=0.1' fits a profile with one goal"),
         ("csit,time", "'time' does not fit"),

@@ -29,6 +29,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.goal import Goal
+from resources.libraries.python.model.validation import reason_of_value
 from resources.libraries.python.search.algorithms.bounds import GoalReading, LoadEvidence, effective_s, informs
 from resources.libraries.python.search.profiles import LADDER
 
@@ -292,7 +293,7 @@ def goal_of(text: str) -> OtherGoal:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         keys = {field: key for key, field in _SETTINGS.items()} | {"initial_trial_duration_s": "trial"}
-        raise ConfigError(f"--goal {quoted(text)}: {keys[str(first['loc'][0])]}: {first['msg']}") from error
+        raise ConfigError(f"--goal {quoted(text)}: {keys[str(first['loc'][0])]}: {reason_of_value(first)}") from error
     if goal.duration_sum_s < goal.final_trial_duration_s:
         durations = f"sum of {goal.duration_sum_s:g} s is below one trial of {goal.final_trial_duration_s:g} s"
         raise ConfigError(f"--goal {quoted(text)}: {durations}")

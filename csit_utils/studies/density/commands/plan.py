@@ -274,6 +274,7 @@ def cell_object(row: Candidate) -> dict[str, Any]:
             for port in row.ports
         ],
         "queue_warnings": list(row.port_warnings),
+        "core_notes": list(row.core_notes),
         "balance": None
         if even is None
         else {

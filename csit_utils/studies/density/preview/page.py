@@ -20,6 +20,7 @@ from csit_utils.studies.density.preview.terminal import (
     name_of,
     shared,
     uneven,
+    unlike,
     unspread,
 )
 from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
@@ -86,6 +87,7 @@ def render_plan(topology: Topology, memory: MemoryLayout | None, rows: Sequence[
             ("Uneven queues and threads", uneven(rows)),
             ("Receive queues without traffic", unspread(rows)),
             ("Shared physical cores", shared(rows)),
+            ("Kinds of cores and last-level caches", unlike(rows)),
             ("Generator", [(limit, 1)] if (limit := counting_limit(topology.tg)) else []),
         ],
         times=times,

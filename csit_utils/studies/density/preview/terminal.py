@@ -50,17 +50,20 @@ def print_plan(console: Console, rows: Sequence[Candidate], times: Times) -> Non
     for (kind, size, nf_kinds, vs_dtc), group in groupby(rows, key=_group):
         title = f"{kind}  NF-{size}{'  ' + nf_kinds if nf_kinds else ''}  vSwitch-{vs_dtc}c"
         console.print(_matrix(title, list(group)))
-    letters = ", ".join(f"{letter} {MEANINGS[limit]}" for limit, letter in LETTERS.items() if _has(rows, limit))
+    limits = {reason.limit for row in rows if not row.runs for reason in row.reasons}
+    letters = ", ".join(f"{letter} {MEANINGS[limit]}" for limit, letter in LETTERS.items() if limit in limits)
     print_sentence("Numbers: physical cores of a cell, system core included. *: queues or threads are uneven.")
     if letters:
         print_sentence(f"Not enough: {letters}.")
     fits, runs = sum(row.fits for row in rows), sum(row.runs for row in rows)
     print_sentence(f"{len(rows)} cells: {fits} fit, {runs - fits} run oversubscribed, {len(rows) - runs} do not.")
     lists = (
-        ("Why not", examples(rows)),
+        ("Why not", examples(row for row in rows if not row.runs)),
+        ("Oversubscribed", examples(row for row in rows if row.runs)),
         ("Uneven", uneven(rows)),
         ("Queues", unspread(rows)),
         ("Shared", shared(rows)),
+        ("Cores", unlike(rows)),
     )
     for heading, found in lists:
         for example, count in found:
@@ -79,10 +82,6 @@ def _print_times(console: Console, times: Times) -> None:
     print_sentence(f"Times are estimates: {times.error()}.")
     if times.simulated:
         print_sentence(f"They are virtual time; in real time all tests take about {seconds(times.real_seconds)}.")
-
-
-def _has(rows: Iterable[Candidate], limit: Limit) -> bool:
-    return any(reason.limit is limit for row in rows for reason in row.reasons)
 
 
 def _group(row: Candidate) -> tuple[str, str, str, int]:
@@ -135,6 +134,11 @@ def shared(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
     return _grouped((row, text) for row in rows if row.balance for text in row.balance.siblings())
 
 
+def unlike(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
+    """The same for kinds of cores and last-level caches."""
+    return _grouped((row, text) for row in rows for text in row.core_notes)
+
+
 def unspread(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
     """The same for flows that do not reach every data thread of a vSwitch."""
     return _grouped((row, text) for row in rows for text in row.port_warnings)
@@ -162,7 +166,7 @@ def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequ
         print_sentence(f"  {reason.text}")
     if plan is None or row.balance is None:
         return
-    for text in (*row.balance.uneven(), *row.port_warnings, *row.balance.siblings()):
+    for text in (*row.balance.uneven(), *row.port_warnings, *row.balance.siblings(), *row.core_notes):
         print_sentence(f"  {text}")
     cores = plan.cores
     print_sentence(

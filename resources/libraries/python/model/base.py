@@ -1,12 +1,14 @@
 """The base of every type that is read from or written to a file, maxima in specifications, and errors of validation."""
 
+import re
 from collections.abc import Mapping, Sized
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo
 from pydantic_core import CoreSchema, PydanticKnownError
 
-from resources.libraries.python.model.bounds import MOST_ERRORS, dotted, quoted_reason
+from resources.libraries.python.model.bounds import MOST_ERRORS, dotted, quoted, quoted_reason
+from resources.libraries.python.model.validation import reason_of_value
 
 ON_FIRST_USE = ConfigDict(defer_build=True)
 """Configuration of type adapters in modules: without it, each start builds the validators of all of them."""
@@ -79,6 +81,23 @@ class Inconsistency(ValueError):
         """From the model that noticed to the place that is wrong."""
 
 
+def of_form(pattern: str, what: str) -> AfterValidator:
+    """Annotation of a string: its form.
+
+    Args:
+        pattern: Of all of it.
+        what: What it then is, in words: `a MAC address such as "02:00:5e:00:53:01"`.
+    """
+    form = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if form.fullmatch(value) is None:
+            raise ValueError(f"'{quoted(value)}' is not {what}")
+        return value
+
+    return AfterValidator(check)
+
+
 _Number = TypeVar("_Number", int, float)
 _Items = TypeVar("_Items", bound=Sized)
 
@@ -91,10 +110,9 @@ def first_error(error: ValidationError) -> tuple[str, str]:
     count = error.error_count()
     if count > MOST_ERRORS:
         return "", f"{count:,} errors"
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    first = error.errors(include_url=False)[0]
     others = f" (and {count - 1} more)" if count > 1 else ""
-    message = first["msg"].removeprefix("Value error, ")
-    return dotted(first["loc"]), f"{quoted_reason(message)}{others}"
+    return dotted(first["loc"]), f"{reason_of_value(first)}{others}"
 
 
 def error_text(error: Exception) -> str:

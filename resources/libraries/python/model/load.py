@@ -8,10 +8,10 @@ built-in exception for a scalar that it cannot convert (`2001-99-99`, `!!int ""`
 import json
 import logging
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Hashable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -25,14 +25,13 @@ from resources.libraries.python.model.bounds import (
     DEEPEST_NESTING,
     LARGEST_INPUT_BYTES,
     LONGEST_NUMBER,
-    LONGEST_QUOTE,
     MOST_ITEMS,
     quoted,
-    quoted_reason,
 )
 from resources.libraries.python.model.testbed import csit_topology
 from resources.libraries.python.model.testbed.csit_topology import Secrets, Translation
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.model.validation import hint, reason_of_value
 
 Model = TypeVar("Model", bound=BaseModel)
 _log = logging.getLogger(__name__)
@@ -53,7 +52,7 @@ def load_topology(path: Path, secrets: Secrets = Secrets.REFUSE) -> Topology:
         ConfigError: The file is missing, is no YAML, is no topology, is a template, or has a secret in it.
     """
     root, data = _read_topology(path)
-    if csit_topology.is_csit(data):
+    if is_csit := csit_topology.is_csit(data):
         made = _translated(path, root, data, secrets)
         data = made.data
         if made.secrets:
@@ -63,7 +62,13 @@ def load_topology(path: Path, secrets: Secrets = Secrets.REFUSE) -> Topology:
                 _listed(made.secrets),
                 path,
             )
-    return _validated(path, root, data, Topology)
+    topology = _validated(path, root, data, Topology)
+    for problem in topology.address_problems:
+        text = f"{path}:{_locate(root, problem.location, missing=False)}{problem}"
+        if not is_csit:
+            raise ConfigError(text)
+        _log.warning("%s", text)
+    return topology
 
 
 def convert_topology(path: Path) -> tuple[Topology, Translation]:
@@ -94,8 +99,7 @@ def _translated(path: Path, root: yaml.Node | None, data: Mapping[str, Any], sec
     try:
         return csit_topology.translate(data, csit_topology.name_of(path.stem), secrets)
     except Inconsistency as error:
-        location, line = _locate(root, error.location, missing=False)
-        raise ConfigError(f"{path}:{line}: {'.'.join(map(str, location))}: {error}") from error
+        raise ConfigError(f"{path}:{_locate(root, error.location, missing=False)}{error}") from error
 
 
 def _listed(places: Sequence[str]) -> str:
@@ -141,17 +145,19 @@ def _refuse_constant(name: str) -> float:
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file of at most `LARGEST_INPUT_BYTES`.
+    """Return the text of a file of at most `LARGEST_INPUT_BYTES`, in UTF-8, or in UTF-16 with a byte order mark.
 
     Raises:
-        ConfigError: It cannot be read, is no regular file, is too large, or is not UTF-8.
+        ConfigError: It cannot be read, is no regular file, is too large, or is in another encoding.
     """
     content = content_of(path, LARGEST_INPUT_BYTES)
+    encoding = "UTF-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "UTF-8"
     try:
-        return content.decode("utf-8")
+        return content.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}:{line}: cannot be read: byte {content[error.start]:#04x} is not UTF-8") from error
+        what = f"byte {content[error.start]:#04x} is not {encoding}"
+        raise ConfigError(f"{path}:{line}: cannot be read: {what}") from error
 
 
 def content_of(path: Path, most_bytes: int) -> bytes:
@@ -228,49 +234,26 @@ def _sentence(path: Path, root: yaml.Node | None, error: ValidationError, model:
     ]
     cause = first.get("ctx", {}).get("error")
     inside = cause.location if isinstance(cause, Inconsistency) else ()
-    location, line = _locate(root, (*first["loc"], *inside), missing=first["type"] == "missing")
+    place = _locate(root, (*first["loc"], *inside), missing=first["type"] == "missing")
     others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    where = f"{'.'.join(map(str, location))}: " if location else ""
-    return f"{path}:{line}: {quoted(where)}{reason_of(first, model, missing)}{others}"
+    return f"{path}:{place}{reason_of(first, model, missing, place.written)}{others}"
 
 
-def reason_of(error: ErrorDetails, model: type[BaseModel], missing: Sequence[str] = ()) -> str:
-    """Return what is wrong with a value, without its place; an unknown key may be meant to be one that is `missing`."""
-    match error["type"]:
-        case "extra_forbidden":
-            word = error["loc"][-1]
-            return f"unknown key{_hint(word, missing) or _hint(word, sorted(_field_names(model, set())))}"
-        case "enum" | "literal_error" if isinstance(error["input"], str):
-            word, known = error["input"], _QUOTED.findall(error["ctx"]["expected"])
-            return f"unknown word '{quoted(word)}'{_hint(word, known)} (known: {', '.join(known)})"
-        case "missing":
-            return "is missing"
-        case "less_than_equal":
-            return f"{quoted(str(error['input']))} is above the maximum of {error['ctx']['le']:,.15g}"
-        case "model_type" | "dict_type" | "tuple_type" | "list_type" as kind:
-            mapping = "an object" if error["msg"].endswith("an object") else "a mapping (`key: value`)"  # in JSON
-            wanted = mapping if kind in {"model_type", "dict_type"} else "a list"
-            return f"{wanted} is expected here, not {_KINDS.get(type(error['input']), 'this')}"
-        case _:
-            return quoted_reason(error["msg"].removeprefix("Value error, "))
+def reason_of(
+    error: ErrorDetails, model: type[BaseModel], missing: Sequence[str] = (), written: str | None = None
+) -> str:
+    """Return what is wrong with a value, without its place.
 
-
-_KINDS: dict[type, str] = {
-    dict: "a mapping", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number",
-    type(None): "nothing",
-}  # fmt: skip
-"""Names of the types of YAML values."""
-
-
-def _hint(word: object, known: Sequence[str]) -> str:
-    # A word may be known elsewhere in the file. Comparing a long one takes minutes.
-    short = str(word)[:LONGEST_QUOTE]
-    close = get_close_matches(short, [each for each in known if each != word], n=1)
-    return f"; did you mean '{close[0]}'?" if close else ""
-
-
-_QUOTED = re.compile(r"'([^']*)'")
-"""A word in a list of those that are known."""
+    Args:
+        error: As pydantic has it.
+        model: Of the file.
+        missing: Keys that are missing beside it; an unknown key may be meant to be one.
+        written: The value as it stands in the file without quotes, where that is known.
+    """
+    if error["type"] != "extra_forbidden":
+        return reason_of_value(error, written)
+    word = error["loc"][-1]
+    return f"unknown key{hint(word, missing) or hint(word, sorted(_field_names(model, set())))}"
 
 
 def _field_names(model: object, seen: set[object]) -> set[str]:
@@ -289,8 +272,20 @@ def _field_names(model: object, seen: set[object]) -> set[str]:
     return names
 
 
-def _locate(root: yaml.Node | None, location: Location, *, missing: bool) -> tuple[Location, int]:
-    """The part of a pydantic location that is in the file, and its line.
+class _Place(NamedTuple):
+    """A place in a file; as text `12: nodes.TG.cpus: `."""
+
+    keys: Location
+    line: int
+    written: str | None
+    """The scalar there as it stands in the file, where it has no quotes."""
+
+    def __str__(self) -> str:
+        return f"{self.line}: " + (quoted(f"{'.'.join(map(str, self.keys))}: ") if self.keys else "")
+
+
+def _locate(root: yaml.Node | None, location: Location, *, missing: bool) -> _Place:
+    """The part of a pydantic location that is in the file.
 
     A pydantic location also names members of unions, which are not in the file, and keys that are missing there.
     """
@@ -308,7 +303,8 @@ def _locate(root: yaml.Node | None, location: Location, *, missing: bool) -> tup
             node = node.value[step]
             line = node.start_mark.line + 1
             found.append(step)
-    return tuple(found), line
+    written = node.value if isinstance(node, yaml.ScalarNode) and not node.style else None
+    return _Place(tuple(found), line, written)
 
 
 class _Constructor(yaml.constructor.SafeConstructor):

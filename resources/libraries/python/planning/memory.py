@@ -29,15 +29,16 @@ _NONE = Limits()
 
 
 def in_pages(needs: MemoryNeed, there: MemoryNode | None) -> str:
-    """Huge pages that are taken, by size and NUMA node: `540 of 2 MB on NUMA 0`; empty for none."""
+    """Huge pages that are taken, by size and NUMA node: `540 of 2 MB on NUMA 0`; empty for none, or too few."""
     taken_mb = needs.hugepages_mb + needs.either_mb
     if not taken_mb:
         return ""
     small = f"{-(-taken_mb // 2)} of 2 MB"
     if there is None:
         return f"{small}, or {needs.pages_1gb} of 1 GB"
-    node = f" on NUMA {there.node}"
-    return f"{small}{node}" if 2 * there.hugepages_2mb >= taken_mb else f"{needs.pages_1gb} of 1 GB{node}"
+    if 2 * there.hugepages_2mb >= taken_mb:
+        return f"{small} on NUMA {there.node}"
+    return f"{needs.pages_1gb} of 1 GB on NUMA {there.node}" if needs.pages_1gb <= there.hugepages_1gb else ""
 
 
 def need(topology: Topology, cell: Cell, layout: CpuLayout | None = None) -> MemoryNeed:
@@ -108,11 +109,28 @@ def shortages(
     needs = need(topology, cell, layout)
     usable_mb = needs.usable_mb(there)
     needs = needs.where(usable_mb)
+    pages = by_size(needs.hugepages_mb, needs.pages_1gb, there)
     rows = (
-        (Limit.MEMORY, "memory", needs.ordinary_mb, spare_mb(there)),
-        (Limit.HUGEPAGES, "huge pages", needs.hugepages_mb, usable_mb),
+        (Limit.MEMORY, "memory", needs.ordinary_mb, spare_mb(there), ""),
+        (Limit.HUGEPAGES, "huge pages", needs.hugepages_mb, usable_mb, pages),
     )
-    for limit, what, needed, has in rows:
+    for limit, what, needed, has, sizes in rows:
         if needed > has:
-            text = f"needs {needed} MB of {what} on NUMA {there.node}, {has} available"
+            text = f"needs {needed} MB of {what} on NUMA {there.node}{sizes or f', {has} available'}"
             yield Reason(limit=limit, text=text, needs=needed, there=has)
+
+
+def by_size(needed_mb: int, pages_1gb: int, there: MemoryNode) -> str:
+    """Return the pages of each size that are needed and there; empty where there are none of 1 GB.
+
+    Pages of 1 GB are not told by memory: each program begins in pages of its own.
+
+    Args:
+        needed_mb: Memory from huge pages.
+        pages_1gb: Their number, if they are of 1 GB.
+        there: Of one NUMA node.
+    """
+    if not there.hugepages_1gb:
+        return ""
+    has = f"{there.hugepages_2mb} and {there.hugepages_1gb} available"
+    return f": {-(-needed_mb // 2)} of 2 MB or {pages_1gb} of 1 GB, {has}"

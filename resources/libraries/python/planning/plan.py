@@ -17,6 +17,7 @@ from resources.libraries.python.planning.edges import check, edges_of
 from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.memory import least_guest_mb
 from resources.libraries.python.planning.placement.cache_ways import asks_for_ways, divide
+from resources.libraries.python.planning.placement.core_notes import mixed_kinds
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of, place, shortages
 from resources.libraries.python.planning.placement.queue_balance import unequal
 from resources.libraries.python.planning.placement.queues import RxQueues
@@ -219,6 +220,7 @@ def make_plan(
         warnings=(
             *((f"oversubscribed: {sentence(short)}",) if core_map.oversubscribed else ()),
             *unequal(cell, core_map),
+            *mixed_kinds(core_map, layouts),
             *port_warnings(topology, ports),
             *filter(None, (counting_limit(topology.tg),)),
         ),

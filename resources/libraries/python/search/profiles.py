@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.base import first_error
 from resources.libraries.python.model.request.goal import Algorithm, Goal, SearchProfile
 
 NDR = "NDR"
@@ -201,5 +202,4 @@ def _checked(found: SearchProfile, setting: str, fields: dict[str, Any]) -> Sear
     try:
         return SearchProfile.model_validate(fields)
     except ValidationError as error:
-        reason = error.errors(include_url=False)[0]["msg"]
-        raise ConfigError(f"search {found.name}: '{setting}' does not fit: {reason}") from error
+        raise ConfigError(f"search {found.name}: '{setting}' does not fit: {first_error(error)[1]}") from error

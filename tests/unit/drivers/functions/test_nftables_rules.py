@@ -87,7 +87,7 @@ def test_a_nat_has_a_network_for_each_instance_that_shares_it() -> None:
 def test_the_topology_has_the_number_of_rules(tmp_path: Path) -> None:
     assert load_topology(LOCAL).dut.settings(Firewall).rules == 100
     assert local(tmp_path, ("rules: 100", "rules: 20")).dut.settings(Firewall).rules == 20
-    with pytest.raises(ConfigError, match=r"nodes\.DUT1\.firewall\.rules: .*greater than or equal to 1"):
+    with pytest.raises(ConfigError, match=r"nodes\.DUT1\.firewall\.rules: .* is below the minimum of 1"):
         local(tmp_path, ("rules: 100}", "rules: 0}"))
 
 

@@ -108,7 +108,7 @@ def test_the_variable_changes_both_duts_and_nothing_else_of_a_lab() -> None:
 @pytest.mark.parametrize(
     ("name", "model", "sentence"),
     [
-        ("local.yaml", "rtl8139", "NIC_MODEL 'rtl8139': Input should be 'virtio' or 'e1000'"),
+        ("local.yaml", "rtl8139", "NIC_MODEL 'rtl8139': unknown word 'rtl8139' (known: virtio, e1000)"),
         ("local-vpp.yaml", "e1000", "NIC_MODEL 'e1000': e1000 cannot be joined to vpp"),
         ("sim.yaml", "e1000", "NIC_MODEL 'e1000': the testbed has virtual machines of kind sim, which have no NICs"),
         ("sim.yaml", "virtio", "NIC_MODEL 'virtio': the testbed has virtual machines of kind sim, which have no NICs"),

@@ -113,7 +113,7 @@ def test_an_nf_that_does_not_scale_is_as_fast_with_more_cores_and_leaves_them_id
     assert used(large, 2 * rates[2])["nf-1-1"] == (1.0, 1.0, 0.0, 0.0)
     router = bed(cell(ROUTER, size="2c"), scales_to=limit)
     assert router.system.capacity_pps(SMALL) == capacity_pps(cell(ROUTER, size="2c"), SMALL)
-    with pytest.raises(ConfigError, match=r"simulation\.scales_to\.linux_nat: .*greater than 0"):
+    with pytest.raises(ConfigError, match=r"simulation\.scales_to\.linux_nat: .* is not above 0"):
         parse_simulation({"scales_to": {"linux_nat": 0}})
 
 

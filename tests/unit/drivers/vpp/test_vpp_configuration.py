@@ -139,6 +139,9 @@ def test_how_threads_wait() -> None:
 def test_huge_pages_only_where_there_are_enough_for_all(free: int, size: str) -> None:
     """512 MB are 256 pages, and 32768 buffers of 2496 bytes are 78 MB or 39 pages: 295 for each of two."""
     assert choose_pages(Vpp(main_heap_mb=512, buffers_per_numa=32768), 2, free).size == size
+    few = choose_pages(Vpp(main_heap_mb=512, buffers_per_numa=32768), 2, 7, 3)
+    assert few.why.startswith("pages of 4 KB: ")
+    assert few.why.endswith(" or 4 of 1 GB needed, 7 and 3 free")
 
 
 def test_one_worker_for_planned_threads_that_share_a_cpu() -> None:

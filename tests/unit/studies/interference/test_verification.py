@@ -173,7 +173,8 @@ def test_a_resumed_study_measures_the_same_placements_and_none_twice(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("value", "message"), [("-1", "greater than or equal to 0"), ("17", "16"), ("many", "integer")]
+    ("value", "message"),
+    [("-1", "-1 is below the minimum of 0"), ("17", "16"), ("many", "a whole number is expected here")],
 )
 def test_counts_that_make_no_sense_are_refused(tmp_path: Path, value: str, message: str) -> None:
     text = "name: a\nframe: 64B\ncontenders: [{name: a, type: I, kind: ngrep}]\n"

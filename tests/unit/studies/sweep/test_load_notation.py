@@ -35,9 +35,9 @@ def test_bursts_have_a_rate_or_a_multiple_of_what_the_service_can_do() -> None:
     [
         ("fast", "rates 'fast' are neither 'auto' nor like 10000-200000/10000 (first-last/step, pps)"),
         ("200-100/10", "rates '200-100/10': rates go up to 100 pps, but start at 200 pps"),
-        ("100-200/0", "rates '100-200/0': step_pps: Input should be greater than 0"),
+        ("100-200/0", "rates '100-200/0': step_pps: 0.0 is not above 0"),
         ("1-1000000/1", "rates '1-1000000/1': 1000000 loads; at most 1000"),
-        ("0-10/1", "rates '0-10/1': start_pps: Input should be greater than 0"),
+        ("0-10/1", "rates '0-10/1': start_pps: 0.0 is not above 0"),
     ],
 )
 def test_invalid_rates_are_reported(text: str, sentence: str) -> None:
@@ -50,9 +50,9 @@ def test_invalid_rates_are_reported(text: str, sentence: str) -> None:
     ("text", "sentence"),
     [
         ("2/1@50000", "bursts '2/1@50000' are not like 'on 2 off 1 at 50000' or 'on 2 off 1 at 1.2x'"),
-        ("on 0 off 1 at 500", "bursts 'on 0 off 1 at 500': on_s: Input should be greater than or equal to 1"),
-        ("on 3601 off 1 at 9", "bursts 'on 3601 off 1 at 9': on_s: Input should be less than or equal to 3600"),
-        ("on 1 off 1 at 0x", "bursts 'on 1 off 1 at 0x': rate_pps: Input should be greater than 0"),
+        ("on 0 off 1 at 500", "bursts 'on 0 off 1 at 500': on_s: 0 is below the minimum of 1"),
+        ("on 3601 off 1 at 9", "bursts 'on 3601 off 1 at 9': on_s: 3601 is above the maximum of 3,600"),
+        ("on 1 off 1 at 0x", "bursts 'on 1 off 1 at 0x': rate_pps: 0.0 is not above 0"),
     ],
 )
 def test_invalid_bursts_are_reported(text: str, sentence: str) -> None:

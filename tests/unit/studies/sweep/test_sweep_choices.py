@@ -88,7 +88,7 @@ def test_a_generator_is_chosen_by_name_and_sends_what_it_can() -> None:
             {},
             "DEPARTURES: the generator auto cannot send with exponential times between packets; ditg would",
         ),
-        ({"GENERATOR": "pktgen"}, {}, "GENERATOR 'pktgen': Input should be 'auto', 'xdp'"),
+        ({"GENERATOR": "pktgen"}, {}, "GENERATOR 'pktgen': unknown word 'pktgen' (known: auto, xdp"),
     ],
 )
 def test_bad_input_is_one_clear_sentence(variables: dict[str, str], row: dict[str, Any], sentence: str) -> None:

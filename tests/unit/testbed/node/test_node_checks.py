@@ -51,6 +51,9 @@ NO_PAGES = [
     {"node": node, "total_mb": 1, "free_mb": 1, "hugepages": [{"size_kb": 2048, "total": 9, "free": 0}]}
     for node in (0, 1)
 ]
+FEW_LARGE_PAGES = [
+    {"node": 0, "total_mb": 4096, "free_mb": 1, "hugepages": [{"size_kb": 2**20, "total": 1, "free": 1}]}
+]
 OWNER = {"pid": 7, "start_ticks": 1, "command": "robot", "alive": True, "user": "ann", "since": "2026-11-21T10:00:00Z"}
 CASES: list[tuple[dict[str, Any], str]] = [
     (machine(python=[3, 8, 10]), "problem nodes.DUT1.access.python: python: python3 is 3.8.10, an agent needs 3.11"),
@@ -69,6 +72,11 @@ CASES: list[tuple[dict[str, Any], str]] = [
     (
         machine(memory={"nodes": NO_PAGES}),
         "problem nodes.DUT1: huge pages: a CSC cell of one NF needs 561 MB on NUMA 0, 0 MB are free",
+    ),
+    (
+        machine(memory={"nodes": FEW_LARGE_PAGES}),
+        "problem nodes.DUT1: huge pages: a CSC cell of one NF needs 561 MB on NUMA 0: 281 of 2 MB or 4 of 1 GB, "
+        "0 and 1 available; ",
     ),
     (cpu(isolated="1,9"), "warning nodes.DUT1: isolation: 4 of 6 CPUs that plans use are not isolated: 2-3,10-11"),
     (cpu(isolated=""), "warning nodes.DUT1: isolation: 6 of 6 CPUs that plans use are not isolated: 1-3,9-11"),

@@ -1,4 +1,4 @@
-"""Declarations about Linux itself: what a killed run leaves of a divided cache, its check, and SMT that is off."""
+"""Declarations about Linux: leftovers of a divided cache and of SMT that is off, and checks of caches and cores."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +14,10 @@ def _of_dut(node: TgNode | DutNode) -> Mapping[str, Any] | None:
     return {} if isinstance(node, DutNode) else None
 
 
+def _of_any(_: TgNode | DutNode) -> Mapping[str, Any]:
+    return {}
+
+
 LEFTOVERS = (
     Leftover(
         key="cache",
@@ -23,4 +27,7 @@ LEFTOVERS = (
     ),
     Leftover(key="smt", label="SMT", entry=f"{_HOST}.cpu.smt:SmtSwitchedOff", remove=f"{_HOST}.cpu.smt:remove"),
 )
-CHECKS = (NodeCheck(sent=f"{_PACKAGE}.cache_facts", arguments=_of_dut, check=f"{_PACKAGE}.cache_check:check"),)
+CHECKS = (
+    NodeCheck(sent=f"{_PACKAGE}.cache_facts", arguments=_of_dut, check=f"{_PACKAGE}.cache_check:check"),
+    NodeCheck(sent=f"{_HOST}.cpu.core_facts", arguments=_of_any, check=f"{_HOST}.cpu.core_check:check"),
+)

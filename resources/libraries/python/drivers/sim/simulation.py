@@ -1,7 +1,6 @@
 """Parameters of a simulated testbed, from the `simulation` part of a topology."""
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from resources.libraries.python.drivers.sim.state_tables import StateTables
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import HIGHEST_PARAMETER, dotted
+from resources.libraries.python.model.load import reason_of
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
@@ -177,12 +177,8 @@ def parse_simulation(parameters: Mapping[str, Any]) -> Simulation:
         errors = error.errors(include_url=False)
         first = errors[0]
         path = dotted(("simulation", *first["loc"]))
-        reason = first["msg"]
-        if first["type"] == "extra_forbidden":
-            close = get_close_matches(str(first["loc"][-1]), Simulation.model_fields, n=1)
-            reason = "unknown key" + (f"; did you mean '{close[0]}'?" if close else "")
         others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        raise ConfigError(f"{path}: {reason}{others}") from error
+        raise ConfigError(f"{path}: {reason_of(first, Simulation)}{others}") from error
     for path, number in _numbers("simulation", found.model_dump(exclude={"seed"})):
         if not abs(number) <= HIGHEST_PARAMETER:  # nor what is no number
             raise ConfigError(f"{path}: {number:g} is not from {-HIGHEST_PARAMETER:g} to {HIGHEST_PARAMETER:g}")

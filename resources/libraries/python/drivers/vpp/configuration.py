@@ -79,7 +79,8 @@ def choose_pages(vpp: Vpp, instances: int, free_2mb: int, free_1gb: int = 0) -> 
         return HugePageChoice("2m", f"huge pages of 2 MB: {needed} of {free_2mb} free ones")
     if free_1gb >= large:
         return HugePageChoice("1g", f"huge pages of 1 GB: {large} of {free_1gb} free ones")
-    return HugePageChoice("4k", f"pages of 4 KB: {needed} huge pages of 2 MB needed, {free_2mb} free")
+    lacking = f"{needed} huge pages of 2 MB or {large} of 1 GB needed, {free_2mb} and {free_1gb} free"
+    return HugePageChoice("4k", f"pages of 4 KB: {lacking}")
 
 
 @dataclass(frozen=True, slots=True)

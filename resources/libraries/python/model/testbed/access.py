@@ -3,16 +3,17 @@
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from resources.libraries.python.model.base import Frozen, Inconsistency
+from resources.libraries.python.model.base import Frozen, Inconsistency, of_form
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
-def _is_reference(text: str) -> str:
-    """Refuse a secret itself, without repeating it."""
-    if not re.fullmatch(r"env:[A-Za-z_][A-Za-z0-9_]*|keyring:[^/\s]+/[^/\s]+", text):
+def _is_reference(text: object) -> object:
+    """Refuse a secret itself, a number too, without repeating it."""
+    form = r"env:[A-Za-z_][A-Za-z0-9_]*|keyring:[^/\s]+/[^/\s]+"
+    if not isinstance(text, str) or not re.fullmatch(form, text):
         raise ValueError(
             "a password in a file is refused; write env:NAME for an environment variable, or "
             "keyring:SERVICE/USER, or leave it out and log in by a key or SSH agent"
@@ -20,7 +21,7 @@ def _is_reference(text: str) -> str:
     return text
 
 
-SecretReference = Annotated[str, AfterValidator(_is_reference)]
+SecretReference = Annotated[str, BeforeValidator(_is_reference)]
 """`env:NAME` is a variable of the environment, `keyring:SERVICE/USER` an entry of the user's keyring."""
 
 
@@ -67,7 +68,7 @@ class Ipmi(Frozen):
     """Power reading of DCMI: of the node's own BMC through the kernel's driver, or of a BMC over the network."""
 
     meter: Literal["ipmi"]
-    host: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]+$")] | None = None
+    host: Annotated[str, of_form(r"[A-Za-z0-9_.:-]+", "the name or address of a host")] | None = None
     """Address of the BMC, which the controller asks; None for that of the node itself, which is asked there."""
     port: Port = 623
     user: str | None = None
@@ -88,7 +89,7 @@ class Redfish(Frozen):
     """Power of a chassis, which its BMC serves over HTTPS. The certificate is always checked."""
 
     meter: Literal["redfish"]
-    url: Annotated[str, Field(pattern=r"^https://[A-Za-z0-9_.:\[\]-]+/?$")]
+    url: Annotated[str, of_form(r"https://[A-Za-z0-9_.:\[\]-]+/?", "a URL such as https://192.0.2.9")]
     chassis: Annotated[str, Field(min_length=1)] | None = None
     """Id of the chassis; None for the only one."""
     user: str | None = None

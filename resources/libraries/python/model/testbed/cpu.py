@@ -1,6 +1,8 @@
 """The processor as the planner sees it: logical CPUs, physical cores, NUMA nodes."""
 
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
@@ -8,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import MOST_LISTED
+from resources.libraries.python.model.bounds import MOST_DIGITS, MOST_LISTED
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,12 +43,40 @@ class CacheWays(Frozen):
         return (1 << self.ways) - 1
 
 
+KINDS = ("performance", "efficiency", "low-power efficiency")
+"""Kinds of cores by rank, the fastest first; further ones are called as the last one."""
+_SAME_KIND = 0.87
+"""Ratio of two maximum frequencies from which on they are of one kind: favoured cores of a kind are at most 10 % faster
+than its others; the next kind has at most 85 % of its frequency (Intel's hybrid processors, big.LITTLE)."""
+
+
+def ranked(speeds: Mapping[int, float]) -> dict[int, int]:
+    """Kinds of cores by their maximum frequencies, the fastest is 0; empty where all are of one kind.
+
+    Args:
+        speeds: Of each logical CPU, in any unit.
+    """
+    rank, ranks, before = 0, dict[float, int](), 0.0
+    for speed in sorted(set(speeds.values()), reverse=True):
+        rank += bool(before) and speed < _SAME_KIND * before
+        ranks[speed], before = rank, speed
+    return {cpu: ranks[speed] for cpu, speed in speeds.items()} if rank else {}
+
+
+def _is_empty(value: object) -> bool:
+    return not value
+
+
 class CpuLayout(Frozen):
     """All logical CPUs of one machine. Siblings are read from the list, never computed from numbering."""
 
     cpus: tuple[LogicalCpu, ...]
     cache: CacheWays | None = Field(default=None, exclude_if=lambda cache: cache is None)
     """None where the last-level cache cannot be divided."""
+    kinds: dict[int, int] = Field(default_factory=dict, exclude_if=_is_empty)
+    """Kind of core by logical CPU, as the place in `KINDS`; empty where all are of one kind, or none is known."""
+    last_caches: dict[int, int] = Field(default_factory=dict, exclude_if=_is_empty)
+    """Number of the last-level cache by logical CPU; empty where it is not known."""
 
     @cached_property
     def smt(self) -> bool:
@@ -55,8 +85,16 @@ class CpuLayout(Frozen):
 
     def without_smt(self) -> "CpuLayout":
         """What is left when SMT is switched off: the first logical CPU of each physical core."""
-        first = {core[0] for node in self.numa_nodes for core in self.cores(node)}
-        return CpuLayout(cpus=tuple(row for row in self.cpus if row.cpu in first), cache=self.cache)
+        return self.only({core[0] for node in self.numa_nodes for core in self.cores(node)})
+
+    def only(self, kept: Collection[int]) -> "CpuLayout":
+        """The same machine with these of its CPUs."""
+        return CpuLayout(
+            cpus=tuple(row for row in self.cpus if row.cpu in kept),
+            cache=self.cache,
+            kinds={cpu: kind for cpu, kind in self.kinds.items() if cpu in kept},
+            last_caches={cpu: number for cpu, number in self.last_caches.items() if cpu in kept},
+        )
 
     @cached_property
     def numa_nodes(self) -> tuple[int, ...]:
@@ -75,50 +113,106 @@ class CpuLayout(Frozen):
             members.setdefault(row.node, {}).setdefault((row.socket, row.core), []).append(row.cpu)
         return {node: tuple(map(tuple, cores.values())) for node, cores in members.items()}
 
+    def kinds_in_words(self, cores: Iterable[tuple[int, ...]]) -> str:
+        """Numbers of cores by kind: `6 performance and 8 efficiency cores`; empty where all are of one kind.
+
+        Args:
+            cores: Physical cores, each as its logical CPUs.
+        """
+        counts = Counter(self.kinds.get(core[0], 0) for core in cores)
+        named = [f"{counts[rank]} {KINDS[min(rank, len(KINDS) - 1)]}" for rank in sorted(counts)]
+        return f"{', '.join(named[:-1])} and {named[-1]} cores" if len(named) > 1 else ""
+
 
 _COLUMNS = ("cpu", "core", "socket", "node")
 _UNKNOWN = ("", "-")
 """Output of `lscpu` for an unknown value: always for an offline CPU."""
+_ALL_COLUMNS = (*_COLUMNS, "", "l1d", "l1i", "l2", "l3", "l4")
+_SPEED = re.compile(r"\d{1,6}(\.\d*)?")
+_CACHE_COLUMN = re.compile(r"l(\d)")
+"""Name of a column that has the number of a cache; instruction caches and data caches have a letter more."""
 
 
 def parse_lscpu(text: str) -> CpuLayout:
     """Read what `lscpu -p` prints, with its default columns or chosen ones.
 
     Columns are named by the last comment before the first row; without one they are CPU, CORE, SOCKET and NODE. Offline
-    CPUs (printed with `-a`) are left out. Without a column of NUMA nodes, or where it is empty, all are on node 0.
+    CPUs (printed with `-a`) are left out. Without a column of NUMA nodes, or where it is empty, all are on node 0. The
+    last column L2, L3 … has groups of cores with a last-level cache of their own, MAXMHZ has kinds of cores.
 
     Raises:
         ValueError: It is something else.
     """
-    columns: tuple[str, ...] = _COLUMNS
-    rows = []
+    columns: tuple[str, ...] = ()
+    rows, speeds, caches = [], dict[int, float](), dict[int, int]()
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("#"):
             named = tuple(word.strip().lower() for word in line.lstrip("# ").split(","))
             columns = named if "cpu" in named else columns
         elif line.strip():
-            row = _row(line, columns, number)
-            rows += [row] if row is not None else []
+            row, rest = _row(line, columns, number)
+            if row is not None:
+                rows.append(row)
+                speeds |= {row[0]: float(rest["maxmhz"])} if _SPEED.fullmatch(rest.get("maxmhz", "")) else {}
+                last = max((name for name in rest if _CACHE_COLUMN.fullmatch(name)), default="")
+                caches |= {row[0]: int(rest[last])} if _is_number(rest.get(last, "")) else {}
     if not rows:
         raise ValueError("no row of `lscpu -p=CPU,CORE,SOCKET,NODE` in it")
-    return layout(rows)
+    repeated = [cpu for cpu, times in Counter(cpu for cpu, *_ in rows).items() if times > 1]
+    if repeated:
+        raise ValueError(f"CPU {repeated[0]} is there more than once")
+    return layout(rows, ranked(speeds) if len(speeds) == len(rows) else _by_threads(rows), caches)
 
 
-def _row(line: str, columns: tuple[str, ...], number: int) -> tuple[int, int, int, int] | None:
-    """CPU, core, socket and node of a row; None for an offline CPU."""
+def _by_threads(rows: Iterable[tuple[int, int, int, int]]) -> dict[int, int]:
+    """Kinds of cores of a hybrid processor by their threads alone, where the frequencies are not known.
+
+    Its cores with two threads, whose numbers follow each other, come first. Where siblings are offline, numbers are
+    missing, or siblings are in another half of the numbers.
+    """
+    cores: dict[tuple[int, int], list[int]] = {}
+    for cpu, core, socket, _ in sorted(rows):
+        cores.setdefault((socket, core), []).append(cpu)
+    several = [cpu for core in cores.values() if len(core) > 1 for cpu in core]
+    single = [core[0] for core in cores.values() if len(core) == 1]
+    if len(single) < 2 or not several or [*several, *single] != list(range(len(several) + len(single))):
+        return {}
+    return {**dict.fromkeys(several, 0), **dict.fromkeys(single, 1)}
+
+
+def _row(line: str, columns: tuple[str, ...], number: int) -> tuple[tuple[int, int, int, int] | None, dict[str, str]]:
+    """CPU, core, socket and node of a row, None for an offline CPU; and all words by column."""
     words = [word.strip() for word in line.split(",")]
+    # Without names, or with those of another language: there is a column without a name before those of caches.
+    columns = columns or (_ALL_COLUMNS[: len(words)] if words[4:5] == [""] else _COLUMNS)
     named = dict(zip(columns, words, strict=False))
     cpu, core, socket, node = (named.get(name, "") for name in _COLUMNS)
     offline = named.get("online", "").lower() in ("n", "no") or (core in _UNKNOWN and socket in _UNKNOWN)
-    if len(words) == len(columns) and cpu.isdecimal():
+    if len(words) == len(columns) and _is_number(cpu):
         if offline:
-            return None
+            return None, named
         values = [cpu, core, *("0" if value in _UNKNOWN else value for value in (socket, node))]
-        if all(value.isdecimal() for value in values) and int(cpu) < MOST_LISTED:
-            return int(cpu), int(core), int(values[2]), int(values[3])
-    raise ValueError(f"line {number} is no row of `lscpu -p=CPU,CORE,SOCKET,NODE`: {line.strip()[:60]}")
+        if all(map(_is_number, values)) and int(cpu) < MOST_LISTED:
+            return (int(cpu), int(core), int(values[2]), int(values[3])), named
+    text = f"line {number} is no row of `lscpu -p=CPU,CORE,SOCKET,NODE`: {line.strip()[:60]}"
+    raise ValueError(f"{text}; write the file by `lscpu -p` on the node")
 
 
-def layout(rows: Iterable[tuple[int, int, int, int]]) -> CpuLayout:
-    """Build a layout from (cpu, core, socket, node) rows."""
-    return CpuLayout(cpus=tuple(LogicalCpu(*row) for row in rows))
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= MOST_DIGITS
+
+
+def layout(
+    rows: Iterable[tuple[int, int, int, int]],
+    kinds: Mapping[int, int] | None = None,
+    last_caches: Mapping[int, int] | None = None,
+) -> CpuLayout:
+    """Build a layout from (cpu, core, socket, node) rows.
+
+    Args:
+        rows: One for each logical CPU.
+        kinds: Kind of core by logical CPU, from `ranked`.
+        last_caches: Number of the last-level cache by logical CPU; one for all is none to choose from.
+    """
+    caches = dict(last_caches or {}) if len(set((last_caches or {}).values())) > 1 else {}
+    return CpuLayout(cpus=tuple(LogicalCpu(*row) for row in rows), kinds=dict(kinds or {}), last_caches=caches)

@@ -27,7 +27,6 @@ _LEFT_OUT = ("subtype", "model", "arch", "bus", "cryptodev", "eventdev", "honeyc
 """CSIT's keys of a node that are about what this project does not measure."""
 _OF_NODES = frozenset({*_ACCESS, *_LEFT_OUT, "priv_key"})
 _OF_INTERFACES = ("ip4_address", "name", "vlan", "numvfs")
-_NO_MAC = "00:00:00:00:00:00"
 _REFERENCES = ("env:", "keyring:")
 _PLACEHOLDER = re.compile(r"\{\{[^{}\n]*\}\}|\$\{\w+\}")
 
@@ -219,9 +218,7 @@ def _shown(value: object) -> str:
 def _interface(row: Mapping[str, Any]) -> dict[str, Any]:
     found = {key: value for key, value in row.items() if key not in _OF_INTERFACES}
     for key in ("mac_address", "pci_address"):
-        if isinstance(found.get(key), str):
-            found[key] = found[key].lower()
-    if found.get("mac_address") == _NO_MAC:  # a place that was never filled in
-        del found["mac_address"]
+        if key in found and not str(found[key] or "").strip("0:-"):  # a place that was never filled in
+            del found[key]
     known = NICS.get(str(found.get("model")))
     return {"rate_bps": known.rate_bps, **found} if known else found

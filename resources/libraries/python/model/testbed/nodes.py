@@ -7,11 +7,12 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Validat
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.driver_registry import functions, generators, known_vswitch, vswitches
-from resources.libraries.python.model.base import FormerField, Frozen, Inconsistency
+from resources.libraries.python.model.base import FormerField, Frozen, Inconsistency, of_form
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.access import Access, EnergyMeter, Powercap
+from resources.libraries.python.model.testbed.addresses import MacAddress, PciAddress
 from resources.libraries.python.model.testbed.cpu import CacheWays, CpuLayout, layout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.settings import Container, Generator, Sizes
@@ -23,9 +24,17 @@ def _is_cpu_list(ranges: str) -> str:
 
 
 CpuList = Annotated[str, AfterValidator(_is_cpu_list)]
-MacAddress = Annotated[str, Field(pattern=r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")]
-PciAddress = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
+Name = Annotated[
+    str, of_form(r"[A-Za-z][A-Za-z0-9_.-]{0,62}", "a name of letters, digits and _.-, which begins with a letter")
+]
+
+
+def _known_numa_node(value: object) -> object:
+    """The kernel's -1 is a NUMA node that is not known."""
+    return None if value == -1 else value
+
+
+NumaNode = Annotated[Annotated[int, Field(ge=0)] | None, BeforeValidator(_known_numa_node)]
 
 
 UioDriver = Literal["vfio-pci", "igb_uio", "uio_pci_generic"]
@@ -90,11 +99,11 @@ class Interface(Frozen):
     """A port of a node."""
 
     link: Name
-    device: Annotated[str, Field(pattern=r"^[^\s/]{1,15}$")] | None = None
+    device: Annotated[str, of_form(r"[^\s/]{1,15}", "a name of a network device (at most 15 characters)")] | None = None
     """The kernel's name of the port; None where its PCI address says which one it is, or where it is virtual."""
     mac_address: MacAddress | None = None
     pci_address: PciAddress | None = None
-    numa_node: Annotated[int, Field(ge=0)] | None = None
+    numa_node: NumaNode = None
     """None where the file does not say; it is read from the node at the start of a run."""
     model: str | None = None
     driver: str | None = None

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from resources.libraries.python.driver_registry import known_engine, known_generator
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, of_form
 
 
 class Generator(Frozen):
@@ -30,5 +30,5 @@ class Container(Frozen):
     engine: Annotated[str, AfterValidator(known_engine)] = "none"
     """`none` is a network namespace without a container; `auto` is the first engine that starts a container, else
     `none`. A result says which one it was."""
-    image: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}$")] | None = None
+    image: Annotated[str, of_form(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}", "the name of an image")] | None = None
     """Image of the containers; None for the file system of the node, read-only, with its own programs."""

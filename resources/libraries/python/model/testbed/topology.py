@@ -12,6 +12,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen, Inconsistency, Location
+from resources.libraries.python.model.testbed.addresses import address_problems
 from resources.libraries.python.model.testbed.attachment import attachment_of, nic_kind
 from resources.libraries.python.model.testbed.cabling import Cable, Socket, Way, loops, ways
 from resources.libraries.python.model.testbed.nodes import DutNode, Interface, Name, TgNode
@@ -46,6 +47,7 @@ class Topology(Frozen):
     """Parameters of the simulated system, for the world `sim` only."""
     nodes: dict[Name, Annotated[TgNode | DutNode, Field(discriminator="type")]]
     _unused_loop_ports: Mapping[str, Interface] = PrivateAttr(default_factory=dict)
+    _address_problems: tuple[Inconsistency, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")
     def _one_of_each(self) -> Self:
@@ -92,6 +94,12 @@ class Topology(Frozen):
                 raise Inconsistency(
                     place, f"'{link}' joins two ports of one node ({names}); of the TG of a lab only, it may"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _addresses_are_looked_at(self) -> Self:
+        """Before ports that are not used are left out."""
+        self._address_problems = tuple(address_problems(self.nodes, one_machine=self.world is not World.LAB))
         return self
 
     @model_validator(mode="after")
@@ -183,6 +191,14 @@ class Topology(Frozen):
     def unused_loop_ports(self) -> Mapping[str, Interface]:
         """Ports of the TG's other cables to itself, by name, in pairs; nothing else looks at them."""
         return self._unused_loop_ports
+
+    @property
+    def address_problems(self) -> tuple[Inconsistency, ...]:
+        """Addresses of the file that cannot be right.
+
+        Files of this project are refused for them; those of FD.io CSIT are read, as real testbeds have them.
+        """
+        return self._address_problems
 
     @property
     def machines(self) -> dict[str, TgNode | DutNode]:

@@ -7,14 +7,14 @@ NFs, two to a core, then data cores of NFs. A data core brings all its sibling t
 core (1DT/S2PC of the draft). Unlike CSIT's allocator the check counts every core of
 an NF of 2c and more.
 
-Where cores have unequal numbers of threads (a sibling is offline, or there are P and E cores), data threads get the
-cores with the most threads and main threads and the generator those with the fewest, each in order of their CPUs. So a
-data core has fewer threads than another only when nothing else is left; `planning.balance` names the NFs concerned.
+Which of the cores that are there is in `core_choice`: kinds of cores, unequal numbers of threads, last-level caches. A
+data core has fewer threads than another only when nothing else is left; `queue_balance` names the NFs concerned.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import ceil
 
 from resources.libraries.python.errors import PlanError
@@ -24,28 +24,7 @@ from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.settings import Sizes
 from resources.libraries.python.planning.names import GENERATOR, nf_name, tap_name, vswitch_name
-
-Core = tuple[int, ...]
-"""A physical core as its logical CPUs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """Physical cores that a cell takes on one NUMA node."""
-
-    system: int
-    generator: int
-    vswitch: int
-    """Main and data."""
-    nf_main: int
-    nf_data: int
-    nf_shared: int = 0
-    """Of these, cores on which NFs take turns."""
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.system + self.generator + self.vswitch + self.nf_main + self.nf_data
+from resources.libraries.python.planning.placement.core_choice import Core, Demand, Places, separate
 
 
 def demand(cell: Cell, sharing: Sizes, generator_cores: int = 0) -> Demand:
@@ -59,6 +38,7 @@ def demand(cell: Cell, sharing: Sizes, generator_cores: int = 0) -> Demand:
         nf_main=ceil((cell.nf_count + cell.tap_count) / sharing.nf_mains_per_core),
         nf_data=whole + _pairs(cell) + _shared_cores(cell),
         nf_shared=_shared_cores(cell),
+        nf_pairs=_pairs(cell),
     )
 
 
@@ -93,7 +73,7 @@ def lack(
     if needs.total > len(cores):
         text = f"needs {needs.total} cores on NUMA {numa_node}, {len(cores)} available"
         return CoreShortage(needs.total, len(cores), text)
-    pairs, there = _pairs(cell), sum(map(_is_pair, _honest(cores, needs).nf_data))
+    pairs, there = _pairs(cell), sum(map(_is_pair, separate(layout, numa_node, needs).nf_data))
     if pairs > there and not impossible(cell, layout, numa_node):
         text = f"needs {pairs} cores with two threads for NFs of 0.5c on NUMA {numa_node}, {there} left for them"
         return CoreShortage(pairs, there, text)
@@ -153,7 +133,10 @@ def allocate(
         raise PlanError(
             f"{cell.service_type} {cell.locator} with NF-{cell.size_name} and vSwitch-{cell.vs_dtc}c {reason}"
         )
-    places = _honest(cores, needs) if needs.total <= len(cores) else _folded(cores, needs)
+    if needs.total <= len(cores):
+        places = separate(layout, numa_node, needs, _of_instances(cell, dut))
+    else:
+        places = _folded(cores, needs)
     threads = tuple(_threads(cell, places, sharing, dut))
     used = {thread.cpu for thread in threads}
     sizes = dict(sized_nfs(cell, dut))
@@ -172,50 +155,7 @@ def allocate(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Physical cores by purpose."""
-
-    system: tuple[Core, ...]
-    generator: tuple[Core, ...]
-    vswitch_main: Core
-    vswitch_data: tuple[Core, ...]
-    nf_main: tuple[Core, ...]
-    nf_data: tuple[Core, ...]
-
-
-def _honest(cores: tuple[Core, ...], needs: Demand) -> _Places:
-    """Assign separate cores to each purpose in order; of unequal cores the best suited ones left."""
-    left = list(cores[needs.system :])
-
-    def take(count: int, suited: Callable[[Iterable[Core]], Core]) -> tuple[Core, ...]:
-        taken = []
-        for _ in range(count):
-            taken.append(suited(left))
-            left.remove(taken[-1])
-        return tuple(taken)
-
-    return _Places(
-        system=cores[: needs.system],
-        generator=take(needs.generator, _fewest_threads),
-        vswitch_main=take(1, _fewest_threads)[0],
-        vswitch_data=take(needs.vswitch - 1, _most_threads),
-        nf_main=take(needs.nf_main, _fewest_threads),
-        nf_data=take(needs.nf_data - needs.nf_shared, _most_threads) + take(needs.nf_shared, _fewest_threads),
-    )
-
-
-def _fewest_threads(cores: Iterable[Core]) -> Core:
-    """The first of them, which is the very first core where all are equal."""
-    return min(cores, key=len)
-
-
-def _most_threads(cores: Iterable[Core]) -> Core:
-    """As `_fewest_threads`."""
-    return max(cores, key=len)
-
-
-def _folded(cores: tuple[Core, ...], needs: Demand) -> _Places:
+def _folded(cores: tuple[Core, ...], needs: Demand) -> Places:
     """Generator, system and main threads on the first core, data threads round-robin on the others.
 
     With two cores or more, the generator then never takes time from the system under test.
@@ -227,7 +167,7 @@ def _folded(cores: tuple[Core, ...], needs: Demand) -> _Places:
         return tuple(data[(first + index) % len(data)] for index in range(count))
 
     vswitch_data = needs.vswitch - 1
-    return _Places(
+    return Places(
         system=(control,) * needs.system,
         generator=(control,) * needs.generator,
         vswitch_main=control,
@@ -237,7 +177,7 @@ def _folded(cores: tuple[Core, ...], needs: Demand) -> _Places:
     )
 
 
-def _threads(cell: Cell, places: _Places, sharing: Sizes, dut: int) -> Iterator[Thread]:
+def _threads(cell: Cell, places: Places, sharing: Sizes, dut: int) -> Iterator[Thread]:
     vswitch, owners = vswitch_name(dut), sized_nfs(cell, dut)
     for index, core in enumerate(places.system):
         yield Thread(owner="system", role=ThreadRole.SYSTEM, index=index, cpu=core[0])
@@ -264,6 +204,19 @@ def sized_nfs(cell: Cell, dut: int) -> list[tuple[str, NfSize]]:
     inline = [(nf_name(holder, nodes + node), cell.size_of(node, holder)) for holder, node in cell.nfs()]
     passive = [(tap_name(each, taps + k), tap.size) for each in cell.instances for k, tap in enumerate(cell.taps, 1)]
     return inline + passive
+
+
+def _of_instances(cell: Cell, dut: int) -> tuple[int, ...]:
+    """Data cores of the NFs of each instance in the order of NFs; empty where NFs share cores.
+
+    Shared NFs are with the first instance, passive ones by themselves.
+    """
+    sizes = [size for _, size in sized_nfs(cell, dut)]
+    if any(size.is_half or size.is_shared for size in sizes):
+        return ()
+    inline = groupby(zip(cell.nfs(), sizes, strict=False), key=lambda row: row[0][0])
+    counts = [sum(size.whole_cores for _, size in rows) for _, rows in inline]
+    return (*counts, *(size.whole_cores for size in sizes[cell.nf_count :]))
 
 
 def _nf_data(sizes: Sequence[NfSize], cores: tuple[Core, ...]) -> list[list[int]]:

@@ -111,8 +111,9 @@ def _generators_own(topology: Topology, layout: CpuLayout) -> CoreMap:
     fits = needed <= len(cores)
     if not cores or (not fits and not topology.dut.oversubscribe):
         raise PlanError(f"{topology.tg_name}: the generator {_lack(tg, layout)}")
-    data = cores[1:needed] if fits else [cores[-1 - index % len(cores)] for index in range(tg.generator.cores)]
-    mains = cores[needed : needed + _mains(tg)] or cores[:1]
+    suited = sorted(cores[1:], key=lambda core: layout.kinds.get(core[0], 0))
+    data = suited[: needed - 1] if fits else [cores[-1 - index % len(cores)] for index in range(tg.generator.cores)]
+    mains = suited[needed - 1 : needed - 1 + _mains(tg)] or cores[:1]
     threads = (
         Thread(owner="system", role=ThreadRole.SYSTEM, index=0, cpu=cores[0][0]),
         *(Thread(owner=GENERATOR, role=ThreadRole.MAIN, index=index, cpu=core[0]) for index, core in enumerate(mains)),

@@ -7,7 +7,8 @@ from robot.api import logger
 from robot.api.deco import library
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import ASKED, dotted
+from resources.libraries.python.model.base import error_text
+from resources.libraries.python.model.bounds import ASKED
 from resources.libraries.python.model.request.frames import frame as frame_of
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.model.testbed.topology import Topology, World
@@ -196,9 +197,7 @@ def asked_study(lookup: Lookup, specification: str, frame: str, load: str, guara
     try:
         return InterferenceSpec.model_validate({**dict(spec), **changes}, context=ASKED)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = dotted(first["loc"])
-        raise ConfigError(f"{specification}: {where} '{first['input']}': {first['msg']}") from error
+        raise ConfigError(f"{specification}: {error_text(error)}") from error
 
 
 def rerun_of_study(lookup: Lookup, topology: Topology) -> Rerun:

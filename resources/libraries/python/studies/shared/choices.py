@@ -10,8 +10,8 @@ from typing import Annotated, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import Frozen, first_error
-from resources.libraries.python.model.bounds import ASKED, dotted, quoted
+from resources.libraries.python.model.base import Frozen, error_text, first_error
+from resources.libraries.python.model.bounds import ASKED, quoted
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.frames import frame as frame_of
@@ -130,7 +130,7 @@ def generator_chosen(lookup: Lookup) -> Topology:
     try:
         return Topology.model_validate(document)
     except ValidationError as error:
-        raise ConfigError(f"GENERATOR '{driver}': {error.errors(include_url=False)[0]['msg']}") from error
+        raise ConfigError(f"GENERATOR '{driver}': {first_error(error)[1]}") from error
 
 
 def resumed_folder(lookup: Lookup) -> Path | None:
@@ -225,8 +225,7 @@ def changed_specification(
     try:
         return type(spec).model_validate({**dict(spec), **values}, context=ASKED), changed
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise ConfigError(f"{name}: {dotted(first['loc'])} '{first['input']}': {first['msg']}") from error
+        raise ConfigError(f"{name}: {error_text(error)}") from error
 
 
 def refuse_wrong_field(spec: type[Frozen], field: str, name: str, text: str) -> None:
@@ -247,7 +246,7 @@ def refuse_wrong_field(spec: type[Frozen], field: str, name: str, text: str) -> 
     try:
         fitting.validate_python(value, context=ASKED)
     except ValidationError as error:
-        raise ConfigError(f"{name} '{quoted(text)}': {error.errors(include_url=False)[0]['msg']}") from error
+        raise ConfigError(f"{name} '{quoted(text)}': {first_error(error)[1]}") from error
 
 
 def chosen_profile(lookup: Lookup) -> SearchProfile:

@@ -10,6 +10,7 @@ from robot.api.deco import library
 from robot.libraries.BuiltIn import register_run_keyword
 
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
+from resources.libraries.python.model.base import first_error
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S, LONGEST_NUMBER, quoted
 from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.request.frames import frame
@@ -381,8 +382,7 @@ def _cell(row: SweepRow) -> Cell:
             ),
         )
     except ValidationError as error:
-        message = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"service {row.name}: {message}") from error
+        raise ConfigError(f"service {row.name}: {first_error(error)[1]}") from error
 
 
 def _whole(text: str, what: str, most: int) -> int:

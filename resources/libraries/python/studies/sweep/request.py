@@ -8,7 +8,8 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import ASKED, LONGEST_QUOTE, MOST_SWEEP_LOADS, dotted, quoted
+from resources.libraries.python.model.base import error_text
+from resources.libraries.python.model.bounds import ASKED, LONGEST_QUOTE, MOST_SWEEP_LOADS, quoted
 from resources.libraries.python.model.measurements.trial import Departures, Protocol
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, Frame
@@ -77,10 +78,7 @@ def _made(kind: type[_Kind], what: str, **values: float) -> _Kind:
     try:
         return kind.model_validate(values, context=ASKED)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = dotted(first["loc"])
-        reason = first["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"{what}: {f'{where}: ' if where else ''}{reason}") from error
+        raise ConfigError(f"{what}: {error_text(error)}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -348,10 +348,10 @@ def test_a_folder_without_the_library_is_reported(tmp_path: Path) -> None:
     [
         ("Segmentation fault", "no JSON: Segmentation fault"),
         ("[1, 2]", "no JSON object"),
-        ('{"version": "v3.08"}', "TRex's client sent an invalid answer: python: Field required"),
+        ('{"version": "v3.08"}', "TRex's client sent an invalid answer: python: is missing"),
         (
             '{"version": "v3.08", "python": "3", "drivers": [], "counters": -1}',
-            "TRex's client sent an invalid answer: counters: Input should be greater than or equal to 0",
+            "TRex's client sent an invalid answer: counters: -1 is below the minimum of 0",
         ),
     ],
 )

@@ -6,20 +6,20 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, of_form
 from resources.libraries.python.model.driver import GeneratorDriver, Leftover
 from resources.libraries.python.model.measurements.trial import Protocol
 
 _PACKAGE = "resources.libraries.python.drivers.generators.otg"
 
 
-_URL = r"^(https?|grpcs?)://[A-Za-z0-9.:\[\]-]+/?$"
+_URL = of_form(r"(https?|grpcs?)://[A-Za-z0-9.:\[\]-]+/?", "the URL of a server such as https://192.0.2.1:8443")
 
 
 class Otg(Frozen):
     """Where an OTG server is, and which of its ports are those of the testbed."""
 
-    location: Annotated[str, Field(pattern=_URL, max_length=300)] = "http://127.0.0.1:8443"
+    location: Annotated[str, Field(max_length=300), _URL] = "http://127.0.0.1:8443"
     """URL of the server: https or grpcs (gRPC with TLS); http or grpc on a loopback address."""
     verify: bool = True
     """Whether the server's certificate has to be trusted."""

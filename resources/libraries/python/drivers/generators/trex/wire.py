@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, error_text
 
 Count = Annotated[int, Field(ge=0)]
 Record = TypeVar("Record", bound=Frozen)
@@ -223,7 +223,6 @@ def read(record: type[Record], plain: object) -> Record:
     try:
         return record.model_validate(plain)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "all of it"
-        excerpt = str(plain)[:200]
-        raise CsitError(f"TRex's client sent an invalid answer: {place}: {first['msg']}; it said {excerpt}") from error
+        raise CsitError(
+            f"TRex's client sent an invalid answer: {error_text(error)}; it said {str(plain)[:200]}"
+        ) from error

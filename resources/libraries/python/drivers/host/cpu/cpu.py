@@ -4,14 +4,16 @@ import json
 import os
 import re
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from resources.libraries.python.drivers.host.cache import resctrl
+from resources.libraries.python.drivers.host.cpu import core_facts
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
+from resources.libraries.python.model.testbed.cpu import CpuLayout, layout, ranked
 
 SYSTEM = Path("/sys/devices/system")
 ON = "on"
@@ -44,13 +46,31 @@ def discover(root: Path = SYSTEM, allowed: Collection[int] | None = None, record
     usable = os.sched_getaffinity(0) if allowed is None else allowed
     if smt_control(root) not in ("", ON) and (before := _before_smt_off(record)) is not None:
         cores = {(row.socket, row.core) for row in before.cpus if row.cpu in usable}
-        there = tuple(row for row in before.cpus if (row.socket, row.core) in cores)
-        return CpuLayout(cpus=there, cache=before.cache)
+        return before.only({row.cpu for row in before.cpus if (row.socket, row.core) in cores})
     rows = [row for row in _rows(root) if row[0] in usable]
     if not rows:
         raise Unsupported(f"none of the CPUs {sorted(usable)} is online in {root}/cpu")
     cache = resctrl.discover(cpus=str(root / "cpu"))
-    return layout(rows).model_copy(update={"cache": cache})
+    found = core_facts.answer({"devices": str(root.parent)})
+    there = {row[0] for row in rows}
+    kinds = {cpu: kind for cpu, kind in kinds_of(found).items() if cpu in there}
+    caches = {int(cpu): first for cpu, first in found["last_caches"].items() if int(cpu) in there}
+    return layout(rows, kinds, caches).model_copy(update={"cache": cache})
+
+
+def kinds_of(found: Mapping[str, Any]) -> dict[int, int]:
+    """Return the kind of core by logical CPU; empty where all are of one kind, or nothing is known.
+
+    A kernel may have one unit for efficiency cores and low-power ones; their frequencies tell these apart.
+
+    Args:
+        found: Answer of `core_facts`.
+    """
+    speeds = ranked({int(cpu): khz for cpu, khz in found["khz"].items()})
+    units = {cpu: rank for rank, text in enumerate(found["units"].values()) for cpu in expand(text)}
+    both = {cpu: (units.get(cpu, 0), speeds.get(cpu, 0)) for cpu in units or speeds}
+    ranks = {kind: rank for rank, kind in enumerate(sorted(set(both.values())))}
+    return {cpu: ranks[kind] for cpu, kind in both.items()} if len(ranks) > 1 else {}
 
 
 def _before_smt_off(record: Path) -> CpuLayout | None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.base import Frozen, Inconsistency, at_most
+from resources.libraries.python.model.base import Frozen, Inconsistency, at_most, of_form
 from resources.libraries.python.model.bounds import (
     HIGHEST_BPS,
     LONGEST_LOAD_S,
@@ -32,7 +32,12 @@ from resources.libraries.python.model.request.function import Limits, UserProgra
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 
-VnfName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")]
+VnfName = Annotated[
+    str,
+    of_form(
+        r"[A-Za-z][A-Za-z0-9_-]{0,30}", "a name of letters, digits, _ and - (at most 31), which begins with a letter"
+    ),
+]
 
 
 REPETITIONS = 2

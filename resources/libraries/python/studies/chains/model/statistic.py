@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer, ValidationError
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, first_error
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 
 
@@ -67,8 +67,8 @@ def _each(parts: Iterable[Any]) -> Iterator[Any]:
         try:
             head = _Head.model_validate(part)  # once: checking it in each statistic takes most of the time
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            raise ValueError(f"{'.'.join(map(str, (number, *first['loc'])))}: {first['msg']}") from error
+            where, reason = first_error(error)
+            raise ValueError(f"{number}.{where}: {reason}") from error
         yield from ({**row, "chain": head.chain, "workload": head.workload} for row in head.features)
 
 

@@ -6,6 +6,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.base import first_error
 from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType, Tap
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import are_vms
@@ -28,8 +29,7 @@ def cell_of(chain: Chain, spec: ChainStudySpec) -> Cell:
     try:
         return _cell_of(chain, spec)
     except ValidationError as error:
-        message = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-        raise PlanError(f"{chain.name}: {message}") from error
+        raise PlanError(f"{chain.name}: {first_error(error)[1]}") from error
 
 
 def _cell_of(chain: Chain, spec: ChainStudySpec) -> Cell:

@@ -15,6 +15,7 @@ from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.memory import node_of
 from resources.libraries.python.planning.memory import shortages as memory_shortages
 from resources.libraries.python.planning.placement.cache_ways import divide
+from resources.libraries.python.planning.placement.core_notes import core_notes
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of, place, shareable
 from resources.libraries.python.planning.placement.machines import shortages as core_shortages
 from resources.libraries.python.planning.placement.queue_balance import Balance, balance
@@ -43,6 +44,8 @@ class Candidate:
     """Physical ports of the vSwitches of a lab, with their receive queues."""
     port_warnings: tuple[str, ...] = ()
     """Reasons why these do not carry what they could."""
+    core_notes: tuple[str, ...] = ()
+    """Kinds of cores and last-level caches, where the machine has several."""
 
     @property
     def fits(self) -> bool:
@@ -99,7 +102,8 @@ def candidates(
         queues = RxQueues(service, cores, vswitch_of(topology.dut))
         ports = edge_ports(service, queues, cores, list(topology.duts), SOURCES_PER_FLOW)
         even = balance(cell, cores, one_cable=edges.one_cable, queues=queues)
-        yield Candidate(cell, reasons, cores, even, ports, port_warnings(topology, ports))
+        notes = core_notes(cell, cores, layouts)
+        yield Candidate(cell, reasons, cores, even, ports, port_warnings(topology, ports), notes)
 
 
 def _runs(reasons: tuple[Reason, ...], *, may_share: bool) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from resources.libraries.python.model.base import Frozen, at_most, at_most_items
+from resources.libraries.python.model.base import Frozen, at_most, at_most_items, of_form
 from resources.libraries.python.model.bounds import (
     HIGHEST_PPS,
     LONGEST_WINDOW_S,
@@ -32,7 +32,13 @@ class TargetedEvent(Frozen):
     """An event, and the part that it happens to."""
 
     event: PartEvent
-    target: Annotated[str, Field(pattern=r"^(nf-[1-9]\d{0,2}-[1-9]\d{0,2}|instance-[1-9]\d{0,2}|vswitch)$")] = "nf-1-1"
+    target: Annotated[
+        str,
+        of_form(
+            r"nf-[1-9]\d{0,2}-[1-9]\d{0,2}|instance-[1-9]\d{0,2}|vswitch",
+            "a target such as nf-1-1, instance-1 or vswitch",
+        ),
+    ] = "nf-1-1"
     """An NF as `nf-<instance>-<node>`, all NFs of a service instance as `instance-<instance>`, or `vswitch`."""
     hold_s: Annotated[float, Field(ge=0), at_most(LONGEST_WINDOW_S)] = 0.2
     """Duration of a pause."""

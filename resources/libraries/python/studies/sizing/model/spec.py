@@ -10,11 +10,16 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from resources.libraries.python.model.base import Frozen, Inconsistency, Location, is_asked
+from resources.libraries.python.model.base import Frozen, Inconsistency, Location, is_asked, of_form
 from resources.libraries.python.model.record import is_empty, is_none
 from resources.libraries.python.studies.sizing.model.workload import Options, Positive, Program, WorkloadSpec
 
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,23}$")]
+Name = Annotated[
+    str,
+    of_form(
+        r"[a-z][a-z0-9_-]{0,23}", "a name of small letters, digits, _ and - (at most 24), which begins with a letter"
+    ),
+]
 
 
 class Flavor(Frozen):
@@ -59,7 +64,7 @@ class Component(Frozen):
     """A part of the service; each of its instances is a machine of its own."""
 
     name: Name
-    short: Annotated[str, Field(pattern=r"^[a-z]{1,4}$")]
+    short: Annotated[str, of_form(r"[a-z]{1,4}", "one to four small letters")]
     """In names of sizes: `bn` in `bn1s-sp1m-hs1s`."""
     flavors: Annotated[tuple[Name, ...], Field(min_length=1)]
     """Smallest first."""

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from resources.libraries.python.model.base import Frozen, Inconsistency, at_most, is_asked
+from resources.libraries.python.model.base import Frozen, Inconsistency, at_most, is_asked, of_form
 from resources.libraries.python.model.bounds import LONGEST_TRIAL_S, MOST_REPETITIONS, MOST_SIZING_LOADS
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -33,10 +33,10 @@ class Stop(Frozen):
     """So many loads one after the other."""
 
 
-Program = Annotated[str, Field(pattern=r"^\S+$")]
+Program = Annotated[str, of_form(r"\S+", "a program without blanks")]
 """By name, or by absolute path."""
-OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,23}$")]
-Value = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,40}$")]
+OptionName = Annotated[str, of_form(r"[a-z][a-z0-9_-]{0,23}", "the name of an option, without its dashes")]
+Value = Annotated[str, of_form(r"[A-Za-z0-9._:-]{1,40}", "a value of letters, digits and ._:- (at most 40)")]
 
 
 class Option(Frozen):

@@ -8,11 +8,11 @@ from resources.libraries.python.model.request.cell import Cell, Dimensions, Serv
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.attachment import attachment_of
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
-from resources.libraries.python.model.testbed.memory import MemoryNeed
+from resources.libraries.python.model.testbed.memory import MemoryNeed, MemoryNode
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.memory import need
-from resources.libraries.python.testbed.node.facts import Facts
+from resources.libraries.python.planning.memory import by_size, need
+from resources.libraries.python.testbed.node.facts import Facts, MemoryNodeFacts
 
 
 def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]:
@@ -23,7 +23,12 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]
     free = {number: row.free_hugepage_mb() for number, row in rows.items()}
     total = sum(pages.total * pages.size_kb for row in rows.values() for pages in row.hugepages) // 1024
     needed, wanted, why = huge_pages(topology, name, facts)
-    here = free.get(node.numa_node, 0)
+    here, sizes = free.get(node.numa_node, 0), ""
+    if node.numa_node in rows and (smallest := _smallest(topology, name, facts)):
+        most = max(smallest.values(), key=lambda each: (each.hugepages_mb, each.hugepages_mb + each.either_mb))
+        of_node = _free(rows[node.numa_node])
+        here = most.usable_mb(of_node)
+        sizes = by_size(needed if needed > here else wanted, most.pages_1gb, of_node)
     free_mb = ", ".join(f"{each} MB free on NUMA {number}" for number, each in free.items())
     # Pages in use stay in use: as many have to be added.
     there = rows[node.numa_node].hugepages if node.numa_node in rows else ()
@@ -31,15 +36,23 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]
     path = f"/sys/devices/system/node/node{node.numa_node}/hugepages/hugepages-2048kB/nr_hugepages"
     fix = f"./csit prepare TOPOLOGY, or echo {pages} > {path}"
     if needed > here:
-        text = f"{why} needs {needed} MB on NUMA {node.numa_node}, {here} MB are free there"
+        text = f"{why} needs {needed} MB on NUMA {node.numa_node}{sizes or f', {here} MB are free there'}"
         yield problem(place, "huge pages", text, fix)
     elif wanted > here:
-        text = f"{why} takes {wanted} MB on NUMA {node.numa_node}, {here} MB are free there: it gets pages of 4 KB"
-        yield warning(place, "huge pages", text, fix)
+        text = f"{why} takes {wanted} MB on NUMA {node.numa_node}{sizes or f', {here} MB are free there'}"
+        yield warning(place, "huge pages", f"{text}; it gets pages of 4 KB", fix)
     else:
         text = f"{free_mb or 'none'}, of {total} MB; {f'{wanted} MB needed' if wanted else 'none needed'}"
         yield ok(place, "huge pages", text)
     yield from _ordinary(topology, name, facts)
+
+
+def _free(row: MemoryNodeFacts) -> MemoryNode:
+    """Free huge pages of a NUMA node."""
+    pages = {each.size_kb: each.free for each in row.hugepages}
+    small, large = pages.get(2048, 0), pages.get(1024 * 1024, 0)
+    total_mb = max(1, row.total_mb, 2 * small + 1024 * large)
+    return MemoryNode(node=row.node, total_mb=total_mb, hugepages_2mb=small, hugepages_1gb=large)
 
 
 def _ordinary(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]:

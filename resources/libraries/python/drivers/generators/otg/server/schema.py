@@ -38,12 +38,14 @@ def _mac(text: object) -> int:
     return int(text.replace(":", ""), 16)
 
 
-def _ipv4(text: object) -> int:
-    return int(IPv4Address(str(text)))
+def _address_of(kind: type[IPv4Address] | type[IPv6Address], name: str) -> BeforeValidator:
+    def read(text: object) -> int:
+        try:
+            return int(kind(str(text)))
+        except ValueError as error:
+            raise ValueError(f"'{quoted(str(text))}' is no {name} address") from error
 
-
-def _ipv6(text: object) -> int:
-    return int(IPv6Address(str(text)))
+    return BeforeValidator(read)
 
 
 def _words(number: int) -> int:
@@ -53,8 +55,8 @@ def _words(number: int) -> int:
 
 
 Mac = Annotated[int, BeforeValidator(_mac)]
-Ipv4 = Annotated[int, BeforeValidator(_ipv4)]
-Ipv6 = Annotated[int, BeforeValidator(_ipv6)]
+Ipv4 = Annotated[int, _address_of(IPv4Address, "IPv4")]
+Ipv6 = Annotated[int, _address_of(IPv6Address, "IPv6")]
 Byte = Annotated[int, Field(ge=0, le=255)]
 Short = Annotated[int, Field(ge=0, le=0xFFFF)]
 Tag = Annotated[int, Field(ge=0, le=4095)]
