@@ -169,11 +169,11 @@ def test_records_as_files_are_taken_where_no_output_has_them(output: Path, tmp_p
     assert _tree(tmp_path / "d") == before
 
 
-@pytest.mark.parametrize("step", ["Layout.claim", "Layout.staged", "Layout.commit", "_sync", "_write"])
+@pytest.mark.parametrize("step", ["Layout.claim", "Layout.staged", "Layout.commit", "_sync", "replace_file"])
 def test_an_import_that_is_killed_leaves_nothing_and_the_next_one_goes_on(
     output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """Before rows are read, staged, moved into their places, and named; the last step of all is `_write`."""
+    """Before rows are read, staged, moved into their places, and named; the last step of all is `replace_file`."""
 
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
