@@ -269,8 +269,9 @@ class Layout:
             except BlockingIOError:
                 wait()
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            shutil.rmtree(self.folder / _STAGING, ignore_errors=True)
-            (self.folder / _STAGING).mkdir()
+            staging = self._inside(Path(_STAGING))
+            shutil.rmtree(staging, ignore_errors=True)
+            staging.mkdir()
             if self._version < VERSION:
                 _write_head(self.folder, sync=True)  # of a history that exists
             try:
@@ -282,7 +283,7 @@ class Layout:
                     if (self.folder / _IMPORTS).is_dir():
                         _sync(self.folder / _IMPORTS)
             finally:
-                shutil.rmtree(self.folder / _STAGING, ignore_errors=True)
+                shutil.rmtree(staging, ignore_errors=True)
 
 
 def environment(raw: msgspec.Raw) -> Environment:

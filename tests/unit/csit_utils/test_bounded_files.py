@@ -215,13 +215,14 @@ def test_links_are_not_followed(folder: Path, tmp_path: Path, name: str, *, whol
     assert "a link; replace it by what it leads to" in problem.text
 
 
-def test_an_import_writes_through_no_link(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["tests", "details", "imports", ".importing"])
+def test_an_import_writes_through_no_link(folder: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "elsewhere").mkdir()
-    shutil.rmtree(folder / "tests")
-    (folder / "tests").symlink_to(tmp_path / "elsewhere")
+    shutil.rmtree(folder / name, ignore_errors=True)
+    (folder / name).symlink_to(tmp_path / "elsewhere")
     output = write_output_xml(tmp_path / "output.xml", [result(ServiceType.CSC, 2, 1)], [])
     layout = Layout(folder)
-    with layout.writing(lambda: None), pytest.raises(ReadError, match="a link"):
+    with pytest.raises(ReadError, match=f"{name}: a link"), layout.writing(lambda: None):
         list(import_all(layout, [output], None))
     assert not list((tmp_path / "elsewhere").iterdir())
 
