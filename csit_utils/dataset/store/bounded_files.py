@@ -67,21 +67,23 @@ class _Parquet:
         self.schema: pa.Schema = self._reader.schema_arrow
         self.count: int = self._reader.num_row_groups
         self.rows: int | None = self._metadata.num_rows
-        self._columns = [name for name in self.schema.names if name in columns]
+        names = self.schema.names
+        self._columns = [name for name in names if name in columns]
         # What a row group says of the names of its columns is not what the reader goes by.
-        paths = self._reader.schema
-        self._places = [at for at in range(len(paths)) if paths.column(at).path in columns]
+        if len(names) < self._metadata.num_columns:  # tables in columns
+            names = [self._reader.schema.column(at).path for at in range(self._metadata.num_columns)]
+        self._places = [at for at, name in enumerate(names) if name in columns]
 
     def read(self, group: int) -> pa.Table:
         """Return a group."""
         found = list(self._batches(group)) if self._metadata.row_group(group).num_rows else []
-        return pa.Table.from_batches(found, self.schema.empty_table().select(self._columns).schema)
+        return pa.Table.from_batches(found) if found else self.schema.empty_table().select(self._columns)
 
     def _batches(self, group: int) -> Iterator[pa.RecordBatch]:
         together = max(1, min(MOST_ROWS_TOGETHER, REPEATED_BYTES // max(1, self._checked(group))))
         # Without threads, which a forked process does not have.
         for batch in self._reader.iter_batches(together, [group], self._columns, use_threads=False):
-            self._spend(batch.nbytes + ROW_BYTES * batch.num_rows)
+            self._spend(batch.get_total_buffer_size() + ROW_BYTES * batch.num_rows)
             yield batch
 
     def _checked(self, group: int) -> int:

@@ -136,9 +136,11 @@ def rows_of_table(table: pa.Table) -> Iterator[TestRow]:
     there = set(table.column_names)  # which Arrow makes anew each time
     names = [name for name in TEST_TYPES if name in there]
     columns = [table.column(name).to_pylist() for name in names]
-    rest = {name: DEFAULTS[name] for name in TEST_TYPES if name not in there}
+    blank = {name: DEFAULTS.get(name) for name in TEST_TYPES}
     for values in zip(*columns, strict=True):
         # A frozen dataclass takes ten times as long to set a hundred fields one by one.
         row = object.__new__(TestRow)
-        row.__dict__.update(zip(names, values, strict=True), **rest)
+        filled = blank.copy()  # of its final size: a dictionary that grows takes longer
+        filled.update(zip(names, values, strict=True))
+        object.__setattr__(row, "__dict__", filled)
         yield row

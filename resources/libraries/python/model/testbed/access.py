@@ -48,8 +48,8 @@ class Access(Frozen):
     """Hosts to go through, the nearest first."""
     become: Literal["auto", "sudo", "no"] = "auto"
     """How to become root: `auto` is `sudo -n` where the user is not root."""
-    python: str = "python3"
-    """Python 3.11 or newer on the node."""
+    python: Annotated[str, Field(pattern=r"^([\w.+~/-]*/)?(python|pypy)[\w.-]*$")] = "python3"
+    """Python 3.11 or newer on the node; no other program, since checks start it, too."""
     silence_s: Annotated[float, Field(ge=5, le=300)] = 20.0
     """Time without a heartbeat after which the other side counts as lost: a cable that is cut ends no connection."""
 
