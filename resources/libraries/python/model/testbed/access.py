@@ -20,6 +20,12 @@ def _is_reference(text: str) -> str:
     return text
 
 
+def _is_python(text: str) -> str:
+    if not re.fullmatch(r"([\w.+~/-]*/)?(python|pypy)[\w.-]*", text):
+        raise ValueError("no name of a Python; write one such as python3.12 or /opt/lab/bin/python3")
+    return text
+
+
 SecretReference = Annotated[str, AfterValidator(_is_reference)]
 """`env:NAME` is a variable of the environment, `keyring:SERVICE/USER` an entry of the user's keyring."""
 
@@ -48,7 +54,7 @@ class Access(Frozen):
     """Hosts to go through, the nearest first."""
     become: Literal["auto", "sudo", "no"] = "auto"
     """How to become root: `auto` is `sudo -n` where the user is not root."""
-    python: Annotated[str, Field(pattern=r"^([\w.+~/-]*/)?(python|pypy)[\w.-]*$")] = "python3"
+    python: Annotated[str, AfterValidator(_is_python)] = "python3"
     """Python 3.11 or newer on the node; no other program, since checks start it, too."""
     silence_s: Annotated[float, Field(ge=5, le=300)] = 20.0
     """Time without a heartbeat after which the other side counts as lost: a cable that is cut ends no connection."""
