@@ -19,7 +19,7 @@ ReadAt = Callable[[int, int], bytes]
 
 
 @dataclass(frozen=True)
-class Block:
+class BatchPlace:
     """A record batch."""
 
     offset: int
@@ -27,7 +27,7 @@ class Block:
     body_bytes: int
 
 
-def blocks_of(read_at: ReadAt, size: int) -> Sequence[Block]:
+def blocks_of(read_at: ReadAt, size: int) -> Sequence[BatchPlace]:
     """Return the record batches of a file, as its footer lists them.
 
     Raises:
@@ -43,7 +43,7 @@ def blocks_of(read_at: ReadAt, size: int) -> Sequence[Block]:
     root = footer.follow(0)
     if footer.items(root, _DICTIONARIES, _BLOCK):
         raise ReadError("it has dictionaries")
-    found = [Block(*each) for each in footer.items(root, _BATCHES, _BLOCK)]
+    found = [BatchPlace(*each) for each in footer.items(root, _BATCHES, _BLOCK)]
     if any(min(each.offset, each.header_bytes, each.body_bytes) < 0 for each in found) or (
         sum(each.header_bytes + each.body_bytes for each in found) > size
     ):
@@ -51,7 +51,7 @@ def blocks_of(read_at: ReadAt, size: int) -> Sequence[Block]:
     return found
 
 
-def refuse_packed(read_at: ReadAt, block: Block) -> None:
+def refuse_packed(read_at: ReadAt, block: BatchPlace) -> None:
     """Refuse a record batch that is packed.
 
     Raises:

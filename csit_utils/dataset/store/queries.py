@@ -36,8 +36,9 @@ def on_duckdb(layout: Layout) -> Table:
     if not (paths := _paths(layout)):
         return _no_tests()
     # It would take four fifths of the memory, and write what does not fit in it into the present folder.
-    connection = ibis.duckdb.connect(memory_limit=f"{MOST_QUERY_BYTES}B", temp_directory="", allowed_paths=paths)
-    connection.raw_sql("SET enable_external_access = false; SET lock_configuration = true")
+    connection = ibis.duckdb.connect(memory_limit=f"{MOST_QUERY_BYTES}B", temp_directory="")
+    connection.con.execute("SET allowed_paths = ?", [paths])
+    connection.con.execute("SET enable_external_access = false; SET lock_configuration = true")
     return _unique(connection.read_parquet(paths, hive_partitioning=False, union_by_name=True))
 
 
