@@ -6,7 +6,7 @@ import groovy.transform.Field
 
 // What a value may look like. What it means is checked by the program that gets it.
 @Field final Map<String, String> FORMS = [
-    TESTBEDS    : /(topologies\/[\w.\/-]+\.yaml)(\s+topologies\/[\w.\/-]+\.yaml)*/,
+    TESTBEDS    : /(topologies\/([\w.-]+\/)*\w[\w.-]*\.yaml)(\s+topologies\/([\w.-]+\/)*\w[\w.-]*\.yaml)*/,
     TYPES       : /(VSC|CSC|CSP)(,(VSC|CSC|CSP))*/,
     TESTS       : /(NDRPDR|MRR|LATENCY)(,(NDRPDR|MRR|LATENCY))*/,
     CELLS       : /[0-9x,{}-]+/,

@@ -54,7 +54,7 @@ def _commits(repository: Path, good: str, bad: str) -> tuple[Revision, ...]:
     if count > MOST_REVISIONS:
         raise ConfigError(f"{repository}: {count:,} commits in {good}..{bad}; at most {MOST_REVISIONS:,} possible")
     listed = _git(
-        repository, "log", "--first-parent", "--reverse", "--format=%H %s", f"{first}~1..{last}"
+        repository, "log", "--no-show-signature", "--first-parent", "--reverse", "--format=%H %s", f"{first}~1..{last}"
         if _has_parent(repository, first) else last, what=f"{good}..{bad}"
     ).splitlines()  # fmt: skip
     rows = [line.partition(" ") for line in listed]

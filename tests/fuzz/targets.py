@@ -349,7 +349,8 @@ _OUTPUT_JSON = b'{"generator":"Robot 7","suite":{"tests":[{"body":[{"message":%b
 _SWEEP = gzip.decompress((RECORDED / "sweep.json.gz").read_bytes())
 _HELD = json.dumps({
     "holder": {
-        "testbed": "lab", "owner": "ann@here", "pid": 1, "reason": "a test", "heartbeat": True, "digest": "00",
+        "testbed": "lab", "owner": "ann@here", "pid": 1, "process": None, "reason": "a test", "heartbeat": True,
+        "digest": "00",
         "since": "2026-01-01T00:00:00Z", "renewed": "2026-01-01T00:00:00Z", "boot_id": "one",
         "lease_s": 100.0, "until_since_boot_s": 1e6, "until_calendar_s": 2e9,
     },

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from pydantic import BaseModel
 from typer.testing import CliRunner
 
 from csit_utils.bisection.spec import BisectionSpec
 from csit_utils.cli import COMMANDS, make_app
-from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.topology import Topology
@@ -24,6 +24,7 @@ from resources.libraries.python.studies.density.planning.matrix import core_usag
 from resources.libraries.python.studies.interference.model.record import InterferenceFile
 from resources.libraries.python.studies.outage.model.spec import OutageFile
 from resources.libraries.python.studies.stateful.model.spec import StatefulFile
+from resources.libraries.python.testbed.connection.secret_bindings import HostsOfPasswords
 from tests.builders import cores_of_nfs
 
 ROOT = Path(__file__).parents[2]
@@ -159,9 +160,9 @@ def test_help_fits_a_terminal_and_its_examples_are_whole(command: str, monkeypat
 
 FOLLOWED = {"add-a-driver.md", "add-a-study.md"}
 """Pages that make the files they name; tests of their own follow them to the letter."""
-STUDIES: dict[str, type[Frozen]] = {
+OTHERS: dict[str, type[BaseModel]] = {
     "vnfs": ChainFile, "contenders": InterferenceFile, "events": OutageFile, "tear_downs": StatefulFile,
-    "install": BisectionSpec,
+    "install": BisectionSpec, "env:LAB_PASSWORD": HostsOfPasswords,
 }  # fmt: skip
 """Files that are no topologies, by a key that only they have."""
 _SPECS = "tests/characterization/specs"
@@ -182,7 +183,7 @@ FRAGMENTS: dict[str, tuple[str, tuple[str, ...]]] = {
 def completed(data: dict[str, Any]) -> dict[str, Any]:
     """Return an example as a whole file: itself, or the file that it changes."""
     found = next((FRAGMENTS[key] for key in FRAGMENTS if key in data), None)
-    if {"metadata", *STUDIES} & data.keys() or found is None:
+    if {"metadata", *OTHERS} & data.keys() or found is None:
         return data
     name, place = found
     for key in reversed(place):
@@ -204,7 +205,7 @@ def test_examples_of_pages_can_be_read(page: Path) -> None:
     for language, body in blocks:
         if language == "yaml" and page.name not in FOLLOWED:
             data = completed(yaml.safe_load(body))
-            model = next((model for key, model in STUDIES.items() if key in data), Topology)
+            model = next((model for key, model in OTHERS.items() if key in data), Topology)
             model.model_validate(data)
         elif language == "python":
             imports = [node for node in ast.parse(body).body if isinstance(node, ast.Import | ast.ImportFrom)]

@@ -14,7 +14,6 @@ from itertools import chain, islice
 from pathlib import Path, PurePath
 
 import msgspec
-import pyarrow.parquet as pq
 from blake3 import blake3
 
 from csit_utils.dataset.blocks import BLOCK_BYTES
@@ -34,6 +33,7 @@ from csit_utils.dataset.load import NO_RECORD, named_problem, read_json, recorde
 from csit_utils.dataset.robot_output import scanned
 from csit_utils.dataset.scan import Scanned, ScannedTest
 from csit_utils.dataset.store import columns, details
+from csit_utils.dataset.store.bounded_files import opened
 from csit_utils.dataset.store.layout import TESTS, Import, Layout
 from csit_utils.dataset.store.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.testrows import HeadRow, Struct, head_row, packed_head, unrecorded_row
@@ -152,31 +152,30 @@ def known_records(layout: Layout, imports: Collection[Import]) -> set[str]:
     Raises:
         ReadError: A file of it is damaged.
     """
+    paths = [layout.details(part) for each in imports for part in each.parts]
+    paths += [layout.characterizations(each) for each in imports if each.characterizations]
     found: set[str] = set()
-    for path in (layout.details(part) for each in imports for part in each.parts):
+    for path in paths:
         try:
             found |= details.digests(path)
         except ReadError as error:
             raise ReadError(f"{path}: damaged; import its file again: {error}") from error
-    for each in imports:
-        if each.characterizations:
-            with pq.ParquetFile(layout.characterizations(each)) as file:
-                found |= set(file.read(columns=["digest"]).column("digest").to_pylist())
     return found
 
 
 def is_whole(layout: Layout, made: Import) -> bool:
     """Whether the files of an import can be read; where not, it is imported again."""
-    files = [(layout.path(TESTS, part), columns.TESTS, columns.NEEDED) for part in made.parts]
-    if made.characterizations:
-        files.append((layout.characterizations(made), details.SCHEMA, ("digest", "record")))
     try:
         for part in made.parts:
             details.check(layout.details(part))
-        for path, schema, needed in files:
-            with pq.ParquetFile(path) as file:
-                columns.check_columns(file.schema_arrow, schema, needed)
-    except (*columns.UNREADABLE, ReadError):
+            path = layout.path(TESTS, part)
+            with opened(path, columns.TESTS, columns.NAMES, optional=columns.OPTIONAL, rows=part.tests):
+                pass
+        if made.characterizations:
+            path, needed = layout.characterizations(made), ("digest", "record")
+            with opened(path, details.SCHEMA, needed, rows=made.characterizations):
+                pass
+    except ReadError:
         return False
     return True
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from csit_utils.dataset.items import Characterized, Problem, ReadError, Status
 from csit_utils.dataset.records import parse_record
-from csit_utils.dataset.store.columns import UNREADABLE, check_columns
+from csit_utils.dataset.store.bounded_files import opened
 
 _COLUMNS: dict[str, pa.DataType] = {
     **dict.fromkeys(("anchor", "digest", "kind", "name", "testbed", "started_at", "label"), pa.string()),
@@ -76,19 +76,21 @@ def _rows(item: Characterized) -> dict[str, list[dict[str, object]]]:
     }
 
 
-def read(path: Path) -> Iterator[Characterized | Problem]:
+def read(path: Path, count: int) -> Iterator[Characterized | Problem]:
     """Yield the records of a file; a problem where one is damaged.
+
+    Args:
+        path: The file.
+        count: Number of records, as its import says.
 
     Raises:
         ReadError: The file is damaged.
     """
-    wanted = {"name", "status", "message", "source", "digest", "record", "label"}
+    wanted = ["name", "status", "message", "source", "digest", "record", "label"]
     try:
-        with pq.ParquetFile(path) as file:
-            there = wanted.intersection(file.schema_arrow.names)  # earlier versions wrote no label
-            check_columns(file.schema_arrow, pa.schema(_COLUMNS), wanted - {"label"})
-            rows = file.read(columns=sorted(there)).to_pylist()
-    except (*UNREADABLE, ReadError) as error:
+        with opened(path, pa.schema(_COLUMNS), wanted, optional=["label"], rows=count) as file:
+            rows = [row for group in range(file.count) for row in file.read(group).to_pylist()]
+    except ReadError as error:
         raise ReadError(f"{path}: damaged; import its files again: {error}") from error
     for row in rows:
         try:

@@ -48,8 +48,9 @@ TEST_TYPES = {field.name: _type(_HINTS[field.name]) for field in fields(TestRow)
 TESTS = pa.schema(list(TEST_TYPES.items()))
 UNREADABLE = (OSError, pa.ArrowException, UnicodeError)
 """Errors of reading a damaged file."""
-NEEDED = tuple(field.name for field in fields(TestRow) if field.default is MISSING)
-"""Columns that rows cannot do without."""
+NAMES = tuple(TEST_TYPES)
+OPTIONAL = tuple(field.name for field in fields(TestRow) if field.default is not MISSING)
+"""Columns that rows can do without."""
 
 
 _CACHED_ROWS = 64
@@ -109,11 +110,13 @@ def check_columns(schema: pa.Schema, wanted: pa.Schema, needed: Iterable[str]) -
     """Check that a file has a table.
 
     Raises:
-        ReadError: It lacks a needed column, or has one of another type.
+        ReadError: It lacks a needed column, or has one twice or of another type.
     """
     # Arrow makes the names anew each time.
     expected = dict(zip(wanted.names, wanted.types, strict=True))
     names = schema.names
+    if len(set(names)) < len(names):
+        raise ReadError("it has a column twice")
     if lacking := sorted(set(needed).difference(names)):
         raise ReadError(f"it has no column '{lacking[0]}'")
     for name, kind in zip(names, schema.types, strict=True):
@@ -133,9 +136,11 @@ def rows_of_table(table: pa.Table) -> Iterator[TestRow]:
     there = set(table.column_names)  # which Arrow makes anew each time
     names = [name for name in TEST_TYPES if name in there]
     columns = [table.column(name).to_pylist() for name in names]
-    rest = {name: DEFAULTS[name] for name in TEST_TYPES if name not in there}
+    blank = {name: DEFAULTS.get(name) for name in TEST_TYPES}
     for values in zip(*columns, strict=True):
         # A frozen dataclass takes ten times as long to set a hundred fields one by one.
         row = object.__new__(TestRow)
-        row.__dict__.update(zip(names, values, strict=True), **rest)
+        filled = blank.copy()  # of its final size: a dictionary that grows takes longer
+        filled.update(zip(names, values, strict=True))
+        object.__setattr__(row, "__dict__", filled)
         yield row

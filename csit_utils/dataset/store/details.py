@@ -4,8 +4,8 @@ A file is Arrow's IPC format, one record batch per group of details: a batch is 
 anchors are read without its texts. Earlier versions wrote Parquet (a row group per group), which is read too.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,9 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from csit_utils.dataset.items import ReadError
-from csit_utils.dataset.store.columns import UNREADABLE, check_columns
-from csit_utils.dataset.store.layout import EARLIER_SUFFIX
+from csit_utils.dataset.store.bounded_files import opened
 
 SCHEMA = pa.schema({"anchor": pa.string(), "digest": pa.string(), "kind": pa.string(), "record": pa.string()})
 RECORD, ROWS = "record", "rows"
@@ -142,7 +140,7 @@ def check(path: Path) -> None:
     Raises:
         ReadError: It is not.
     """
-    with _opened(path, SCHEMA.names):
+    with opened(path, SCHEMA, SCHEMA.names):
         pass
 
 
@@ -152,7 +150,7 @@ def digests(path: Path) -> set[str]:
     Raises:
         ReadError: It is damaged.
     """
-    with _opened(path, ["digest"]) as file:
+    with opened(path, SCHEMA, ["digest"]) as file:
         return {digest for at in range(file.count) for digest in file.read(at).column("digest").to_pylist()}
 
 
@@ -166,76 +164,9 @@ def groups(path: Path, anchors: Collection[str]) -> Iterator[Group]:
     Raises:
         ReadError: The file is damaged.
     """
-    with _opened(path, ["anchor"]) as names, _opened(path, ["kind", "record"]) as file:
+    with opened(path, SCHEMA, ["anchor"]) as names, opened(path, SCHEMA, ["kind", "record"]) as file:
         for at in range(names.count):
             here = names.read(at).column("anchor").to_pylist()
             if not set(anchors).isdisjoint(here):
                 found = file.read(at)
                 yield Group(here, found.column("kind"), found.column("record"))
-
-
-class _Arrow:
-    """Columns of an Arrow file."""
-
-    def __init__(self, path: Path, columns: Sequence[str]) -> None:
-        self._file = pa.OSFile(str(path))  # not mapped: a file cut short while it is read would end the process
-        wanted = pa.ipc.IpcReadOptions(included_fields=[SCHEMA.names.index(each) for each in columns])
-        self._reader = pa.ipc.open_file(self._file, options=wanted)
-        self.schema: pa.Schema = self._reader.schema
-        self.count: int = self._reader.num_record_batches
-
-    def read(self, group: int) -> pa.RecordBatch:
-        """Return a group."""
-        return self._reader.get_batch(group)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-class _Parquet:
-    """Columns of a Parquet file."""
-
-    def __init__(self, path: Path, columns: Sequence[str]) -> None:
-        self._columns = list(columns)
-        self._file = pq.ParquetFile(path)
-        self.schema: pa.Schema = self._file.schema_arrow
-        self.count: int = self._file.num_row_groups
-
-    def read(self, group: int) -> pa.Table:
-        """Return a group."""
-        # Without threads, which a forked process does not have.
-        return self._file.read_row_group(group, self._columns, use_threads=False)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-class _Columns:
-    """Some columns of a file, checked as they are read."""
-
-    def __init__(self, file: _Arrow | _Parquet) -> None:
-        self._file = file
-        self.count = file.count
-        """Number of groups."""
-
-    def read(self, group: int) -> pa.RecordBatch | pa.Table:
-        found = self._file.read(group)
-        found.validate(full=True)  # texts are UTF-8, within the file
-        return found
-
-
-@contextmanager
-def _opened(path: Path, wanted: Sequence[str]) -> Iterator[_Columns]:
-    """Open a file.
-
-    Raises:
-        ReadError: It is damaged, also where that is found while the caller reads.
-    """
-    try:
-        with closing(_Parquet(path, wanted) if path.suffix == EARLIER_SUFFIX else _Arrow(path, wanted)) as file:
-            check_columns(file.schema, SCHEMA, wanted)
-            yield _Columns(file)
-    except UNREADABLE as error:
-        raise ReadError(str(error)) from error

@@ -17,10 +17,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import quote
 
 import msgspec
 
+from csit_utils.dataset.items import ReadError
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, LARGEST_RECORD_BYTES
 from resources.libraries.python.model.load import content_of
@@ -39,6 +41,12 @@ DETAILS_SUFFIX, EARLIER_SUFFIX = ".arrow", ".parquet"
 _UNKNOWN = "__HIVE_DEFAULT_PARTITION__"
 _LONGEST_FOLDER = 200
 """Characters of a value in the name of a folder; file systems permit 255 with its key."""
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+_Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{16,64}\Z")]
+_PartPath = Annotated[
+    str, msgspec.Meta(pattern=r"\Atestbed=[A-Za-z0-9_.~%-]+/night=[A-Za-z0-9_.~%-]+/[0-9a-f]{16}\.parquet\Z")
+]
+"""As `partition` makes it. A dataset may come from anyone, and other paths would lead out of it."""
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -47,7 +55,7 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _FORMAT = "csit-density dataset"
-_UNREADABLE = (ConfigError, msgspec.DecodeError, UnicodeError, RecursionError)
+_UNREADABLE = (ConfigError, ReadError, msgspec.DecodeError, UnicodeError, RecursionError)
 
 
 def _why(path: Path, error: Exception) -> str:
@@ -57,18 +65,18 @@ def _why(path: Path, error: Exception) -> str:
 class Part(msgspec.Struct, frozen=True):
     """Tests of one import on one testbed in one night."""
 
-    path: str
+    path: _PartPath
     """Below `tests`, and below `details` with the suffix of details."""
     testbed: str | None
     night: str | None
     """UTC date of the start of the tests."""
-    tests: int
+    tests: _Count
 
 
 class Import(msgspec.Struct, frozen=True):
     """The contents of one imported file."""
 
-    digest: str
+    digest: _Digest
     source: str
     label: str | None
     parts: tuple[Part, ...]
@@ -79,7 +87,7 @@ class Import(msgspec.Struct, frozen=True):
     """JSON of the model's Environment, by digest."""
     files: tuple[str, ...] = ()
     """SHA-256 of imported record files; empty for an output.xml."""
-    characterizations: int = 0
+    characterizations: _Count = 0
     """Number of records of other studies."""
 
     @property
@@ -186,7 +194,8 @@ class Layout:
         found = []
         for path in sorted((self.folder / _IMPORTS).glob("*.json")):
             try:
-                found.append(decoder.decode(content_of(path, LARGEST_RECORD_BYTES)))
+                inside = self._inside(path.relative_to(self.folder))
+                found.append(decoder.decode(content_of(inside, LARGEST_RECORD_BYTES)))
             except _UNREADABLE as error:
                 text = f"{path}: damaged; remove it and import its file again: {_why(path, error)}"
                 if damaged is None:
@@ -201,15 +210,15 @@ class Layout:
     def find(self, digest: str) -> Import | None:
         """Return the import of a digest."""
         try:
-            path = self.folder / _IMPORTS / f"{digest}.json"
+            path = self._inside(Path(_IMPORTS, f"{digest}.json"))
             return msgspec.json.decode(content_of(path, LARGEST_RECORD_BYTES), type=Import)
         except _UNREADABLE:
             return None
 
     def path(self, table: str, part: Part) -> Path:
         """Return the path of a part of a table."""
-        path = self.folder / table / part.path
-        return path.with_suffix(DETAILS_SUFFIX) if table == DETAILS else path
+        path = Path(table, part.path)
+        return self._inside(path.with_suffix(DETAILS_SUFFIX) if table == DETAILS else path)
 
     def details(self, part: Part) -> Path:
         """Return the path of the details of a part, which may be that of an earlier version."""
@@ -220,7 +229,18 @@ class Layout:
 
     def characterizations(self, made: Import) -> Path:
         """Return the path of records of other studies of an import."""
-        return self.folder / CHARACTERIZATIONS / f"{made.digest[:16]}.parquet"
+        return self._inside(Path(CHARACTERIZATIONS, f"{made.digest[:16]}.parquet"))
+
+    def _inside(self, path: Path) -> Path:
+        """Return a path of the dataset.
+
+        Raises:
+            ReadError: It leads through a link, which may lead to any file.
+        """
+        for each in (path, *path.parents[:-1]):
+            if os.path.islink(self.folder / each):  # noqa: PTH114 - not by `Path`, as below
+                raise ReadError(f"{self.folder / each}: a link; replace it by what it leads to")
+        return self.folder / path
 
     def staged(self, digest: str, table: str, number: int) -> Path:
         """Return the path of a part before its commit."""
@@ -245,7 +265,7 @@ class Layout:
             if not self._temporary:
                 _sync(staged, forget=table == DETAILS)
             staged.replace(target)
-        (self.folder / _IMPORTS).mkdir(exist_ok=True)
+        self._inside(Path(_IMPORTS)).mkdir(exist_ok=True)
         replace_file(
             self.folder / _IMPORTS / f"{made.digest}.json", msgspec.json.encode(made) + b"\n", sync=not self._temporary
         )
@@ -265,8 +285,9 @@ class Layout:
             except BlockingIOError:
                 wait()
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            shutil.rmtree(self.folder / _STAGING, ignore_errors=True)
-            (self.folder / _STAGING).mkdir()
+            staging = self._inside(Path(_STAGING))
+            shutil.rmtree(staging, ignore_errors=True)
+            staging.mkdir()
             if self._version < VERSION:
                 _write_head(self.folder, sync=True)  # of a history that exists
             try:
@@ -277,7 +298,7 @@ class Layout:
                     if (self.folder / _IMPORTS).is_dir():
                         _sync(self.folder / _IMPORTS)
             finally:
-                shutil.rmtree(self.folder / _STAGING, ignore_errors=True)
+                shutil.rmtree(staging, ignore_errors=True)
 
 
 def environment(raw: msgspec.Raw) -> Environment:

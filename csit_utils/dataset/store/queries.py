@@ -13,6 +13,7 @@ from ibis.expr.types import Table
 
 from csit_utils.dataset.store.columns import TESTS as TEST_COLUMNS
 from csit_utils.dataset.store.layout import TESTS, Layout
+from resources.libraries.python.model.bounds import MOST_QUERY_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +35,10 @@ def on_duckdb(layout: Layout) -> Table:
     """
     if not (paths := _paths(layout)):
         return _no_tests()
-    connection = ibis.duckdb.connect()
+    # It would take four fifths of the memory, and write what does not fit in it into the present folder.
+    connection = ibis.duckdb.connect(memory_limit=f"{MOST_QUERY_BYTES}B", temp_directory="")
+    connection.con.execute("SET allowed_paths = ?", [paths])
+    connection.con.execute("SET enable_external_access = false; SET lock_configuration = true")
     return _unique(connection.read_parquet(paths, hive_partitioning=False, union_by_name=True))
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
 from csit_utils.dataset.flatten import instance_rows, latency_rows, loss_rows
@@ -28,6 +27,7 @@ from csit_utils.dataset.records import parse_density
 from csit_utils.dataset.refusals import from_dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from csit_utils.dataset.store import characterization_files, columns, details
+from csit_utils.dataset.store.bounded_files import opened
 from csit_utils.dataset.store.layout import TESTS, Import, Layout, Part, environment
 from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
@@ -106,14 +106,14 @@ class Stored:
 
     def _rows_of(self, each: Import, part: Part) -> Sequence[TestRow]:
         """Rows of a part whose details can be read too; none of a damaged one."""
-        path = self._layout.details(part)
+        path: str | Path = part.path
         try:
+            path = self._layout.details(part)
             details.check(path)
             path = self._layout.path(TESTS, part)
-            with pq.ParquetFile(path) as file:
-                columns.check_columns(file.schema_arrow, columns.TESTS, columns.NEEDED)
-                return list(columns.rows_of_table(file.read(use_threads=False)))
-        except (*columns.UNREADABLE, ReadError) as error:
+            with opened(path, columns.TESTS, columns.NAMES, optional=columns.OPTIONAL, rows=part.tests) as file:
+                return [row for group in range(file.count) for row in columns.rows_of_table(file.read(group))]
+        except ReadError as error:
             self._leave_out(each, path, f"{part.tests} tests", error)
             return ()
 
@@ -163,9 +163,9 @@ class Stored:
         for each in self._imports:
             if not each.characterizations:
                 continue
-            path = self._layout.characterizations(each)
             try:
-                for item in characterization_files.read(path):
+                path = self._layout.characterizations(each)
+                for item in characterization_files.read(path, each.characterizations):
                     if isinstance(item, Characterized):
                         found[item.anchor] = item
                     else:

@@ -185,6 +185,21 @@ def test_commits_are_listed_from_good_to_bad_also_from_the_first_one(repository:
     assert len(revisions_of(GitRange(git=repository, good="v1", bad="v2"), Path("/"))) == 2
 
 
+def test_a_repository_has_no_program_run_by_the_list_of_its_commits(repository: Path, tmp_path: Path) -> None:
+    """Its configuration is in its folder: what came with it would check signatures."""
+    program, ran = tmp_path / "gpg", tmp_path / "ran"
+    signed = "echo '-----BEGIN PGP SIGNATURE-----\n\n-----END PGP SIGNATURE-----'; echo '\n[GNUPG:] SIG_CREATED ' >&2"
+    program.write_text(f"#!/bin/sh\ncase $* in *--verify*) touch {ran} ;; *) {signed} ;; esac\n", encoding="ascii")
+    program.chmod(0o755)
+    git(repository, "config", "gpg.program", str(program))
+    git(repository, "config", "log.showSignature", "true")
+    git(repository, "commit", "-q", "-S", "--allow-empty", "-m", "Signed")
+    revisions_of(GitRange(git=Path(), good="v0", bad="main"), repository)
+    assert not ran.exists()
+    git(repository, "log")
+    assert ran.exists(), "by git itself"
+
+
 @pytest.mark.parametrize(
     ("good", "bad", "reason"),
     [

@@ -3,6 +3,7 @@
 from pathlib import Path
 from statistics import mean, stdev
 
+import duckdb
 import pytest
 
 from csit_utils.dataset.store import queries
@@ -89,3 +90,20 @@ def test_a_dataset_of_characterizations_alone_has_no_figures_of_the_matrix(tmp_p
         queries.comparison(tests, ["a"], ["b"]),
     ]
     assert [len(each.execute()) for each in asked] == [0] * len(asked)
+
+
+def test_duckdb_has_bounds_and_reads_parts_of_the_dataset_only(
+    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(layout.folder.parent)
+    tests = queries.on_duckdb(Layout(layout.folder.relative_to(layout.folder.parent)))
+    assert tests.count().execute()
+    connection = tests.get_backend().con  # type: ignore[attr-defined] # of DuckDB
+    settings = dict(connection.sql("SELECT name, value FROM duckdb_settings()").fetchall())
+    assert settings["temp_directory"] == "", "it would write into the present folder"
+    assert settings["memory_limit"] == "3.7 GiB"
+    (tmp_path / "secret.csv").write_text("a,b\n1,2\n", encoding="ascii")
+    with pytest.raises(duckdb.PermissionException):
+        connection.read_csv(str(tmp_path / "secret.csv"))
+    with pytest.raises(duckdb.InvalidInputException, match="locked"):
+        connection.sql("SET temp_directory = '/tmp'")

@@ -51,6 +51,24 @@ def test_every_line_is_shell_that_calls_what_there_is() -> None:
         assert re.findall(r'(?<!")(?<!":)(?<![\w/])\$(?!\w+[/"])\w+', line) in ([], ["$FILTER"]), line
 
 
+@pytest.mark.parametrize(
+    ("testbeds", "is_one"),
+    [
+        ("topologies/local.yaml", True),
+        ("topologies/available/lab-2n-vpp.yaml topologies/sim.yaml", True),
+        ("topologies/.yaml", False),
+        ("topologies/a/.yaml", False),
+        ("topologies/-a.yaml", False),
+        ("-v topologies/a.yaml", False),
+    ],
+)
+def test_a_testbed_has_a_name(testbeds: str, *, is_one: bool) -> None:
+    """Without one its results would be the folder of all results, which is removed before a run."""
+    form = re.search(r"TESTBEDS +: /(.*)/,", GROOVY)
+    assert form is not None
+    assert bool(re.fullmatch(form[1].replace(r"\/", "/"), testbeds)) is is_one
+
+
 @pytest.mark.parametrize("pipeline", [*PIPELINES, JENKINS / "measure.groovy"], ids=lambda path: path.name)
 def test_a_pipeline_puts_no_value_into_a_line_by_itself(pipeline: Path) -> None:
     text = re.sub(r"(?m)//.*$", "", pipeline.read_text(encoding="utf-8"))

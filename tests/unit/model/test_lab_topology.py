@@ -34,6 +34,7 @@ THREE = (AVAILABLE / "lab-3n-vpp.yaml").read_text(encoding="utf-8")
         (THREE, "driver: i40e, numa_node: 0", "driver: i40e, numa_node: 1", r"TG\.interfaces: on NUMA node 1, but"),
         (TWO, "user: csit", "user: csit, password: abc", r"nodes\.TG\.access\.password: a password in a file is"),
         (TWO, "user: csit", "user: csit, silence_s: 1", r"nodes\.TG\.access\.silence_s: 1 is below the minimum of 5"),
+        (TWO, "user: csit", "user: csit, python: /sbin/halt", r"nodes\.TG\.access\.python: no name of a Python; write"),
         (TWO, "world: lab", "world: lab\nnic: Intel-X710", r"no cable ends at a NIC of model 'Intel-X710'"),
     ],
 )

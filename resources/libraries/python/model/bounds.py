@@ -84,6 +84,21 @@ FREE_RECORD_BYTES = 64_000
 LARGEST_RECORD_BYTES = 256_000_000
 MOST_DEPTH = 3
 """Maximum depth of nested archives."""
+MOST_TABLE_RATIO = 200
+"""Maximum of what the bytes of a Parquet file stand for: its pages unpacked; and its rows in memory. Rows of tests have
+35, and 130 where the same tests are in a file many times."""
+ROW_BYTES = 2_500
+"""What a row takes beside its texts and numbers."""
+MOST_TABLE_COLUMNS = 2_000
+"""Of a Parquet file; those of all studies have 500."""
+MOST_TABLE_ITEMS = 100_000
+"""Of a list in its footer."""
+MOST_ROWS_TOGETHER = 8_192
+"""Rows that are read before their size is seen."""
+REPEATED_BYTES = 4_000_000
+"""Texts that are read before their size is seen, where all rows may repeat the longest one."""
+MOST_QUERY_BYTES = 4_000_000_000
+"""Memory of DuckDB, which a query of a dataset may use."""
 FREE_S, MOST_S_PER_MB = 20.0, 5.0
 """CPU time of decompression: permitted for any file, and by packed size. It takes about 0.1 s per packed MB."""
 MOST_FILES = 50_000

@@ -204,7 +204,7 @@ class PipelineTest extends Jenkins {
     @Test
     void 'parameters of another form are refused before anything is reserved'() {
         Map wrong = [
-            TESTBEDS: ['', 'local.yaml', 'topologies/../../etc/x.yaml', 'topologies/a.yaml; reboot', 'topologies/a.yaml topologies/b/a.yaml'],
+            TESTBEDS: ['', 'local.yaml', 'topologies/.yaml', 'topologies/-a.yaml', 'topologies/../../etc/x.yaml', 'topologies/a.yaml; reboot', 'topologies/a.yaml topologies/b/a.yaml'],
             TYPES: ['CNF', 'CSC CSP', ''], TESTS: ['SOAK'], CELLS: ['1x1 2x2', '$(id)', ''], NF_SIZES: ['-v'], NF_KINDS: ['a b', '-x'], VSWITCH: ['3'], FRAMES: ['*', '-v', '64B;id', 'pcap:', 'pcap:a b', 'pcap:../x.pcap', 'pcap:$(id)', '64B,pcap:`id`', '64B,,IMIX'],
             SEARCH: ['csit quick'], LOSSES: ['x', '100', '1; id'], ENERGY: ['0', '1000', '1; id'],
             BACK_TO_BACK: ['0', '1001', '5.5', '1; id'], STACKS: ['0', '1000', '$(id)'], NOISE_FLOOR: ['11', '-1', 'x', '1; id'], STUDIES: ['OUTAGE; id', '--x', 'A AND B'],

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from resources.libraries.python.model.base import Frozen, Inconsistency, of_form
 
@@ -18,6 +18,12 @@ def _is_reference(text: object) -> object:
             "a password in a file is refused; write env:NAME for an environment variable, or "
             "keyring:SERVICE/USER, or leave it out and log in by a key or SSH agent"
         )
+    return text
+
+
+def _is_python(text: str) -> str:
+    if not re.fullmatch(r"([\w.+~/-]*/)?(python|pypy)[\w.-]*", text):
+        raise ValueError("no name of a Python; write one such as python3.12 or /opt/lab/bin/python3")
     return text
 
 
@@ -49,8 +55,8 @@ class Access(Frozen):
     """Hosts to go through, the nearest first."""
     become: Literal["auto", "sudo", "no"] = "auto"
     """How to become root: `auto` is `sudo -n` where the user is not root."""
-    python: str = "python3"
-    """Python 3.11 or newer on the node."""
+    python: Annotated[str, AfterValidator(_is_python)] = "python3"
+    """Python 3.11 or newer on the node; no other program, since checks start it, too."""
     silence_s: Annotated[float, Field(ge=5, le=300)] = 20.0
     """Time without a heartbeat after which the other side counts as lost: a cable that is cut ends no connection."""
 

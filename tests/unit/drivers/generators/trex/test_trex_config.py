@@ -240,6 +240,18 @@ def test_missing_parts_are_reported_with_the_fix(tmp_path: Path) -> None:
     assert "no Python for TRex's client library" in str(problem)
 
 
+def test_a_check_runs_no_program_that_a_topology_names(tmp_path: Path) -> None:
+    StandIn(tmp_path)
+    (tmp_path / config.PROGRAM).touch()
+    program, ran = tmp_path / "python3", tmp_path / "ran"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o755)
+    settings = Trex(directory=str(tmp_path), python=str(program))
+    assert list(missing(settings)) == []
+    assert not ran.exists()
+    assert interpreter(str(program)), "where TRex is started"
+
+
 def test_the_python_is_the_asked_one_or_one_that_can(tmp_path: Path) -> None:
     assert interpreter("auto") is not None
     unable = tmp_path / "python3"

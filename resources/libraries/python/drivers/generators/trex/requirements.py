@@ -72,7 +72,8 @@ def missing(settings: Trex) -> Iterator[PreflightProblem]:
         if not path.is_file():
             yield PreflightProblem(f"TRex is not at trex.directory {directory} (no {path})", fix)
             return
-    if interpreter(settings.python) is None:
+    # A doctor runs no program that a topology names; the start of TRex tries it.
+    if (interpreter if settings.python == "auto" else shutil.which)(settings.python) is None:
         yield PreflightProblem(
             f"no Python for TRex's client library (trex.python: {settings.python})",
             "install a Python from 3.6 to 3.12, or the package legacy-cgi for a later one, and name it by trex.python",

@@ -1,0 +1,167 @@
+"""Parquet and Arrow files of a dataset, which may come from anyone, read within bounds.
+
+A megabyte of such a file can stand for many gigabytes: one text repeated in all rows, a page of zeros, a billion empty
+cells. So no reader of this project opens one by itself.
+"""
+
+import stat
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from csit_utils.dataset.items import ReadError
+from csit_utils.dataset.store.arrow_blocks import blocks_of, refuse_packed
+from csit_utils.dataset.store.columns import UNREADABLE, check_columns
+from csit_utils.dataset.store.layout import DETAILS_SUFFIX
+from csit_utils.dataset.store.parquet_pages import chunk_of
+from resources.libraries.python.model.bounds import (
+    LARGEST_DIRECTORY_BYTES,
+    MOST_ROWS_TOGETHER,
+    MOST_TABLE_COLUMNS,
+    MOST_TABLE_ITEMS,
+    MOST_TABLE_RATIO,
+    REPEATED_BYTES,
+    ROW_BYTES,
+)
+
+
+class _Arrow:
+    """Columns of an Arrow file. Its groups are in memory as they lie in the file: packed ones are refused."""
+
+    def __init__(self, file: pa.NativeFile, schema: pa.Schema, columns: Collection[str]) -> None:
+        self._file = file
+        self._blocks = blocks_of(file.read_at, file.size())
+        wanted = pa.ipc.IpcReadOptions(included_fields=[schema.names.index(each) for each in columns])
+        self._reader = pa.ipc.open_file(file, options=wanted)
+        self.schema: pa.Schema = self._reader.schema
+        self.count = len(self._blocks)
+        self.rows: int | None = None
+
+    def read(self, group: int) -> pa.RecordBatch:
+        """Return a group."""
+        refuse_packed(self._file.read_at, self._blocks[group])
+        return self._reader.get_batch(group)
+
+
+class _Parquet:
+    """Columns of a Parquet file, whose footer is bounded; pages are as they are read, and rows as they are made."""
+
+    def __init__(self, file: pa.NativeFile, columns: Collection[str]) -> None:
+        self._file = file
+        self._left_bytes = self._most_bytes = MOST_TABLE_RATIO * file.size()
+        if int.from_bytes(file.read_at(8, max(0, file.size() - 8))[:4], "little") > LARGEST_DIRECTORY_BYTES:
+            raise ReadError(f"its footer is larger than {LARGEST_DIRECTORY_BYTES:,} bytes")
+        self._reader = pq.ParquetFile(
+            file,
+            thrift_string_size_limit=LARGEST_DIRECTORY_BYTES,
+            thrift_container_size_limit=MOST_TABLE_ITEMS,
+        )
+        self._metadata = self._reader.metadata
+        if self._metadata.num_columns > MOST_TABLE_COLUMNS:
+            raise ReadError(
+                f"it has {self._metadata.num_columns:,} columns; at most {MOST_TABLE_COLUMNS:,} are possible"
+            )
+        self.schema: pa.Schema = self._reader.schema_arrow
+        self.count: int = self._reader.num_row_groups
+        self.rows: int | None = self._metadata.num_rows
+        names = self.schema.names
+        self._columns = [name for name in names if name in columns]
+        # What a row group says of the names of its columns is not what the reader goes by.
+        if len(names) < self._metadata.num_columns:  # tables in columns
+            names = [self._reader.schema.column(at).path for at in range(self._metadata.num_columns)]
+        self._places = [at for at, name in enumerate(names) if name in columns]
+
+    def read(self, group: int) -> pa.Table:
+        """Return a group."""
+        found = list(self._batches(group)) if self._metadata.row_group(group).num_rows else []
+        return pa.Table.from_batches(found) if found else self.schema.empty_table().select(self._columns)
+
+    def _batches(self, group: int) -> Iterator[pa.RecordBatch]:
+        together = max(1, min(MOST_ROWS_TOGETHER, REPEATED_BYTES // max(1, self._checked(group))))
+        # Without threads, which a forked process does not have.
+        for batch in self._reader.iter_batches(together, [group], self._columns, use_threads=False):
+            self._spend(batch.get_total_buffer_size() + ROW_BYTES * batch.num_rows)
+            yield batch
+
+    def _checked(self, group: int) -> int:
+        """Return the size of the dictionaries of a group, whose pages have been looked at."""
+        metadata = self._metadata.row_group(group)
+        packed = unpacked = dictionaries = 0
+        for at in self._places:
+            column = metadata.column(at)
+            begin, size = column.data_page_offset, column.total_compressed_size
+            if column.has_dictionary_page and 0 < column.dictionary_page_offset < begin:
+                begin = column.dictionary_page_offset
+            packed += size
+            if begin < 0 or size < 0 or packed > self._file.size():
+                raise ReadError("its columns do not lie in the file")
+            chunk = chunk_of(self._file.read_at(size, begin))
+            unpacked += chunk.unpacked_bytes
+            dictionaries += chunk.dictionary_bytes
+        self._bound(unpacked)
+        return dictionaries
+
+    def _spend(self, count: int) -> None:
+        self._left_bytes -= count
+        self._bound(self._most_bytes - self._left_bytes)
+
+    def _bound(self, count: int) -> None:
+        if count > self._most_bytes:
+            raise ReadError(
+                f"refused: {self._file.size():,} bytes stand for more than {self._most_bytes:,}, as in an archive bomb"
+            )
+
+
+class BoundedFile:
+    """Some columns of a file, checked as they are read."""
+
+    def __init__(self, file: _Arrow | _Parquet) -> None:
+        self._file = file
+        self.count = file.count
+        """Number of groups, which are written together."""
+
+    def read(self, group: int) -> pa.RecordBatch | pa.Table:
+        """Return a group."""
+        found = self._file.read(group)
+        found.validate(full=True)  # texts are UTF-8, within the file
+        return found
+
+
+@contextmanager
+def opened(
+    path: Path,
+    schema: pa.Schema,
+    columns: Sequence[str],
+    *,
+    optional: Collection[str] = (),
+    rows: int | None = None,
+) -> Iterator[BoundedFile]:
+    """Open a file of a dataset.
+
+    Args:
+        path: Where `Layout` says that it is.
+        schema: Columns that the file may have.
+        columns: Those that are read.
+        optional: Those of them that earlier versions did not write.
+        rows: How many its import says; of Parquet.
+
+    Raises:
+        ReadError: It is damaged, or stands for more than it may; also where that is found while the caller reads.
+    """
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise ReadError("it is no regular file")
+        with closing(
+            pa.OSFile(str(path))
+        ) as native:  # not mapped: a file cut short while it is read would end the process
+            is_arrow = path.suffix == DETAILS_SUFFIX
+            file = _Arrow(native, schema, columns) if is_arrow else _Parquet(native, columns)
+            check_columns(file.schema, schema, set(columns).difference(optional))
+            if None not in (rows, file.rows) and rows != file.rows:
+                raise ReadError(f"it has {file.rows:,} rows, and its import says {rows:,}")
+            yield BoundedFile(file)
+    except UNREADABLE as error:
+        raise ReadError(str(error)) from error

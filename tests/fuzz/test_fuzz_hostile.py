@@ -1,0 +1,118 @@
+"""Nodes and programs that speak without end, folders with planted links, and parts of datasets that are damaged."""
+
+import random
+import shutil
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csit_utils.dataset.store import columns, details
+from csit_utils.dataset.store.bounded_files import opened
+from resources.libraries.python.drivers.host.programs.program_output import completed
+from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.remote.link import AgentLink
+from tests.fuzz.damage import mutated
+from tests.fuzz.oracle import ATTEMPTS, refused, run
+from tests.unit.testbed.scripted_channel import ScriptedChannel
+
+PRIVATE = "what-only-the-user-may-read"
+_PARTS = {
+    ".parquet": (b"PAR1", b"\x15\x00\x15", b"\x00", b"\xff", b"\x80" * 9),
+    ".arrow": (b"ARROW1", b"\xff" * 4, b"\x00" * 8),
+}
+_MUTANTS = 300
+
+
+class Endless(ScriptedChannel):
+    """A node that says the same over and over."""
+
+    def __init__(self, piece: bytes) -> None:
+        super().__init__()
+        self._piece = piece
+
+    def receive(self, _within_s: float) -> bytes:
+        return self._piece
+
+
+@pytest.mark.parametrize("piece", [b"x", b"[", b'"', b"\0", b"\xff", b'{"id":1,"value":"'], ids=repr)
+def test_nodes_that_speak_without_end(piece: bytes) -> None:
+    def ask() -> None:
+        link = AgentLink("DUT1", Endless(piece * (65_536 // len(piece))), silence_s=30.0)
+        try:
+            link.call(calls.LEFTOVERS, None)
+        finally:
+            link.close()
+
+    assert refused("nodes without end", ask)
+
+
+@pytest.mark.parametrize("script", ["yes", "cat /dev/zero", "yes >&2", "cat /dev/urandom"])
+def test_programs_that_speak_without_end(script: str) -> None:
+    assert refused("programs without end", lambda: completed(["sh", "-c", f"exec {script}"], 30.0), attempts=ATTEMPTS)
+
+
+@pytest.mark.parametrize("suffix", _PARTS)
+def test_damaged_parts(results: Path, tmp_path: Path, suffix: str, pytestconfig: pytest.Config) -> None:
+    """All groups are read: what the footer does not say is found only then."""
+    (part,) = (path for path in (results / "history").rglob(f"*{suffix}"))
+    schema, names = (columns.TESTS, columns.NAMES) if suffix == ".parquet" else (details.SCHEMA, details.SCHEMA.names)
+    asked = pytestconfig.getoption("--inputs")
+    chance = random.Random(random.SystemRandom().getrandbits(64) if asked else crc32(suffix.encode()))
+    whole, file = part.read_bytes(), tmp_path / part.name
+
+    def read() -> None:
+        with opened(file, schema, names, optional=columns.OPTIONAL) as found:
+            for group in range(found.count):
+                found.read(group).to_pylist()
+
+    for _ in range(asked * 10 if asked else _MUTANTS):
+        file.write_bytes(mutated(chance, whole, _PARTS[suffix]))
+        refused(f"{suffix} parts", read, str(tmp_path), attempts=ATTEMPTS)
+
+
+@given(data=st.data())
+def test_planted_links(results: Path, tmp_path: Path, data: st.DataObject) -> None:
+    """What they lead to is neither shown nor changed."""
+    victim, kept = tmp_path / "victim", tmp_path / "kept"
+    shutil.rmtree(tmp_path / "d", ignore_errors=True)
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir()
+    victim.write_text(f"{PRIVATE}\n", encoding="ascii")
+    name, commands = data.draw(
+        st.sampled_from(
+            [
+                ("history", [("show",), ("answer", "--rate", "100kpps"), ("report", "-o", str(tmp_path / "site"))]),
+                ("run", [("show",), ("outcome",)]),
+            ]
+        )
+    )
+    folder = Path(shutil.copytree(results / name, tmp_path / "d"))
+    planted = data.draw(st.sampled_from(sorted(path for path in folder.rglob("*"))))
+    to = kept if planted.is_dir() else victim
+    shutil.rmtree(planted) if planted.is_dir() else planted.unlink()
+    planted.symlink_to(to)
+    command, *options = data.draw(st.sampled_from(commands))
+    done = run("planted links", command, str(folder), *options)
+    assert PRIVATE not in done.out + done.err
+    assert victim.read_text(encoding="ascii") == f"{PRIVATE}\n"
+    assert not list(kept.iterdir())
+
+
+@given(data=st.data())
+def test_imports_into_folders_with_planted_links(results: Path, tmp_path: Path, data: st.DataObject) -> None:
+    victim, kept = tmp_path / "victim", tmp_path / "kept"
+    shutil.rmtree(tmp_path / "d", ignore_errors=True)
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir()
+    victim.write_text(PRIVATE, encoding="ascii")
+    folder = tmp_path / "d"
+    folder.mkdir()
+    shutil.copy(results / "history" / "dataset.json", folder)
+    for name in data.draw(st.sets(st.sampled_from(["tests", "details", "imports", ".importing", ".lock"]), min_size=1)):
+        (folder / name).symlink_to(victim if name == ".lock" else kept)
+    run("planted links", "import", str(results / "run" / "output.xml"), "--into", str(folder))
+    assert victim.read_text(encoding="ascii") == PRIVATE
+    assert not list(kept.iterdir())

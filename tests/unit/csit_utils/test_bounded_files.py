@@ -1,0 +1,270 @@
+"""Files of a dataset that stand for far more than they are, and paths that lead out of it, are refused."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csit_utils.dataset.items import ReadError
+from csit_utils.dataset.store import arrow_blocks, bounded_files, columns, details, parquet_pages
+from csit_utils.dataset.store.batch import import_all
+from csit_utils.dataset.store.layout import Layout
+from csit_utils.dataset.store.stored_contents import Stored
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.request.cell import ServiceType
+from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.characterization_records import burst
+from tests.unit.csit_utils.robot_output import write_output_xml
+
+ROWS = 20_000
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A test, and a record of another study."""
+    folder = tmp_path_factory.mktemp("dataset")
+    output = write_output_xml(folder / "output.xml", [result(ServiceType.CSC, 1, 1), burst()], [])
+    layout = Layout.make(folder / "d")
+    with layout.writing(lambda: None):
+        list(import_all(layout, [output], None))
+    return layout.folder
+
+
+@pytest.fixture
+def folder(dataset: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(dataset, tmp_path / "d"))
+
+
+def part_of(folder: Path, table: str) -> Path:
+    (part,) = (path for path in (folder / table).rglob("*.*") if path.is_file())
+    return part
+
+
+def say(folder: Path, **changes: object) -> None:
+    """Let the import say something else."""
+    (path,) = (folder / "imports").glob("*.json")
+    made = json.loads(path.read_text(encoding="utf-8"))
+    if "tests" in changes or "path" in changes:
+        made["parts"][0] |= changes
+    else:
+        made |= changes
+    path.write_text(json.dumps(made), encoding="utf-8")
+
+
+def with_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    """As many rows as there are values, with the other columns of the first row."""
+    rows = table.take(pa.array([0] * len(values)))
+    return rows.set_column(rows.schema.names.index(name), name, values)
+
+
+def repeated(table: pa.Table, name: str) -> pa.Table:
+    """A text of 100 kB in all rows, once in the file."""
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * ROWS, pa.int32()), pa.array(["x" * 100_000]))
+    return with_column(table, name, texts)
+
+
+def one_text_in_all_rows(folder: Path) -> None:
+    part = part_of(folder, "tests")
+    table = pq.read_table(part, partitioning=None)
+    pq.write_table(repeated(table, "message"), part, store_schema=False)
+    say(folder, tests=ROWS)
+
+
+def one_text_in_all_records(folder: Path) -> None:
+    part = part_of(folder, "characterizations")
+    table = pq.read_table(part, partitioning=None)
+    pq.write_table(repeated(table, "record"), part, store_schema=False)
+    say(folder, characterizations=ROWS)
+
+
+def a_page_of_zeros(folder: Path) -> None:
+    part = part_of(folder, "tests")
+    ends = pa.array([0, 200_000_000], pa.int32()).buffers()[1]
+    message = pa.StringArray.from_buffers(1, ends, pa.py_buffer(bytes(200_000_000)))
+    table = with_column(pq.read_table(part, partitioning=None), "message", message)
+    pq.write_table(table, part, compression="zstd", use_dictionary=False, write_statistics=False)
+
+
+def texts_that_begin_with_the_one_before(folder: Path) -> None:
+    part = part_of(folder, "tests")
+    table = with_column(pq.read_table(part, partitioning=None), "message", pa.array(["x" * 100_000] * 2_000))
+    pq.write_table(table, part, use_dictionary=False, column_encoding={"message": "DELTA_BYTE_ARRAY"})
+    say(folder, tests=2_000)
+
+
+def a_million_empty_rows(folder: Path) -> None:
+    part = part_of(folder, "tests")
+    nothing = {
+        name: pa.nulls(1_000_000, kind) for name, kind in columns.TEST_TYPES.items() if name not in columns.OPTIONAL
+    }
+    pq.write_table(pa.table(nothing), part)
+    say(folder, tests=1_000_000)
+
+
+def packed_details(folder: Path) -> None:
+    part = part_of(folder, "details")
+    rows = {
+        name: pa.repeat(pa.scalar("x" * (10_000 if name == "record" else 1)), ROWS) for name in details.SCHEMA.names
+    }
+    with pa.ipc.new_file(str(part), details.SCHEMA, options=pa.ipc.IpcWriteOptions(compression="zstd")) as file:
+        file.write_table(pa.table(rows, details.SCHEMA))
+
+
+BOMBS: dict[Callable[[Path], None], str] = {
+    one_text_in_all_rows: "stand for more than",
+    one_text_in_all_records: "stand for more than",
+    a_page_of_zeros: "stand for more than",
+    texts_that_begin_with_the_one_before: "a page in encoding 7",
+    a_million_empty_rows: "stand for more than",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bomb_is_left_out(folder: Path, bomb: Callable[[Path], None]) -> None:
+    bomb(folder)
+    before = pa.default_memory_pool().bytes_allocated()
+    stored = Stored(Layout(folder))
+    left = len(stored.tests) + len(stored.characterizations)
+    (problem,) = stored.problems
+    assert BOMBS[bomb] in problem.text
+    assert left == 1, "the other file is read"
+    assert pa.default_memory_pool().bytes_allocated() - before < 10_000_000
+
+
+def test_packed_details_are_refused_where_they_are_read(folder: Path) -> None:
+    packed_details(folder)
+    with pytest.raises(ReadError, match="a group that is packed"):
+        list(Stored(Layout(folder)).items())
+
+
+SHOW = """
+import sys
+from csit_utils.cli import main
+sys.argv = ["csit", "show", sys.argv[1]]
+try:
+    main()
+finally:
+    (peak,) = (line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    print("peak", peak.split()[1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bomb", [*BOMBS, packed_details])
+def test_memory_of_show_is_about_that_of_an_ordinary_dataset(folder: Path, bomb: Callable[[Path], None]) -> None:
+    def peak_mb() -> float:
+        command = [sys.executable, "-c", SHOW, str(folder)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
+        return int(done.stdout.rsplit("peak ", 1)[1]) / 1000
+
+    ordinary = peak_mb()
+    bomb(folder)
+    assert peak_mb() < ordinary + 200
+
+
+def test_more_rows_than_the_import_says(folder: Path) -> None:
+    say(folder, tests=2)
+    assert "it has 1 rows, and its import says 2" in Stored(Layout(folder)).problems[0].text
+
+
+PATHS = (
+    "../../../etc/passwd",
+    "/etc/passwd",
+    "testbed=a/night=b/../../../../0123456789abcdef.parquet",
+    "testbed=*/night=*/0123456789abcdef.parquet",
+    "s3://bucket/testbed=a/night=b/0123456789abcdef.parquet",
+    "testbed=a/night=b/0123456789abcdef.parquet\n",
+)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_paths_that_lead_out_of_the_dataset(folder: Path, path: str) -> None:
+    say(folder, path=path)
+    (problem,) = Stored(Layout(folder)).problems
+    assert "damaged; remove it and import its file again" in problem.text
+    assert "etc/passwd" not in problem.text.replace(str(folder), "")
+    with pytest.raises(ConfigError):
+        Layout(folder).imports()
+
+
+def test_digests_that_are_paths(folder: Path) -> None:
+    say(folder, digest="../../../../etc/x", parts=[])
+    assert "damaged" in Stored(Layout(folder)).problems[0].text
+
+
+@pytest.mark.parametrize("name", ["tests", "details", "characterizations", "imports"])
+@pytest.mark.parametrize("whole", [True, False], ids=["folder", "file"])
+def test_links_are_not_followed(folder: Path, tmp_path: Path, name: str, *, whole: bool) -> None:
+    there = folder / name if whole else part_of(folder, name)
+    there.rename(tmp_path / "elsewhere")
+    there.symlink_to(tmp_path / "elsewhere")
+    stored = Stored(Layout(folder))
+    expected = {"tests": 1, "details": 1, "characterizations": 1, "imports": 0}
+    assert len(stored.tests) + len(stored.characterizations) == expected[name]
+    (problem,) = stored.problems
+    assert str(there) in problem.text
+    assert "a link; replace it by what it leads to" in problem.text
+
+
+@pytest.mark.parametrize("name", ["tests", "details", "imports", ".importing"])
+def test_an_import_writes_through_no_link(folder: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    shutil.rmtree(folder / name, ignore_errors=True)
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    output = write_output_xml(tmp_path / "output.xml", [result(ServiceType.CSC, 2, 1)], [])
+    layout = Layout(folder)
+    with pytest.raises(ReadError, match=f"{name}: a link"), layout.writing(lambda: None):
+        list(import_all(layout, [output], None))
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@given(data=st.binary(max_size=200))
+def test_headers_of_pages_are_read_or_refused(data: bytes) -> None:
+    with suppress(ReadError):
+        assert parquet_pages.chunk_of(data).unpacked_bytes >= 0
+
+
+def test_headers_of_the_common_form_say_the_same_field_by_field(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = part_of(dataset, "tests").read_bytes()
+    group = pq.read_metadata(part_of(dataset, "tests")).row_group(0)
+    pages = [
+        content[column.data_page_offset :][: column.total_compressed_size]
+        for column in map(group.column, range(group.num_columns))
+    ]
+    assert all(parquet_pages._COMMON.match(page) for page in pages)
+    fast = [parquet_pages.chunk_of(page) for page in pages]
+    assert sum(each.unpacked_bytes for each in fast) > len(pages)
+    monkeypatch.setattr(parquet_pages, "_COMMON", re.compile(rb"[^\x00-\xff]"))
+    assert fast == [parquet_pages.chunk_of(page) for page in pages]
+
+
+@given(data=st.binary(max_size=200), length=st.integers(0, 300))
+def test_footers_of_arrow_files_are_read_or_refused(data: bytes, length: int) -> None:
+    file = pa.BufferReader(data + length.to_bytes(4, "little") + b"ARROW1")
+    with suppress(ReadError):
+        assert all(each.offset >= 0 for each in arrow_blocks.blocks_of(file.read_at, file.size()))
+
+
+def test_blocks_are_those_of_the_reader(dataset: Path) -> None:
+    part = part_of(dataset, "details")
+    with pa.OSFile(str(part)) as file:
+        assert len(arrow_blocks.blocks_of(file.read_at, file.size())) == pa.ipc.open_file(file).num_record_batches == 1
+
+
+def test_a_pipe_is_not_waited_for(folder: Path) -> None:
+    part = part_of(folder, "tests")
+    part.unlink()
+    os.mkfifo(part)
+    with pytest.raises(ReadError, match="no regular file"), bounded_files.opened(part, columns.TESTS, columns.NAMES):
+        pass
