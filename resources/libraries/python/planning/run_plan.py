@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+_SHORTEST_S = 1e-3
+"""What is expected to take less says nothing about other tests."""
 _MOST_GROWTH = 1.1
 """Largest ratio of the time left to the least that was shown before; beyond it the least is shown again."""
 
@@ -48,7 +50,7 @@ class TimeLeft:
         self._plan, self._places = plan, {test.name: place for place, test in enumerate(plan.tests)}
         self._place, self._least_s = None, inf
         # As if one average test had taken as long as expected: a single test may take twice its time.
-        self._expected_s = self._took_s = plan.seconds / max(1, sum(test.seconds > 0 for test in plan.tests))
+        self._expected_s = self._took_s = plan.seconds / max(1, sum(test.seconds >= _SHORTEST_S for test in plan.tests))
 
     def knows(self, test: str) -> bool:
         """Whether a test is in the plan."""
@@ -62,7 +64,7 @@ class TimeLeft:
 
     def end(self, now_s: float) -> None:
         """The present test has measured what was planned; one that was skipped or failed says nothing about others."""
-        if self._place is not None and (expected_s := self._plan.tests[self._place].seconds):
+        if self._place is not None and (expected_s := self._plan.tests[self._place].seconds) >= _SHORTEST_S:
             self._expected_s += expected_s
             self._took_s += now_s - self._began_s
 
@@ -75,7 +77,7 @@ class TimeLeft:
             least_s: Time that the present test will take at least, where that is known.
         """
         if self._place is not None:
-            scale = self._took_s / self._expected_s if self._expected_s else 1.0
+            scale = self._took_s / self._expected_s if self._expected_s >= _SHORTEST_S else 1.0
             planned_s, *later_s = (test.seconds * scale for test in self._plan.tests[self._place :])
             if present_s is None:
                 present_s = max(planned_s - (now_s - self._began_s), least_s or 0.0)
