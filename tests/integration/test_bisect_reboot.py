@@ -51,7 +51,10 @@ def test_a_bisection_continues_after_a_reboot_as_if_there_had_been_none(tmp_path
     install.write_text(
         f"""#!/bin/sh
 echo $1 >>{installed}
-if [ -e {tmp_path}/goes-down ] && [ $(wc -l <{installed}) = 3 ]; then rm {tmp_path}/goes-down; kill -9 $PPID; fi
+if [ -e {tmp_path}/goes-down ] && [ $(wc -l <{installed}) = 3 ]; then
+    rm {tmp_path}/goes-down
+    kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)  # above the supervisor
+fi
 """,
         encoding="utf-8",
     )

@@ -262,7 +262,8 @@ def test_a_firewall_behind_a_router_and_a_tunnel_are_made_on_the_node(lab: Lab, 
 @realtime(RATE)
 def test_a_service_is_swept_over_ssh_as_on_a_laptop_also_when_a_node_is_lost(lab: Lab, tmp_path: Path) -> None:
     topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
-    words = options(topology, "-v", "SWEEP_RATES:2000-4000/2000", "-v", "SWEEP_DURATION:1", "--test", "Router Alone")
+    chosen = (f"TOPOLOGY:{topology}", "SWEEP_RATES:2000-4000/2000", "SWEEP_DURATION:1")
+    words = [*(word for each in chosen for word in ("-v", each)), "--test", "Router Alone"]
     faults = [(Moment(SENDING, call=3), agent_is_killed)]
     run_losing_nodes(lab, tmp_path, faults, *words, sources=[CHARACTERIZATION / "chain.robot"])
     (item,) = load([tmp_path / "out" / "output.xml"]).characterizations

@@ -195,7 +195,9 @@ def _try_over_ssh(access: dict[str, Any], connecting: Any, gate: Any, said: Any)
         with connecting:
             connection.run(["true"], within_s=120.0)
         gate.wait(240)
-        said.put("won" if acquire({"DUT1": ReservableNode(connection)}, claim()) == () else "took over")
+        parent = os.getppid()  # the winner may end before the others ask
+        mine = claim(pid=parent, process=HoldingProcess.of(parent))
+        said.put("won" if acquire({"DUT1": ReservableNode(connection)}, mine) == () else "took over")
     except InUse:
         said.put("in use")
     except CsitError as error:
