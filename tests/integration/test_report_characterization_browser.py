@@ -165,8 +165,8 @@ def test_the_form_answers_as_the_profiling_does(
 def test_every_curve_of_the_catalogue_is_known_to_the_page(browser: Browser, site: Path) -> None:
     browser.open(site / "profiles.html")
     for curve in CURVES:
-        names = ("a", "b", "c") if curve.name != "excess" else ("d", "g")
-        values = dict(zip(names, (0.02, 0.3, 1.5) if curve.name != "excess" else (0.4, 0.1), strict=False))
+        of_capacity = {"excess": {"d": 0.4, "g": 0.1}, "fixed capacity": {"d": 0.4}}
+        values = of_capacity.get(curve.name, {"a": 0.02, "b": 0.3, "c": 1.5})
         if curve.name == "hyperbola with a pole":
             values["c"] = 3.0
         profile = one_metric(

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from scipy.stats import f as f_test
 
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME, CURVES
-from resources.libraries.python.studies.sweep.analysis.fitting import FEWEST, best_fit, stands_out, value_of
+from resources.libraries.python.studies.sweep.analysis.fitting import (
+    FEWEST,
+    best_fit,
+    noise_weights,
+    stands_out,
+    value_of,
+)
 from resources.libraries.python.studies.sweep.analysis.points import Array
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from tests.unit.examples import share
@@ -23,6 +29,7 @@ MEMBERS: Mapping[str, Mapping[str, float]] = {
     "linear": {"a": 0.98, "b": 0.02},
     "exponential": {"a": 2e-9, "b": 7.5},
     "excess": {"d": 0.9, "g": -0.75},
+    "fixed capacity": {"d": 0.1},
     "logarithm": {"a": 4.0, "b": 1.5},
     "power": {"a": 0.3, "b": 2.6},
     "hyperbola": {"a": 2.0, "b": 0.7},
@@ -44,6 +51,20 @@ def test_a_sampled_curve_comes_back_as_itself(name: str, noise: float) -> None:
     assert fit.function == name
     assert fit.coefficients == pytest.approx(dict(MEMBERS[name]), rel=1e-3 if not noise else 0.05)
     assert fit.standard_error <= 3 * noise * np.abs(values).max() + 1e-6 * np.abs(values).max()
+
+
+def test_few_noisy_losses_beyond_a_capacity_do_not_pass_for_a_constant() -> None:
+    """A capacity of 1 with noise of 5 %: a constant is off by 12 points, the capacity by 4."""
+    fit = fit_of("fixed capacity", [1.043, 1.173, 1.304, 1.434, 1.564], [11.1, 16.9, 17.8, 35.1, 32.7])
+    assert fit.coefficients["d"] == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_small_value_among_few_gets_no_weight_that_only_chance_speaks_for() -> None:
+    rates, lost = np.linspace(1.08, 1.62, 5), np.array([1.8, 15.1, 23.9, 45.4, 37.5])
+    assert (noise_weights(rates, lost) == 1).all()
+    many = np.linspace(0.2, 3.0, 40)
+    following = np.exp(2 * many) * (1 + 0.05 * np.random.default_rng(1).standard_normal(40))
+    assert np.ptp(noise_weights(many, following)) > 0
 
 
 def test_a_pole_just_below_the_lowest_rate_is_found() -> None:

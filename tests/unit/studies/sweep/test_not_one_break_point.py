@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from resources.libraries.python.csv_tables import csv_text
+from resources.libraries.python.studies.sweep.analysis.points import LoadObservation
 from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate, profile_of
+from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.analysis.sentences import break_point_in_words, highest_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import coefficients, read_statistics, statistics
 from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
@@ -116,6 +118,23 @@ def test_a_service_that_no_cpu_limits_saturates_by_throughput() -> None:
     assert (point.indicator, point.vnf, point.cpus_used) == ("throughput", None, None)
     assert point.rate == pytest.approx(1.3, rel=0.01)
     assert point.low is not None and point.high is not None and point.low <= 1.3 <= point.high
+
+
+def test_throughput_under_much_noise_is_read_with_nothing_getting_through_of_nothing() -> None:
+    """Noise of 5 % on a capacity of 1: without that point a bent line describes the loads as well as a broken one."""
+    through = (0.134, 0.26, 0.392, 0.468, 0.727, 0.846, 0.918, 1.039, 1.014, 0.972, 1.049, 0.984)
+    rates = np.linspace(1.6 / 12, 1.6, 12)
+    loads = [
+        LoadObservation(rate, {ProfileMetric.THROUGHPUT: out}, {"v": (0.3 * rate,)})
+        for rate, out in zip(rates.tolist(), through, strict=True)
+    ]
+    point, _ = find_break_point(loads, {"v": 1})
+    assert point is not None
+    assert point.indicator == "throughput"
+    assert point.low is not None and point.high is not None
+    assert point.low <= 1 <= point.high < 1.25 * point.low
+    none, _ = find_break_point(loads[:4], {"v": 1})
+    assert none is None, "that point is no load"
 
 
 def test_a_service_that_loses_a_part_from_a_load_on_saturates_by_loss() -> None:

@@ -1,5 +1,7 @@
 """What a profile answers: a metric at a rate, the highest rate within bounds, the best flavor, what vCPUs bring."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ from resources.libraries.python.studies.sweep.analysis.sentences import (
     profile_in_words,
     scaling_in_words,
 )
-from resources.libraries.python.studies.sweep.model.profile import MetricProfile, Profile, ProfileMetric
+from resources.libraries.python.studies.sweep.model.profile import Fit, MetricProfile, Profile, ProfileMetric
 from tests.unit.studies.sweep.known_profiles import LAST, function, known_profile, line
 
 
@@ -54,6 +56,34 @@ def test_the_highest_rate_is_where_the_bound_is_met() -> None:
     assert both.rate == pytest.approx(2.0, rel=1e-5)
     assert both.limited_by is ProfileMetric.DELAY
     assert highest_in_words(both) == "2 Gbit/s"
+
+
+def _with_loss(nonsat: Fit, sat: Fit) -> Profile:
+    metrics = (MetricProfile(metric=ProfileMetric.LOSS, nonsat=nonsat, sat=sat),)
+    return known_profile("v", 2.0).model_copy(update={"metrics": metrics})
+
+
+def test_a_cliff_behind_the_last_load_below_the_break_point_is_no_limit() -> None:
+    """A few packets are lost at 1.9: read on, the function has 15 % at 1.95, the one above has nothing at 2."""
+    cliff = function("exponential", "a*exp(b*r)", last=1.9, a=2 * math.exp(-40 * 1.9), b=40.0)
+    profile = _with_loss(cliff, function("fixed capacity", "100*(1-d/r)", first=2.2, d=2.0))
+    assert value_at(profile, ProfileMetric.LOSS, 1.99) == pytest.approx(2.0)
+    found = highest_rate(profile, QualityBounds(loss_percent=5.0))
+    assert found.rate == pytest.approx(2 / 0.95, rel=1e-5)
+
+
+def test_a_highest_rate_has_an_interval_only_where_its_function_has_one() -> None:
+    """The unknown interval is none of no width, though that of the other region is known."""
+    nothing = function("constant", "a", last=1.9, a=0.0).model_copy(update={"covariance": ((0.0,),)})
+    above = function("fixed capacity", "100*(1-d/r)", first=2.2, d=2.0)
+    bounds = QualityBounds(loss_percent=10.0)
+    unknown = highest_rate(_with_loss(nothing, above), bounds)
+    assert unknown.rate == pytest.approx(2 / 0.9, rel=1e-5)
+    assert (unknown.low, unknown.high) == (None, None)
+    assert highest_in_words(unknown) == "2.222 Gbit/s"
+    known = highest_rate(_with_loss(nothing, above.model_copy(update={"covariance": ((1e-4,),)})), bounds)
+    assert known.low is not None and known.high is not None
+    assert known.low < 2 / 0.9 < known.high
 
 
 def test_bounds_that_always_hold_give_the_last_measured_rate_as_the_least() -> None:

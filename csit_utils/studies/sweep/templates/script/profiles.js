@@ -2,6 +2,7 @@
 {
   // The catalogue of `profiling.curves`, by name.
   const curves = {
+    "fixed capacity": (c, r) => 100 * (1 - c.d / r),
     constant: (c) => c.a,
     excess: (c, r) => 100 * (1 - c.d / (r - c.g)),
     linear: (c, r) => c.a * r + c.b,
@@ -49,6 +50,9 @@
     return start + share * (end - start) + side * Math.max(halfWidth(below, below.last), halfWidth(above, above.first));
   }
 
+  // The value, or the end that is nearest to it.
+  const between = (one, value, other) => Math.min(Math.max(one, other), Math.max(Math.min(one, other), value));
+
   // `side` is 1 for upper ends of intervals of values, with lower ends of those of break-points; -1 for the others.
   function plain(profile, metric, rate, side) {
     const fits = profile.metrics[metric];
@@ -61,8 +65,13 @@
     if (beside) {
       const [below, above] = fit.last < beside.last ? [fit, beside] : [beside, fit];
       if (value === null) return across(below, above, rate, side);
-      const ends = [ofFit(below, below.last), ofFit(above, above.first)];
-      if (!ends.includes(null)) value = Math.min(Math.max(...ends), Math.max(Math.min(...ends), value));
+      const start = ofFit(below, below.last);
+      let end = ofFit(above, above.first);
+      if (start !== null && end !== null) {
+        const meeting = fit === below ? ofFit(above, profile.breaks.at(side)[region]) : null;
+        if (meeting !== null) end = between(start, meeting, end);
+        value = between(start, value, end);
+      }
     }
     return value === null ? null : value + side * halfWidth(fit, rate);
   }
@@ -107,7 +116,8 @@
   // Rates in Gbit/s, with the ends of the 95 % interval. `bounds` are pairs of a metric and the most it may be.
   csit.highestRate = (profile, bounds) => {
     const found = highest(profile, bounds, 0);
-    if (found.rate === null) return { ...found, low: null, high: null };
+    const breaks = profile.breaks[0].filter((edge) => found.rate * (1 + 2 * EXACT) >= edge).length;
+    if (found.rate === null || !profile.metrics[found.limitedBy]?.[breaks]?.covariance.length) return { ...found, low: null, high: null };
     const low = highest(profile, bounds, 1), high = highest(profile, bounds, -1);
     return { ...found, low: low.rate, high: high.limitedBy === null ? null : high.rate };
   };

@@ -103,6 +103,17 @@ def _power_over_base(linear: Array, shape: float, rates: Array) -> Coefficients:
 
 
 CURVES: tuple[Curve, ...] = (
+    # What is lost, in percent, by something that lets d through, whatever the load. Before the constant, which has as
+    # many coefficients: few noisy loads exclude neither, and loss beyond a capacity grows.
+    Curve(
+        "fixed capacity", "100*(1-d/r)", 1,
+        value=lambda c, r: 100 * (1 - c["d"] / r),
+        columns=lambda r, _: (-100 / r,),
+        coefficients=_named("d"),
+        sign=1,
+        fixed=100.0,
+        only=ProfileMetric.LOSS,
+    ),
     Curve(
         "constant", "a", 1,
         value=lambda c, r: np.full_like(r, c["a"]),

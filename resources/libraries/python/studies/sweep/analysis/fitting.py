@@ -23,6 +23,8 @@ FEWEST = 4
 """Points of different rates through which a curve is laid."""
 TIE = 10.0
 """Of Akaike's criterion."""
+_CLEAR = 4.0
+"""The same: noise follows the value where it is that much likelier than noise of one size."""
 _POINTS_EACH = 2
 """Different rates that a curve needs for each of its coefficients."""
 _OUTSIDE = 6.0
@@ -101,7 +103,8 @@ def noise_weights(r: Array, y: Array) -> Array:
     """One over the relative size of the noise at each point.
 
     What a point is off the line through its two neighbours is curvature and noise. Is it of one size everywhere, or
-    does it follow the value? The likelier of the two under normal noise.
+    does it follow the value? The likelier of the two under normal noise; of one size unless the other is much
+    likelier. Weights by mistake would let the smallest value of a few decide on the function, and on its interval.
     """
     sizes = np.abs(y)
     if len(r) < FEWEST or not (sizes > 0).all():
@@ -115,7 +118,7 @@ def noise_weights(r: Array, y: Array) -> Array:
     finest = _FINEST * sizes.max()
     alike = np.log(max(np.sqrt(np.mean(off**2)), finest))
     following = np.log(max(np.sqrt(np.mean((off / local) ** 2)), _FINEST)) + np.mean(np.log(local))
-    if alike <= following:
+    if 2 * len(off) * (alike - following) <= _CLEAR:
         return np.ones_like(y)
     smooth = np.abs(y)
     smooth[order[1:-1]] = local

@@ -194,7 +194,8 @@ def value_at(profile: Profile, metric: ProfileMetric, rate: float, side: int = 0
     """A metric at a rate in Gbit/s, kept where it makes sense: none is negative, loss is at most 100 percent.
 
     Up to the break-point the function below it holds, from there on the one above, also where the next load is a step
-    away. Loss and delay stay between the ends of both functions there.
+    away. Loss and delay stay between the ends of both functions there, and up to the break-point they do not go beyond
+    what the function above it has at the break-point: what the one below it has behind its last load is a guess.
 
     Args:
         profile: The profile.
@@ -219,10 +220,17 @@ def measured_rates(profile: Profile) -> tuple[float, float] | None:
 
 
 def highest_rate(profile: Profile, bounds: QualityBounds) -> HighestRate:
-    """The highest measured rate within bounds, before the first one that no longer is, with its interval."""
+    """The highest measured rate within bounds, before the first one that no longer is, with its interval.
+
+    There is no interval where that of the function which breaks the bound is unknown.
+    """
     found = _highest_rate(profile, bounds, 0)
-    fits = [fit for row in profile.metrics for fit in regions_of(profile, row) if fit is not None]
-    if found.rate is None or not any(fit.covariance for fit in fits):
+    if found.rate is None:
+        return found
+    deciding = [found.limited_by] if found.limited_by else [metric for metric, _ in bounds.each()]
+    region = sum(found.rate * (1 + 2 * _EXACT) >= edge for edge in edges(profile, 0))
+    fits = [regions_of(profile, row)[region] for row in profile.metrics if row.metric in deciding]
+    if not all(fit is not None and fit.covariance for fit in fits):
         return found
     low, high = (_highest_rate(profile, bounds, side) for side in (1, -1))
     return replace(found, low=low.rate, high=None if high.limited_by is None else high.rate)
@@ -293,11 +301,17 @@ def _value(profile: Profile, metric: ProfileMetric, rate: float, side: int) -> f
         below, above = sorted((fit, beside), key=lambda each: each.last_rate)
         if value is None:
             return _across(below, above, rate, side)
-        ends = [value_of(below, below.last_rate), value_of(above, above.first_rate)]
-        known = [end for end in ends if end is not None]
-        if metric is not ProfileMetric.THROUGHPUT and len(known) > 1:
-            value = min(max(known), max(min(known), value))
+        start, end = value_of(below, below.last_rate), value_of(above, above.first_rate)
+        if metric is not ProfileMetric.THROUGHPUT and start is not None and end is not None:
+            if fit is below and (meeting := value_of(above, edges(profile, side)[region])) is not None:
+                end = _between(start, meeting, end)
+            value = _between(start, value, end)
     return None if value is None else value + side * half_width(fit, rate)
+
+
+def _between(one: float, value: float, other: float) -> float:
+    """The value, or the end that is nearest to it."""
+    return min(max(one, other), max(min(one, other), value))
 
 
 def _beside(fits: Sequence[Fit | None], region: int, rate: float) -> Fit | None:

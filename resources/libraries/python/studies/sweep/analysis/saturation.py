@@ -42,6 +42,8 @@ _LEVEL = 1e-6
 """Relative: a CPU that is so close to all there are is cut off there."""
 _STRAIGHT = ((1, 0), (1, 1), (1, 1, 0), (1, 1, 1))
 """Shapes of throughput and of what is lost, which are straight below saturation."""
+_LIKELIER = 6.0
+"""As BETTER, of throughput."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ class CurveBreakPoint:
     """There."""
 
 
-def curve_break_point(x: Array, y: Array, shapes: Sequence[tuple[int, ...]] | None = None) -> CurveBreakPoint | None:
+def curve_break_point(
+    x: Array, y: Array, shapes: Sequence[tuple[int, ...]] | None = None, better: float = BETTER
+) -> CurveBreakPoint | None:
     """Find the break-point of points with rising x.
 
     A line that grows in two steps, fast and then slowly, has its break-point at the end of the second; a line that
@@ -65,10 +69,11 @@ def curve_break_point(x: Array, y: Array, shapes: Sequence[tuple[int, ...]] | No
         x: Rising.
         y: One each.
         shapes: Of lines, see `best_line`; None for all.
+        better: By how much the line has to be better than one without a break-point, of Akaike's criterion.
     """
     while len(np.unique(x)) >= FEWEST and np.ptp(y) > 0:
         line = best_line(x, y) if shapes is None else best_line(x, y, shapes)
-        if line is None or line.criterion > _smooth_criterion(x, y) - BETTER:
+        if line is None or line.criterion > _smooth_criterion(x, y) - better:
             return None
         last = _end_of_growth(line)
         if not _grows_behind(line, x, last):
@@ -286,10 +291,19 @@ def _without_cpu(observed: Sequence[LoadObservation], vnfs: Sequence[str]) -> Br
             reason = f"the memory of {name} does not grow beyond {at.level:.4g} MiB"
             return _of_service(Indicator.MEMORY, at, x, reason, name)
     x, y = _series(observed, lambda each: each.values.get(ProfileMetric.THROUGHPUT))
-    if (at := curve_break_point(x, y, _STRAIGHT)) is not None:
+    if len(np.unique(x)) >= FEWEST and (at := _end_of_throughput(x, y)) is not None:
         reason = f"throughput does not grow beyond {at.level:.4g} Gbit/s, and no CPU is known to be at its maximum"
         return _of_service(Indicator.THROUGHPUT, at, x, reason)
     return _by_loss(observed)
+
+
+def _end_of_throughput(x: Array, y: Array) -> CurveBreakPoint | None:
+    """Of nothing nothing gets through: a point without noise, which says where the line begins that all loads are on.
+
+    As that much is known of the line, less evidence for it is asked for. What is not found here is looked for in what
+    is lost, where noise below the break-point is cut off at nothing, and locates it less well.
+    """
+    return curve_break_point(np.append(0.0, x), np.append(0.0, y), _STRAIGHT, _LIKELIER)
 
 
 def _memory(name: str, each: LoadObservation) -> float | None:
