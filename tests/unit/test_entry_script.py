@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NOBODY = 65534
+OTHER_UID = 65534
 
 FAKE_PYTHON = """#!/bin/sh
 echo "$*" >>"{log}"
@@ -179,21 +179,21 @@ def test_another_user_gets_an_environment_of_their_own() -> None:
     """One that cannot be run, as its Python is below /root, or is out of date; one that is ready is shared."""
     with TemporaryDirectory() as folder, TemporaryDirectory() as home:
         Path(folder).chmod(0o755)
-        os.chown(home, NOBODY, NOBODY)
+        os.chown(home, OTHER_UID, OTHER_UID)
         entry = Entry(Path(folder))
         entry.log.touch()
         entry.log.chmod(0o666)
         entry.run("plan")
-        shared = entry.run("plan", user=NOBODY, HOME=home)
+        shared = entry.run("plan", user=OTHER_UID, HOME=home)
         assert (shared.returncode, shared.stderr, entry.asked) == (0, "", "-m csit_utils plan\n")
         (entry.root / ".venv" / "bin" / "python").chmod(0o700)
         for _ in range(2):
-            own = entry.run("plan", user=NOBODY, HOME=home)
+            own = entry.run("plan", user=OTHER_UID, HOME=home)
             assert own.returncode == 0
         assert entry.asked == "-m csit_utils plan\n"
         assert path_of(one_environment(Path(home) / ".cache")) == str(entry.root)
         assert path_of(entry.root / ".venv") == str(entry.root)
-        nowhere = entry.run("plan", user=NOBODY, HOME="/proc/none")
+        nowhere = entry.run("plan", user=OTHER_UID, HOME="/proc/none")
         assert (nowhere.returncode, entry.asked, nowhere.stderr.count("\n")) == (1, "", 1)
         assert "no packages can be installed in /proc/none/.cache/csit/venv-" in nowhere.stderr
 
@@ -205,11 +205,11 @@ def test_a_matrix_of_this_machine_needs_root_at_once() -> None:
         entry = Entry(Path(folder))
         entry.run("plan")
         entry.log.chmod(0o666)
-        done = entry.run("local", "--cells", "1x1", user=NOBODY)
+        done = entry.run("local", "--cells", "1x1", user=OTHER_UID)
         assert (done.returncode, entry.asked) == (2, "")
         assert done.stderr.startswith("csit: local needs root ") and done.stderr.count("\n") == 1
         for words in (("--help",), ("--topology", "topologies/sim.yaml")):
-            assert entry.run("local", *words, user=NOBODY).returncode == 0
+            assert entry.run("local", *words, user=OTHER_UID).returncode == 0
             assert entry.asked == f"-m csit_utils local {' '.join(words)}\n"
 
 

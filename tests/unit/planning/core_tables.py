@@ -1,5 +1,8 @@
 """Core usage of the matrices of draft and slides, and the cells that fit on 28 cores."""
 
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
+
 GRID = (1, 2, 4, 6, 8, 10)
 SLIDES_1C = {
     1: (3.5, 5, 8, 11, 14, 17),
@@ -27,3 +30,14 @@ FEASIBLE_HALF = {
     8: [1, 2],
     10: [1, 2],
 }
+
+
+def cell(rows: int, columns: int, *sizes: str, vs_dtc: int = 1) -> Cell:
+    """A cell of containers in a snake."""
+    return Cell(
+        service_type=ServiceType.CSC,
+        nf_chains=rows,
+        nf_nodes=columns,
+        nf_sizes=tuple(NfSize(size) for size in sizes or ("1c",)),
+        vs_dtc=vs_dtc,
+    )

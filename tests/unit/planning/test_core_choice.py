@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
-from resources.libraries.python.model.request.cell import Cell, ServiceType
-from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout, parse_lscpu, ranked
 from resources.libraries.python.model.testbed.settings import Sizes
 from resources.libraries.python.planning.placement.core_notes import core_notes, mixed_kinds
 from resources.libraries.python.planning.placement.cores import allocate
 from resources.libraries.python.planning.plan import make_plan
+from tests.unit.planning.core_tables import cell
 from tests.unit.planning.labs import lab
 
 HYBRID = layout(
@@ -26,16 +26,6 @@ def ccx(groups: int = 8, each: int = 4) -> CpuLayout:
     """Cores in groups with a last-level cache of their own."""
     rows = [(cpu, cpu, 0, 0) for cpu in range(groups * each)]
     return layout(rows, last_caches={cpu: cpu // each for cpu in range(groups * each)})
-
-
-def cell(rows: int, columns: int, *sizes: str, vs_dtc: int = 1) -> Cell:
-    return Cell(
-        service_type=ServiceType.CSC,
-        nf_chains=rows,
-        nf_nodes=columns,
-        nf_sizes=tuple(NfSize(size) for size in sizes or ("1c",)),
-        vs_dtc=vs_dtc,
-    )
 
 
 def data(cores: CoreMap) -> set[int]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
-from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.settings import Sizes
@@ -19,23 +19,13 @@ from resources.libraries.python.studies.density.planning.matrix import core_usag
 from tests.builders import cores_of_nfs
 from tests.unit.examples import share
 from tests.unit.nf_sizes import nf_sizes
-from tests.unit.planning.core_tables import DRAFT_1C, FEASIBLE_1C, FEASIBLE_HALF, GRID, SLIDES_1C, SLIDES_HALF
+from tests.unit.planning.core_tables import DRAFT_1C, FEASIBLE_1C, FEASIBLE_HALF, GRID, SLIDES_1C, SLIDES_HALF, cell
 
 
 def socket_28(smt: bool = True) -> CpuLayout:
     """One socket of FD.io's testbed: 28 cores, siblings numbered in the second half."""
     rows = [(cpu, cpu, 0, 0) for cpu in range(28)]
     return layout(rows + [(cpu + 28, cpu, 0, 0) for cpu in range(28)] if smt else rows)
-
-
-def cell(rows: int, columns: int, *sizes: str, vs_dtc: int = 1) -> Cell:
-    return Cell(
-        service_type=ServiceType.CSC,
-        nf_chains=rows,
-        nf_nodes=columns,
-        nf_sizes=tuple(NfSize(size) for size in sizes or ("1c",)),
-        vs_dtc=vs_dtc,
-    )
 
 
 def of_nfs(cores: CoreMap) -> dict[str, list[int]]:

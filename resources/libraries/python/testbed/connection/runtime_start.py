@@ -22,7 +22,7 @@ if sys.argv[1:2] == ["--try"]:
 else:
     for path in (here, here / "packages"):
         os.utime(path)  # it is in use: others are older
-        fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_SH)  # until this process ends, nobody removes it
+        fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_SH)  # held until exit: a locked runtime is not pruned
     # What is imported stays: looking for garbage in it would be a fifth of the CPU time of a start and an end.
     gc.disable()
     agent = importlib.import_module("resources.libraries.python.testbed.agent.__main__")

@@ -1,4 +1,4 @@
-"""Which passwords may go to which hosts: a topology of somebody else names both, so it cannot say so itself.
+"""Restricts passwords to hosts: a topology from a third party names both, so it cannot authorize the combination.
 
 Variables `CSIT_...` and entries of the keyring's service `csit` are meant for testbeds. Any other reference, and any of
 these that is to go to certain hosts only, is bound to hosts by the user: `~/.config/csit/passwords.yaml` has lines such
