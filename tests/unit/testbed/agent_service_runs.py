@@ -28,7 +28,7 @@ from resources.libraries.python.testbed.agent.calls import (
     ServiceRequest,
 )
 from resources.libraries.python.testbed.agent.service import AgentService
-from resources.libraries.python.testbed.deployment.parts import Parts
+from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
 from resources.libraries.python.testbed.roles.part import VSwitch
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 from resources.libraries.python.testbed.services.bundle import BundledFile, ServiceBundle
@@ -88,6 +88,13 @@ class NotingPart(VSwitch):
         return {"csv1p1": InterfaceCounters(1, 2, 3, 4)}
 
 
+class NotingGenerator(NotingPart):
+    """It sends nothing."""
+
+    def prepare(self) -> None:
+        self._machine.note(f"prepare {self._name}")
+
+
 class NotingService(NotingPart):
     """A node's part in a service: whatever it is asked to be."""
 
@@ -111,6 +118,7 @@ class NotingMachine:
     def __init__(self, fails: str = "", busy: int = 0) -> None:
         self.notes: list[str] = []
         self.ports: dict[str, str] = {}
+        self.generator: Any = ABSENT[2]
         self._fails, self._busy = fails, busy
 
     def note(self, text: str) -> None:
@@ -128,7 +136,7 @@ class NotingMachine:
     def share(self, plan: object, asked: object, capture: bytes | None = None) -> Parts:
         assert (plan, asked, capture) == (WORK.plan, WORK.asked, None)
         cables = (NotingPart("cable1", self), NotingPart("cable2", self))
-        return Parts(cables, NotingPart("switch", self))
+        return Parts(cables, NotingPart("switch", self), generator=self.generator)
 
     def instances(self, brought: ServiceBundle, size: Size, cable: Port) -> "NotingService":
         assert (brought, size, cable) == (SITED.brought, SITED.size, SITED.cable)
