@@ -28,8 +28,7 @@ from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.testbed.deployment.parts import NodeParts
-from resources.libraries.python.testbed.roles.part import Cabled
+from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
 from resources.libraries.python.testbed.worlds.machine import TestbedMachine
 
 PROJECT = Path(__file__).parents[2]
@@ -150,7 +149,7 @@ class Side:
 
     def __init__(self, node: str, topology: Path) -> None:
         self.machine = TestbedMachine(load_topology(topology), node)
-        self.share: NodeParts | None = None
+        self.share: Parts | None = None
         self._started = ExitStack()
 
     @property
@@ -174,16 +173,14 @@ class Side:
     def start(self) -> None:
         """Start the parts, and wait for links as a deployment does. The other machine's cables are laid."""
         assert self.share is not None
-        parts = self.share.switch, self.share.functions, self.share.generator
-        for part in filter(None, parts):
+        for part in (self.share.switch, self.share.functions, self.share.generator):
             self._started.callback(part.stop)
             part.start()
-        if parts[0] is not None:
+        if self.share.switch is not ABSENT[0]:
             wait_until("links of cables", lambda: ", ".join(self.without_link()), CABLES_WITHIN_S)
 
     def run(self, trial: Trial) -> TrialResult:
         assert self.share is not None
-        assert self.share.generator is not None
         return self.share.generator.run(trial)
 
     def counters(self) -> dict[str, InterfaceCounters]:
@@ -201,12 +198,11 @@ class Side:
     def problems(self) -> tuple[str, ...]:
         assert self.share is not None
         roles = (self.share.switch, self.share.functions, self.share.generator)
-        return tuple(problem for part in roles if part is not None for problem in part.problems())
+        return tuple(problem for part in roles for problem in part.problems())
 
     def without_link(self) -> tuple[str, ...]:
         """What a deployment waits for."""
         assert self.share is not None
-        assert isinstance(self.share.switch, Cabled)
         return self.share.switch.without_link()
 
     def send(self, flow: Flow, count: int) -> None:

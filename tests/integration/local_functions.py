@@ -4,7 +4,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.model.load import load_topology
@@ -15,7 +15,6 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.roles.part import Processing
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import deployed, planned
 
@@ -76,4 +75,4 @@ def trial(load_pps: float = LOAD_PPS, probe_pps: float = 0.0, protocol: Protocol
 
 
 def done(deployment: Deployment) -> dict[str, ProcessedPackets]:
-    return dict(cast(Processing, deployment.parts.functions).processed())
+    return dict(deployment.parts.functions.processed())

@@ -32,7 +32,7 @@ def test_the_longest_burst_is_that_of_the_bucket() -> None:
         table = f"table ip bucket {{ counter lost {{ }}; counter passed {{ }}; {chain} }};"
 
         def arrived() -> int:
-            return sum(port.rx_packets for port in deployment.parts.generator_counters().values())
+            return sum(port.rx_packets for port in deployment.parts.generator.counters().values())
 
         def burst(trial: Trial) -> TrialResult:
             """Send a burst until the generator has read its counters when all of it had come."""

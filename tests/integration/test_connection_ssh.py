@@ -264,6 +264,29 @@ def test_the_user_s_ssh_configuration(lab: Lab, home: Path) -> None:
     connection.close()
 
 
+def test_include_match_and_proxy_command_are_those_of_openssh(lab: Lab, home: Path) -> None:
+    """The connection goes through a real jump host by the user's command, and its key is checked at the end of it."""
+    gate = f"ssh -F none -i {lab.key_file} -o UserKnownHostsFile={lab.known_hosts} -o BatchMode=yes"
+    (home / "config").write_text(f'Include {home}/labs/*\nMatch host the-dut exec "test %n = the-dut"\n User tester\n')
+    (home / "labs").mkdir()
+    (home / "labs" / "one").write_text(
+        f"Host the-dut\n HostName {lab.nodes[DUT].address}\n IdentityFile {lab.key_file}\n"
+        f" UserKnownHostsFile {lab.known_hosts}\n ProxyCommand {gate} -W %h:%p root@{lab.nodes['TG'].address}\n"
+    )
+    connection = SshConnection(DUT, Access(host="the-dut"))
+    said = connection.run(["sh", "-c", 'id -un; echo "$SSH_CONNECTION"; hostname']).stdout.split()
+    assert (said[0], said[1], said[-1]) == ("tester", lab.nodes["TG"].address, "dut1")
+    proxies = running(f"{lab.nodes[DUT].address}:22")
+    connection.close()
+    assert proxies and not running(f"{lab.nodes[DUT].address}:22")
+    (home / "labs" / "one").write_text("Host the-dut\n ProxyCommand false\n")
+    assert refusal(Access(host="the-dut")).endswith(
+        "ProxyCommand of your SSH configuration brings no SSH version: false"
+    )
+    (home / "config").write_text("Unheard yes\n")
+    assert "Bad configuration option: unheard" in refusal(Access(host="the-dut"), ConfigError)
+
+
 def test_an_address_where_nothing_listens(lab: Lab) -> None:
     assert "nothing listens on port 2222" in refusal(Access(**lab.access(DUT, port=2222)))
     said = refusal(Access(**lab.access(DUT, host="no-such-host.invalid")))

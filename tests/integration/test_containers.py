@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -31,7 +30,6 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.settings import Container
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.roles.part import Processing
 from tests.integration.robot_runs import (
     PROJECT,
     csit,
@@ -219,7 +217,7 @@ def test_a_program_of_the_user_runs_inside_and_within_its_limits() -> None:
         files = [each / name for each in groups() for name in (quota, memory) if (each / name).exists()]
         found = {file.name: file.read_text(encoding="ascii").split()[0] for file in files}
         assert found == {quota: "50000", memory: str(256 << 20)}
-        assert cast(Processing, deployment.parts.functions).processed()["nf-1-1"].packets >= 20
+        assert deployment.parts.functions.processed()["nf-1-1"].packets >= 20
 
 
 def test_a_container_removed_from_outside_is_named() -> None:

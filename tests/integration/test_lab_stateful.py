@@ -17,7 +17,6 @@ from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.stateful.model.record import Phase
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 from resources.libraries.python.studies.stateful.tcp import TcpPeer
-from resources.libraries.python.testbed.roles.part import Stateful
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
@@ -97,7 +96,6 @@ def test_tcp_connections_between_physical_ports_of_one_node(tmp_path: Path, peer
         try:
             made.deploy(plan)
             functions = made.deployment.parts.functions
-            assert isinstance(functions, Stateful)
             functions.hold_connections(77)
             result = made.measure(trial)
             tables = functions.connection_tables()

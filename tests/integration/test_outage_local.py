@@ -36,7 +36,6 @@ from resources.libraries.python.studies.outage.analysis.effects import impacts
 from resources.libraries.python.studies.outage.model.spec import OutageSpec, TargetedEvent
 from resources.libraries.python.studies.outage.planning import starved
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.roles.part import Disturbable
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
 from tests.integration.user_space import (
     NO_VPP,
@@ -126,7 +125,6 @@ def lines_of(
 ) -> tuple[TrialResult, EventOccurrence]:
     """One trial with an event about 0.9 s after its begin; less where the generator starts late."""
     part = deployment.parts.switch if target == "vswitch" else deployment.parts.functions
-    assert isinstance(part, Disturbable)
     trial = Trial(
         load_pps=rate_pps * len(deployment.plan.flows),
         duration_s=0.9 + after_s,
@@ -145,7 +143,6 @@ def struck(
 ) -> tuple[tuple[FlowTimeline, ...], EventOccurrence, dict[str, list[Captured]]]:
     """One trial of 2000 pps of each flow with an event in it, and what a capture saw."""
     part = deployment.parts.switch if target == "vswitch" else deployment.parts.functions
-    assert isinstance(part, Disturbable)
     flows = deployment.plan.flows
     trial = Trial(load_pps=2000.0 * len(flows), duration_s=1.5, frame=frame("64B"), timeline_s=0.001, purpose="outage")
     with captured([flow.rx_interface for flow in flows], folder) as seen:
@@ -342,7 +339,6 @@ def connects_again(deployment: Deployment, product: Product) -> None:
     if product.target != "vswitch":
         events[PartEvent.ADD] = "started"
     part = deployment.parts.switch if product.target == "vswitch" else deployment.parts.functions
-    assert isinstance(part, Disturbable)
     for event, what in events.items():
         part.disturb(Disturbance(targets=(product.target,), event=event, after_s=0.0))
         (happened,) = part.disturbed()

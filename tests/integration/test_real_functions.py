@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from typing import cast
 
 import pytest
 
@@ -18,7 +17,6 @@ from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.roles.part import CpuLimited
 from resources.libraries.python.testbed.worlds import makers
 from tests.integration.local_functions import TOPOLOGY, done, named, running, trial
 from tests.integration.user_space import machine_stays_as_it_was, processes, send_and_count
@@ -116,7 +114,7 @@ def test_a_quota_throttles_data_threads_and_program_and_counts_it() -> None:
         assert (program, first, second) == (os.SCHED_OTHER, SCHED_DEADLINE, SCHED_DEADLINE)
         result = deployment.parts.generator.run(trial(100_000.0))
         assert result.received < 0.9 * result.sent
-        held = cast(CpuLimited, deployment.parts.functions).throttling()["nf-1-1"]
+        held = deployment.parts.functions.throttling()["nf-1-1"]
         assert held.throttled > 0
         assert held.still_s > 0.05
         assert deployment.facts()["functions"]["limits of nf-1-1"] == "0.02 CPUs, 64 MiB"

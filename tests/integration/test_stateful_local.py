@@ -21,7 +21,6 @@ from resources.libraries.python.model.request.frames import frame, with_flows
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.stateful.model.record import StatefulDensity
 from resources.libraries.python.testbed.node.sent import tunables
-from resources.libraries.python.testbed.roles.part import Stateful
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
 from tests.integration.user_space import cell, deployed
 from tests.realtime import LOSS, realtime
@@ -106,7 +105,6 @@ def trial(entries: int, instances: int, frame_name: str = "64B") -> Trial:
 def test_entries_and_counters_are_those_of_conntrack(kind: str, frame_name: str, family: str) -> None:
     with deployed(TOPOLOGY, cell("CSC", 2, 1, (NfKind(kind),)), frame_name) as running:
         functions = running.parts.functions
-        assert isinstance(functions, Stateful)
         assert {table.timeout_s for table in functions.hold_connections(77).values()} == {77}
         functions.delete_connections()
         result = running.parts.generator.run(trial(5000, 2, frame_name))
@@ -137,7 +135,6 @@ def test_tcp_connections_are_opened_at_a_rate_and_have_an_entry_each() -> None:
     asked = cell("CSC", 2, 1, (NfKind("linux_nat"),))
     with deployed(TOPOLOGY, asked, generator="httperf") as running:
         functions = running.parts.functions
-        assert isinstance(functions, Stateful)
         functions.hold_connections(77)
         functions.delete_connections()
         result = running.parts.generator.run(
@@ -172,7 +169,6 @@ def test_the_limit_that_a_killed_run_changed_is_restored() -> None:
 def test_a_full_table_evicts_and_only_its_entries_show_it() -> None:
     with most_entries(3000), deployed(TOPOLOGY, cell("CSC", 1, 1, (NfKind("linux_nat"),))) as running:
         functions = running.parts.functions
-        assert isinstance(functions, Stateful)
         functions.delete_connections()
         result = running.parts.generator.run(trial(5000, 1))
         (table,) = functions.connection_tables().values()

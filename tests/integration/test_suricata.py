@@ -8,7 +8,6 @@ import socket
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -23,7 +22,6 @@ from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.roles.part import CpuLimited
 from tests.integration.local_fabric import frame as frame_of
 from tests.integration.local_functions import done, running, trial
 from tests.integration.user_space import machine_stays_as_it_was, processes
@@ -98,7 +96,7 @@ def test_it_sees_copies_within_limits() -> None:
             "tap-1-1": ProcessedPackets(result.sent, 0),
         }
         assert set(processes("suricata")) <= set(processes_of(discover().folders("csit-tap-1-1")))
-        held = cast(CpuLimited, deployment.parts.functions).throttling()["tap-1-1"]
+        held = deployment.parts.functions.throttling()["tap-1-1"]
         assert held.periods > 0, "the kernel counts none where no quota is set"
         assert deployment.facts()["functions"]["limits of tap-1-1"] == "0.5 CPUs, 256 MiB"
 

@@ -35,7 +35,6 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.session import judged
 from resources.libraries.python.search.throughput import search_throughput
-from resources.libraries.python.testbed.roles.part import Stateful
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import cell, deployed, processes, qualified_by_a_run, victim
@@ -303,7 +302,6 @@ def test_tcp_connections_are_opened_at_a_rate_and_have_an_entry_each() -> None:
     connections = Trial(load_pps=2000, duration_s=0.2, frame=B64, protocol=Protocol.TCP, purpose="connections")
     with deployed(testbed, cell("CSC", 2, 1, (NfKind("linux_nat"),)), generator="trex_astf") as running:
         functions = running.parts.functions
-        assert isinstance(functions, Stateful)
         functions.hold_connections(77)
         for _ in range(PROFILES + 2):  # each profile is there again after so many
             functions.delete_connections()

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -28,7 +27,6 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.roles.part import CpuLimited, Processing
 from tests.integration.robot_runs import PROJECT
 from tests.integration.tunnel_packets import TTL, arrives, heard_by, listener, packet, send
 from tests.integration.user_space import (
@@ -105,7 +103,7 @@ def files() -> Iterator[Path]:
 
 
 def done(deployment: Deployment) -> dict[str, ProcessedPackets]:
-    return dict(cast(Processing, deployment.parts.functions).processed())
+    return dict(deployment.parts.functions.processed())
 
 
 @realtime(LOSS)
@@ -236,7 +234,7 @@ def test_a_tunnel_keeps_its_limits() -> None:
         assert {os.sched_getscheduler(pid) for pid in processes("openvpn")} == {os.SCHED_OTHER}
         result = deployment.parts.generator.run(trial(50_000.0))
         assert 0 < result.received < 0.9 * result.sent
-        held = cast(CpuLimited, deployment.parts.functions).throttling()["nf-1-1"]
+        held = deployment.parts.functions.throttling()["nf-1-1"]
         assert held.throttled > 0
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -37,7 +36,6 @@ from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import work
-from resources.libraries.python.testbed.roles.part import Processing
 from tests.integration.local_fabric import FRAMES, difference, frame, send
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import deployed as running_on
@@ -190,7 +188,7 @@ def test_suricata_in_guests_counts_every_packet_though_it_empties_the_same_count
             result = deployment.parts.generator.run(rate(200.0, 1.3))
             assert result.received == result.sent > 200
             sent += result.sent + sum(each.sent for each in result.latency)
-            done = dict(cast(Processing, deployment.parts.functions).processed())
+            done = dict(deployment.parts.functions.processed())
             assert done == dict.fromkeys(("nf-1-1", "tap-1-1"), ProcessedPackets(sent, 0))
         assert deployment.problems() == ()
         said = deployment.facts()["functions"][NfKind("qemu_suricata")]
@@ -209,7 +207,7 @@ def test_nginx_in_guests_sends_on_load_and_probes_of_both_ways() -> None:
         assert all(0.01 < sum(used[name]) <= 1 for name in ("nf-1-1", "nf-1-2")), "also where all share a CPU"
         assert all(each.received == each.sent and each.p50_ns for each in result.latency)
         sent = result.sent + sum(each.sent for each in result.latency)
-        done = dict(cast(Processing, deployment.parts.functions).processed())
+        done = dict(deployment.parts.functions.processed())
         assert done == {"nf-1-1": ProcessedPackets(sent, 0), "nf-1-2": ProcessedPackets(sent, 0)}
         assert deployment.problems() == ()
         facts = deployment.facts()["functions"]

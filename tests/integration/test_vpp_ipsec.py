@@ -8,7 +8,6 @@ import struct
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -22,7 +21,6 @@ from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.roles.part import Disturbable, Processing
 from tests.integration.tunnel_packets import TTL, arrives, listener, packet, send
 from tests.integration.user_space import (
     NO_VPP_IPSEC,
@@ -106,7 +104,7 @@ def test_packets_are_esp_between_the_gateways_and_unchanged_behind_them(
             ends = [bytes([192, 0, 2, 1]), bytes([192, 0, 2, 2])]
             assert [ip[12:16], ip[16:20]] == (ends if flow.direction == "forward" else ends[::-1])
             assert len(ip) > len(wanted) + 40
-            done = dict(cast(Processing, deployment.parts.functions).processed())
+            done = dict(deployment.parts.functions.processed())
             assert done == {"nf-1-1": ProcessedPackets(number, 0)}
         assert deployment.problems() == ()
 
@@ -117,7 +115,7 @@ def test_packets_are_esp_between_the_gateways_and_unchanged_behind_them(
 def test_every_packet_goes_through_the_tunnel_also_beside_others(service_type: str, kinds: tuple[NfKind, ...]) -> None:
     with deployed(topology(), cell(service_type, 1, len(kinds), kinds)) as deployment:
         send_and_count(deployment)
-        done = dict(cast(Processing, deployment.parts.functions).processed())
+        done = dict(deployment.parts.functions.processed())
         assert done == {f"nf-1-{node}": ProcessedPackets(2 * FRAMES, 0 if kind == TUNNEL else None)
                         for node, kind in enumerate(kinds, 1)}  # fmt: skip
         assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
@@ -145,7 +143,7 @@ def test_keys_are_in_no_file_and_new_after_a_restart() -> None:
         assert {path.name for path in files} >= {"startup.conf", "vpp.log"}
         said = [path.read_bytes() for path in files] + [repr(deployment.facts()).encode()]
         assert not [key for key in before if any(key.encode() in text for text in said)]
-        functions = cast(Disturbable, deployment.parts.functions)
+        functions = deployment.parts.functions
         functions.disturb(Disturbance(targets=("nf-1-1",), event=PartEvent.RESTART, after_s=0.01))
         assert functions.disturbed()
         assert not keys(deployment) & before

@@ -170,7 +170,7 @@ def send_and_count(deployment: Deployment) -> None:
 
 def counters(deployment: Deployment) -> Mapping[str, InterfaceCounters]:
     """Counters of all ports, those of the generator among them."""
-    return {**deployment.counters(), **deployment.parts.generator_counters()}
+    return {**deployment.counters(), **deployment.parts.generator.counters()}
 
 
 def _difference(

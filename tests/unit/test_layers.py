@@ -370,12 +370,17 @@ def methods(tree: ast.AST) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef]]:
 def test_only_methods_of_a_protocol_have_no_docstring() -> None:
     """The linter demands docstrings elsewhere (D102); in these folders the Protocol or the base class has it."""
     trees = production()
-    described = {
-        method.name
+    of_classes = [
+        (parent, method)
         for path, tree in trees.items()
         if path.startswith(LIBRARIES)
         for parent, method in methods(tree)
-        if parent.bases and ast.unparse(parent.bases[-1]) in {"Protocol", "ABC"} and ast.get_docstring(method)
+    ]
+    bases = {ast.unparse(base) for parent, _ in of_classes for base in parent.bases}
+    described = {
+        method.name
+        for parent, method in of_classes
+        if ast.get_docstring(method) and (parent.name in bases or "Protocol" in map(ast.unparse, parent.bases))
     }
     assert not [
         f"{path}:{method.lineno}: {parent.name}.{method.name} has no docstring"

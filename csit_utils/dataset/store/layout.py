@@ -62,7 +62,7 @@ def _why(path: Path, error: Exception) -> str:
     return str(error).removeprefix(f"{path}: ")
 
 
-class Part(msgspec.Struct, frozen=True):
+class StoredPart(msgspec.Struct, frozen=True):
     """Tests of one import on one testbed in one night."""
 
     path: _PartPath
@@ -79,7 +79,7 @@ class Import(msgspec.Struct, frozen=True):
     digest: _Digest
     source: str
     label: str | None
-    parts: tuple[Part, ...]
+    parts: tuple[StoredPart, ...]
     refused: tuple[msgspec.Raw, ...]
     """JSON of cells that do not fit, see `refusals`."""
     problems: tuple[str, ...]
@@ -215,12 +215,12 @@ class Layout:
         except _UNREADABLE:
             return None
 
-    def path(self, table: str, part: Part) -> Path:
+    def path(self, table: str, part: StoredPart) -> Path:
         """Return the path of a part of a table."""
         path = Path(table, part.path)
         return self._inside(path.with_suffix(DETAILS_SUFFIX) if table == DETAILS else path)
 
-    def details(self, part: Part) -> Path:
+    def details(self, part: StoredPart) -> Path:
         """Return the path of the details of a part, which may be that of an earlier version."""
         path = self.path(DETAILS, part)
         earlier = path.with_suffix(EARLIER_SUFFIX)

@@ -21,7 +21,7 @@ from csit_utils.dataset.store.layout import (
     TESTS,
     Import,
     Layout,
-    Part,
+    StoredPart,
     partition,
     run_of,
 )
@@ -155,9 +155,9 @@ class _Staging:
         except (NotUnpacked, msgspec.DecodeError):
             return  # keep the row; opening the record reports the error
 
-    def close(self) -> tuple[Part, ...]:
+    def close(self) -> tuple[StoredPart, ...]:
         return tuple(
-            Part(part.path, testbed, night, part.close()) for (testbed, night), part in self._partitions.items()
+            StoredPart(part.path, testbed, night, part.close()) for (testbed, night), part in self._partitions.items()
         )
 
     def abandon(self) -> None:

@@ -28,7 +28,7 @@ from csit_utils.dataset.refusals import from_dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from csit_utils.dataset.store import characterization_files, columns, details
 from csit_utils.dataset.store.bounded_files import opened
-from csit_utils.dataset.store.layout import TESTS, Import, Layout, Part, environment
+from csit_utils.dataset.store.layout import TESTS, Import, Layout, StoredPart, environment
 from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
 from resources.libraries.python.model.measurements.trial import TrialResult
@@ -73,7 +73,7 @@ class Stored:
         self._layout = layout
         self._damaged: list[Problem] = []
         """Files of the dataset that were found damaged, and are left out."""
-        self._ahead: dict[Part, Sequence[TestRow]] = {}
+        self._ahead: dict[StoredPart, Sequence[TestRow]] = {}
         """Rows that have been read ahead."""
         self._near: dict[str, tuple[str, str]] = {}
         """Kind and text of details in the row groups last read: the next record is often in one of them."""
@@ -90,10 +90,10 @@ class Stored:
         return found
 
     @cached_property
-    def _found(self) -> tuple[Sequence[TestRow], Mapping[str, Part]]:
+    def _found(self) -> tuple[Sequence[TestRow], Mapping[str, StoredPart]]:
         """Rows, and the parts with their details. A test imported from different files counts once."""
         rows: dict[str, TestRow] = {}
-        parts: dict[str, Part] = {}
+        parts: dict[str, StoredPart] = {}
         for each in self._imports:
             for part in each.parts:
                 read = self._ahead.pop(part, None)
@@ -104,7 +104,7 @@ class Stored:
         ordered = sorted(rows.values(), key=lambda row: (not row.recorded, row.started_at or "", row.run))
         return ordered, parts
 
-    def _rows_of(self, each: Import, part: Part) -> Sequence[TestRow]:
+    def _rows_of(self, each: Import, part: StoredPart) -> Sequence[TestRow]:
         """Rows of a part whose details can be read too; none of a damaged one."""
         path: str | Path = part.path
         try:
@@ -244,10 +244,10 @@ class Stored:
             elif kind == details.ROWS and set(_OF_LATENCY) <= set(keys):
                 yield from rows(Dataset(foreign=[_imported(row, text)]))
 
-    def _details(self, anchors: Collection[str] | None) -> Iterator[tuple[Part, TestRow, str, str]]:
+    def _details(self, anchors: Collection[str] | None) -> Iterator[tuple[StoredPart, TestRow, str, str]]:
         """Part, row, kind and text of the details of tests."""
         _, parts = self._found
-        wanted: dict[Part, set[str]] = {}
+        wanted: dict[StoredPart, set[str]] = {}
         for anchor in parts if anchors is None else anchors:
             if anchor in parts:
                 wanted.setdefault(parts[anchor], set()).add(anchor)
@@ -258,7 +258,7 @@ class Stored:
                         names.discard(anchor)
                         yield part, self._by_anchor[anchor], kinds[at].as_py(), texts[at].as_py()
 
-    def _groups(self, part: Part, names: Collection[str]) -> Iterator[details.Group]:
+    def _groups(self, part: StoredPart, names: Collection[str]) -> Iterator[details.Group]:
         """Groups with details of some tests.
 
         Raises:

@@ -25,7 +25,7 @@ from csit_utils.dataset.load import load
 from csit_utils.dataset.rows import HopRow, ThreadRow
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.columns import WaitingRows
-from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, Part
+from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, StoredPart
 from csit_utils.dataset.store.stored_contents import Stored
 from csit_utils.dataset.testrows import head_row, packed_head, unrecorded_row
 from resources.libraries.python import unpacking
@@ -352,7 +352,7 @@ def test_a_part_in_a_folder_that_may_not_be_read_is_left_out(
     expected = len(Stored(Layout(tmp_path / "d")).tests)
     there = Layout.path
 
-    def path(layout: Layout, table: str, part: Part) -> Path:
+    def path(layout: Layout, table: str, part: StoredPart) -> Path:
         found = there(layout, table, part)
         return found.with_name("x" * 300 + ".arrow") if table == DETAILS and part.testbed == "local" else found
 

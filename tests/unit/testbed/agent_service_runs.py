@@ -28,7 +28,8 @@ from resources.libraries.python.testbed.agent.calls import (
     ServiceRequest,
 )
 from resources.libraries.python.testbed.agent.service import AgentService
-from resources.libraries.python.testbed.deployment.parts import NodeParts as CellShare
+from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
+from resources.libraries.python.testbed.roles.part import VSwitch
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 from resources.libraries.python.testbed.services.bundle import BundledFile, ServiceBundle
 from resources.libraries.python.testbed.worlds.machine import TestbedMachine
@@ -71,7 +72,7 @@ SITED = ServiceRequest(
 GREETING = Greeting(PROTOCOL, "a" * 64, "3.11.2", "dut1", 7, None)
 
 
-class NotingPart:
+class NotingPart(VSwitch):
     """A part that fails at the step given to its machine."""
 
     def __init__(self, name: str, machine: "NotingMachine") -> None:
@@ -85,6 +86,13 @@ class NotingPart:
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         return {"csv1p1": InterfaceCounters(1, 2, 3, 4)}
+
+
+class NotingGenerator(NotingPart):
+    """It sends nothing."""
+
+    def prepare(self) -> None:
+        self._machine.note(f"prepare {self._name}")
 
 
 class NotingService(NotingPart):
@@ -110,6 +118,7 @@ class NotingMachine:
     def __init__(self, fails: str = "", busy: int = 0) -> None:
         self.notes: list[str] = []
         self.ports: dict[str, str] = {}
+        self.generator: Any = ABSENT[2]
         self._fails, self._busy = fails, busy
 
     def note(self, text: str) -> None:
@@ -124,10 +133,10 @@ class NotingMachine:
         self.note("open")
         return ("removed network namespace csit-x",)
 
-    def share(self, plan: object, asked: object, capture: bytes | None = None) -> CellShare:
+    def share(self, plan: object, asked: object, capture: bytes | None = None) -> Parts:
         assert (plan, asked, capture) == (WORK.plan, WORK.asked, None)
         cables = (NotingPart("cable1", self), NotingPart("cable2", self))
-        return CellShare(cables, cast(Any, NotingPart("switch", self)), None, None, None)
+        return Parts(cables, NotingPart("switch", self), generator=self.generator)
 
     def instances(self, brought: ServiceBundle, size: Size, cable: Port) -> "NotingService":
         assert (brought, size, cable) == (SITED.brought, SITED.size, SITED.cable)

@@ -1,5 +1,7 @@
 """What an agent makes of calls, from JSON to JSON, with a machine that only notes what is done to it."""
 
+from typing import cast
+
 import pytest
 
 from resources.libraries.python.errors import ConfigError, CsitError, InUse
@@ -8,6 +10,7 @@ from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (
     CABLES,
+    GENERATOR,
     INSTANCES,
     PROTOCOL,
     SWITCH,
@@ -17,7 +20,16 @@ from resources.libraries.python.testbed.agent.calls import (
 )
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
-from tests.unit.testbed.agent_service_runs import SITED, TOPOLOGY, WORK, NotingMachine, ask, ask_role, service_on
+from tests.unit.testbed.agent_service_runs import (
+    SITED,
+    TOPOLOGY,
+    WORK,
+    NotingGenerator,
+    NotingMachine,
+    ask,
+    ask_role,
+    service_on,
+)
 
 
 def deployed(machine: NotingMachine) -> AgentService:
@@ -74,6 +86,17 @@ def test_what_failed_to_start_is_stopped_too() -> None:
     ask_role(service, CABLES, "stop")
     ask_role(service, CABLES, "stop")
     assert machine.notes[-2:] == ["stop cable2", "stop cable1"]
+
+
+def test_a_generator_that_was_prepared_is_stopped_also_without_a_start() -> None:
+    machine = NotingMachine()
+    machine.generator = NotingGenerator("generator", machine)
+    service = service_on(machine)
+    ask(service, calls.OPEN, NodeRequest(TOPOLOGY, "DUT1"))
+    assert Role.GENERATOR in cast(frozenset[Role], ask(service, calls.PREPARE, WORK))
+    ask_role(service, GENERATOR, "prepare")
+    service.close()
+    assert machine.notes == ["open", "prepare generator", "stop generator", "clean", "close"]
 
 
 def test_a_machine_that_is_being_cleaned_is_waited_for_where_that_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

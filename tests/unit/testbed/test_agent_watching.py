@@ -16,7 +16,6 @@ from resources.libraries.python.studies.chains.chain_trial import watching
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import COSTS, FEATURES, HOPS, SWITCH, TRACER, NodeRequest, Role
-from resources.libraries.python.testbed.deployment.parts import NodeParts as CellShare
 from resources.libraries.python.testbed.deployment.parts import Parts
 from tests.unit.testbed.agent_service_runs import TOPOLOGY, WORK, NotingMachine, ask, ask_role, service_on
 
@@ -57,15 +56,13 @@ class Watching:
 class WatchedMachine(NotingMachine):
     """A machine whose NFs can be watched."""
 
-    def share(self, plan: object, asked: object, capture: bytes | None = None) -> CellShare:
+    def share(self, plan: object, asked: object, capture: bytes | None = None) -> Parts:
         share = super().share(plan, asked, capture)
         features = Watching((SERIES,), lambda text: self.note(f"{text} features"))
         tracer = Watching((GRAPH,), lambda text: self.note(f"{text} tracer"))
         costs = Watching(COSTS_SEEN, lambda text: self.note(f"{text} costs"))
         hops = Watching((DELAY,), lambda text: self.note(f"{text} hops"))
-        return CellShare(
-            share.cables, share.switch, None, None, None, features=features, tracer=tracer, costs=costs, hops=hops
-        )
+        return Parts(share.cables, share.switch, features=features, tracer=tracer, costs=costs, hops=hops)
 
 
 PROBES = (FEATURES, TRACER, COSTS, HOPS)
@@ -106,7 +103,7 @@ def test_parts_are_not_watched_while_they_are_removed() -> None:
 
 def test_what_is_deployed_is_removed_although_its_watcher_cannot_be_stopped() -> None:
     class Stuck(WatchedMachine):
-        def share(self, plan: object, asked: object, capture: bytes | None = None) -> CellShare:
+        def share(self, plan: object, asked: object, capture: bytes | None = None) -> Parts:
             return replace(super().share(plan, asked, capture), features=Watching((), self.note, "stop"))
 
     machine = Stuck()

@@ -13,7 +13,7 @@ from resources.libraries.python.model.measurements.counters import InterfaceCoun
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.deployment.health import clean_up
-from resources.libraries.python.testbed.deployment.parts import NodeParts
+from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
 from resources.libraries.python.testbed.maintenance.doctor import _of_drivers
 from resources.libraries.python.testbed.worlds import machine as machine_module
 from resources.libraries.python.testbed.worlds.local import LocalNode
@@ -58,16 +58,14 @@ class WholeMachine(NotingMachine):
         assert plan is None
         return ("network namespace csit-x",)
 
-    def share(self, plan: object, asked: object, capture: bytes | None = None) -> NodeParts:
+    def share(self, plan: object, asked: object, capture: bytes | None = None) -> Parts:
         del plan, asked, capture
         made: Any = self.parts
-        return NodeParts(
+        return Parts(
             (made["fabric"],),
             made["switch"],
             made["functions"],
-            made["generator"] if self._has_generator else None,
-            None,
-            lambda: {"g": InterfaceCounters(1, 2, 3, 4)},
+            made["generator"] if self._has_generator else ABSENT[2],
         )
 
 
@@ -82,7 +80,7 @@ def test_parts_are_the_drivers_themselves() -> None:
     assert world.open() == ("removed network namespace csit-x",)
     parts = world.parts(WORK.plan, WORK.asked)
     assert [parts.switch, parts.functions, parts.generator] == list(machine.parts.values())[1:]
-    assert parts.generator_counters() == {"g": InterfaceCounters(1, 2, 3, 4)}
+    assert parts.generator.counters() == {"csv1p1": InterfaceCounters(1, 2, 3, 4)}
     (cables,) = parts.cables
     cables.start()
     cables.stop()

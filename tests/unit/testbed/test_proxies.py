@@ -26,7 +26,6 @@ from resources.libraries.python.testbed.agent.calls import (
 )  # fmt: skip
 from resources.libraries.python.testbed.remote import proxies
 from resources.libraries.python.testbed.remote.proxies import combined, proxy
-from resources.libraries.python.testbed.roles.part import CpuLimited, Processing
 from resources.libraries.python.testbed.worlds.nodes import parts_on_nodes
 from tests.unit.csit_utils.builders import trial
 from tests.unit.testbed.agent_service_runs import CELL, TOPOLOGY
@@ -62,9 +61,6 @@ class Node:
     def role(self, remote: Any) -> Any:
         return proxy(remote, self)  # type: ignore[arg-type] # a link for the test
 
-    def generator_counters(self) -> Any:
-        return self.role(GENERATOR).counters()
-
 
 def switches(*nodes: Any) -> Any:
     return combined(SWITCH, [proxy(SWITCH, node) for node in nodes])
@@ -79,8 +75,6 @@ def test_every_method_of_a_role_can_be_called_and_nothing_else() -> None:
     assert "counters" in ROLE_CALLS[Role.GENERATOR]
     assert ROLE_CALLS[Role.TRACER]["cpu_s"].is_property
     assert "features.stop" in BY_NAME and not [name for name in BY_NAME if "._" in name]
-    functions: object = proxy(FUNCTIONS, Node("DUT1"))  # type: ignore[arg-type] # a link for the test
-    assert isinstance(functions, Processing) and not isinstance(functions, CpuLimited)
 
 
 def test_a_call_waits_as_long_as_its_protocol_says() -> None:
@@ -195,4 +189,4 @@ def test_of_several_nodes_the_machine_is_the_first_one() -> None:
     assert parts.tracer is None and parts.sampler is not None
     parts.sampler.read()
     assert [name for name, _, _ in links["TG"].begun] == [], "only systems under test are sampled"
-    assert parts.generator_counters() == {"g": ONE}
+    assert parts.generator.counters() == {"g": ONE}

@@ -9,14 +9,14 @@ from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import QUICK
-from resources.libraries.python.testbed.deployment.parts import NodeParts
+from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.machine import TestbedMachine
 from tests.unit.planning.labs import lab
 
 CELL = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
 
 
-def share(topology: Topology, node: str | None, smt: bool | None) -> NodeParts:
+def share(topology: Topology, node: str | None, smt: bool | None) -> Parts:
     asked = MeasurementRequest(test_type=TestType.MRR, cell=CELL, frame=frame("64B"), profile=QUICK)
     return TestbedMachine(topology, node).share(make_plan(topology, CELL, {}, smt=smt), asked)
 

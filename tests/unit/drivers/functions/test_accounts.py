@@ -1,18 +1,17 @@
-"""NFs of several kinds, and within limits: those that account for their work do, and others do not."""
+"""NFs of several kinds: those that account for their work do, and others do not."""
 
-from typing import Any, cast, get_type_hints
+from typing import get_type_hints
 
 import pytest
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.drivers.functions.mixed_kinds import ConfinedFunctions, MixedKinds
+from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds, OneKind
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.disturbance import Disturbance, PartEvent
-from resources.libraries.python.testbed.roles.part import Accounting
 
 
-class Counting:
+class Counting(OneKind):
     """NFs of a kind that keeps accounts."""
 
     def __init__(self, name: str) -> None:
@@ -28,26 +27,19 @@ class Counting:
 
 def test_accounts_are_those_of_the_kinds_that_keep_some() -> None:
     first, second = Counting("nf-1-1"), Counting("nf-1-3")
-    several = MixedKinds(cast(Any, (first, object(), second)))
-    confined = ConfinedFunctions(cast(Any, several), cast(Any, None))
-    for each in (several, confined):
-        assert isinstance(each, Accounting)
-        each.begin_accounts()
-    assert (first.begun, second.begun) == (2, 2)
-    assert several.accounts() == confined.accounts() == {"nf-1-1": "since 2", "nf-1-3": "since 2"}
-    other = ConfinedFunctions(MixedKinds(cast(Any, (object(),))), cast(Any, None))
-    other.begin_accounts()
-    assert other.accounts() == {}
+    several = MixedKinds((first, OneKind(), second))
+    several.begin_accounts()
+    assert several.accounts() == {"nf-1-1": "since 1", "nf-1-3": "since 1"}
 
 
-def test_an_event_that_no_kind_can_have_is_refused_within_limits_too() -> None:
+def test_an_event_that_no_kind_can_have_is_refused() -> None:
     """Else it would not happen, and a study would name another reason."""
-    confined = ConfinedFunctions(MixedKinds(cast(Any, (object(),)), {"csn1x1i1": "nf-1-1"}), cast(Any, None))
+    several = MixedKinds((OneKind(),), {"csn1x1i1": "nf-1-1"})
     coming = Disturbance(targets=("nf-1-1",), event=PartEvent.PAUSE, after_s=0.0, hold_s=0.1)
     with pytest.raises(Unsupported, match="pause is not possible for nf-1-1 with its driver"):
-        confined.disturb(coming)
-    confined.disturb(coming.model_copy(update={"targets": ("nf-2-1",)}))  # on another node
-    assert confined.disturbed() == ()
+        several.disturb(coming)
+    several.disturb(coming.model_copy(update={"targets": ("nf-2-1",)}))  # on another node
+    assert several.disturbed() == ()
 
 
 def test_drivers_that_declare_events_can_be_disturbed() -> None:

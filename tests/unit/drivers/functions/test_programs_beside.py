@@ -116,7 +116,7 @@ def test_functions_that_forward_have_processed_what_they_sent_and_others_count()
             "x": InterfaceCounters(1, 1, 1, 1),
         }
 
-    routers = cast(Any, SimpleNamespace(counters=counters))
+    routers = cast(Any, SimpleNamespace(counters=counters, processed=dict))
     monitors = cast(Any, SimpleNamespace(counters=dict, processed=lambda: {"nf-2-1": ProcessedPackets(4, 1)}))
     found = MixedKinds([routers, monitors], {"a": "nf-1-1", "b": "nf-1-1"}).processed()
     assert found == {"nf-1-1": ProcessedPackets(11), "nf-2-1": ProcessedPackets(4, 1)}

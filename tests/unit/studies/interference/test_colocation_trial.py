@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -22,6 +22,7 @@ from resources.libraries.python.studies.interference.model.record import Colocat
 from resources.libraries.python.studies.interference.planning import PlannedMeasurement
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
+from resources.libraries.python.testbed.roles.part import NetworkFunctions
 from tests.unit.planning.polled_ports import together
 from tests.unit.studies.interference.measurements import FRAME, spec_of
 
@@ -45,7 +46,7 @@ class Meter:
         return {"cache misses": "nobody counts them"}
 
 
-class Functions:
+class Functions(NetworkFunctions):
     """Each has processed so many more packets at every reading."""
 
     def __init__(self, more: Mapping[str, int]) -> None:
@@ -91,7 +92,7 @@ def meet(
             latency=latencies,
         )
 
-    functions: Any = SimpleNamespace() if processed is None else Functions(processed)
+    functions = NetworkFunctions() if processed is None else Functions(processed)
     parts = SimpleNamespace(functions=functions, costs=None if costs is None else Meter(costs))
     cell = SimpleNamespace(
         deployment=SimpleNamespace(plan=PLAN, parts=parts), measure=measure, problems=lambda: problems

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps, refused
+from resources.libraries.python.drivers.functions.mixed_kinds import OneKind
+from resources.libraries.python.drivers.host.programs.disturbances import Steps, process_steps, refused
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan, TapPlan
@@ -27,7 +28,7 @@ def passed_by(seen: int, of: int, *, merged: int = 1, few: int = 1000) -> bool:
     return merged * seen < _TAKEN_IN * of - few
 
 
-class NamespaceFunctions(Disturbed, Generic[Nf]):
+class NamespaceFunctions(OneKind, Generic[Nf]):
     """Affinity, counters and problems of the ports of NFs in network namespaces.
 
     Args:

@@ -176,7 +176,7 @@ def into(end: TunnelEnd, index: int, port: str) -> Iterator[Request]:
 
 
 class Tunnels(NamespaceFunctions[NfPlan]):
-    """Fulfils `NetworkFunctions` and `Processing` of the roles: NFs that encrypt packets and decrypt them again.
+    """NFs that encrypt packets and decrypt them again.
 
     What arrives at the left port is routed into the left end, crosses loopback encrypted, and leaves from the right end
     by the routes that any NF has; the other way round alike. Subclasses start the ends.

@@ -17,7 +17,7 @@ from resources.libraries.python.model.plan import Port
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.studies.sizing.planning.instance_cpus import InstancePlacement
-from resources.libraries.python.testbed.roles.service import InstanceUse
+from resources.libraries.python.testbed.roles.service import InstanceUse, SizedService
 
 INSTALLED_WITHIN_S = 120.0
 _REMOVED_WITHIN_S = 30.0
@@ -111,8 +111,8 @@ class ServiceInstance:
         return self.group.folders if self._claimed else ()
 
 
-class Instances:
-    """A service without its load generator; see `roles.service.SizedService`."""
+class Instances(SizedService):
+    """A service without its load generator."""
 
     def __init__(
         self,

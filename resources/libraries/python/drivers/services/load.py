@@ -30,7 +30,7 @@ from resources.libraries.python.model.plan import Port
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.studies.sizing.planning.service_cable import INTERFACE, LOADER
-from resources.libraries.python.testbed.roles.service import LoadReport
+from resources.libraries.python.testbed.roles.service import LoadReport, SizedService
 
 _NAME = name_of(LOADER)
 _WITHIN_S = 30.0
@@ -153,7 +153,7 @@ class Load:
         self._runner.make()
 
     def offer(self, load: float) -> LoadReport:
-        """Run the generator script once; see `roles.service.SizedService`."""
+        """Run the generator script once."""
         workload = self._asked.workload
         variables = {
             "CSIT_LOAD": f"{load:g}",
@@ -180,7 +180,7 @@ class Load:
         self._runner.remove()
 
 
-class CabledLoad:
+class CabledLoad(SizedService):
     """A load that comes over a cable from this machine, which has nothing else of the service."""
 
     def __init__(self, load: Load, network: LoadNetwork) -> None:
@@ -193,7 +193,7 @@ class CabledLoad:
         self._load.start()
 
     def offer(self, load: float) -> LoadReport:
-        """Run the generator script once, when packets pass the cable; see `roles.service.SizedService`."""
+        """Run the generator script once, when packets pass the cable."""
         self._network.wait_for_cable()
         return self._load.offer(load)
 

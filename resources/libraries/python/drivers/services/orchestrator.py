@@ -17,7 +17,7 @@ from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.studies.sizing.model.workload import needed
 from resources.libraries.python.studies.sizing.planning.instance_cpus import InstancePlacement, place
-from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
+from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, SizedService
 
 
 class LocalOrchestrator:
@@ -79,8 +79,8 @@ class LocalOrchestrator:
         return place(self._asked.deployment, size, self._layout, self._memory_mb, oversubscribe=self._oversubscribe)
 
 
-class LocalService:
-    """Implements `roles.service.SizedService`: instances and their load generator on one machine."""
+class LocalService(SizedService):
+    """Instances and their load generator on one machine."""
 
     def __init__(self, instances: Instances, load: Load) -> None:
         """Prepare; nothing is made before `start`."""

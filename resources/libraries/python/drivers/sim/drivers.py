@@ -20,9 +20,16 @@ from resources.libraries.python.model.measurements.trial import (
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
+from resources.libraries.python.testbed.roles.part import (
+    ForwardingPart,
+    NetworkFunctions,
+    ReportingPart,
+    TrafficGenerator,
+    VSwitch,
+)
 
 
-class _SimPart:
+class _SimPart(ReportingPart):
     """A part of a simulated system: it runs, or not.
 
     Args:
@@ -37,9 +44,6 @@ class _SimPart:
     def start(self) -> None:
         self._system.running.update(self._names)
 
-    def facts(self) -> Mapping[str, str]:
-        return {}
-
     def problems(self) -> tuple[str, ...]:
         return tuple(f"simulated {name} does not run" for name in sorted(self._names - self._system.running))
 
@@ -47,8 +51,8 @@ class _SimPart:
         self._system.running.difference_update(self._names)
 
 
-class SimGenerator(_SimPart):
-    """Fulfils `roles.TrafficGenerator` on a simulated system."""
+class SimGenerator(_SimPart, TrafficGenerator):
+    """The generator of a simulated system."""
 
     def __init__(self, system: SimulatedSystem) -> None:
         super().__init__(system, [GENERATOR])
@@ -69,7 +73,7 @@ class SimGenerator(_SimPart):
         return HighestLoads(offered_pps=line_pps, search_pps=line_pps)
 
 
-class _SimForwarding(_SimPart):
+class _SimForwarding(_SimPart, ForwardingPart):
     """A part that forwards, and can be hit by events."""
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
@@ -88,8 +92,8 @@ class _SimForwarding(_SimPart):
         return self._system.events.disturbed()
 
 
-class SimSwitch(_SimForwarding):
-    """Fulfils `roles.VSwitch` on a simulated system."""
+class SimSwitch(_SimForwarding, VSwitch):
+    """The vSwitch of a simulated system."""
 
     def __init__(self, system: SimulatedSystem) -> None:
         super().__init__(system, [VSWITCH])
@@ -102,8 +106,8 @@ class SimSwitch(_SimForwarding):
         return {"scheduling": sleeping if power.sleep_us else "data threads that never sleep"}
 
 
-class SimFunctions(_SimForwarding):
-    """Fulfils `NetworkFunctions` and `Stateful` of the roles on a simulated system."""
+class SimFunctions(_SimForwarding, NetworkFunctions):
+    """The NFs of a simulated system."""
 
     def __init__(self, system: SimulatedSystem) -> None:
         super().__init__(system, (each.name for each in system.plan.all_nfs))
@@ -125,8 +129,8 @@ _SPREAD = 1.5
 """Of the latency of a loop-back: 99.9th percentile to shortest."""
 
 
-class SimulatedLoop:
-    """Fulfils `roles.TrafficGenerator` on a plan of `planning.loop_back`."""
+class SimulatedLoop(TrafficGenerator):
+    """A simulated generator on a plan of `planning.loop_back`."""
 
     def __init__(self, plan: Plan, simulation: Simulation, clock: VirtualClock) -> None:
         self._plan = plan
@@ -210,9 +214,6 @@ class SimulatedLoop:
         """Line rate of all ports that send, or what the generator manages."""
         most_pps = self._most_pps(trial.frame)
         return HighestLoads(offered_pps=most_pps, search_pps=most_pps)
-
-    def facts(self) -> Mapping[str, str]:
-        return {}
 
     def problems(self) -> tuple[str, ...]:
         return () if self._runs else ("the simulated generator does not run",)

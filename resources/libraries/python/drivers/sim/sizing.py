@@ -25,7 +25,7 @@ from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Flavor, Share, Size
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.sizes import name_of
-from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
+from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, SizedService
 
 _STEP_S = 1.0
 
@@ -224,8 +224,8 @@ class SimOrchestrator:
         return SimService(self._simulated, self._spec, self._workload, self._time, size)
 
 
-class SimService:
-    """Fulfils `roles.service.SizedService`. Each size has its own random numbers, independent of the order of sizes."""
+class SimService(SizedService):
+    """A simulated service. Each size has its own random numbers, independent of the order of sizes."""
 
     def __init__(
         self,

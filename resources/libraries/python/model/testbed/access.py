@@ -31,20 +31,27 @@ SecretReference = Annotated[str, BeforeValidator(_is_reference)]
 """`env:NAME` is a variable of the environment, `keyring:SERVICE/USER` an entry of the user's keyring."""
 
 
+Host = Annotated[
+    str, Field(min_length=1), of_form(r"[A-Za-z0-9_\[:][A-Za-z0-9_.:%\[\]-]*", "the name or address of a host")
+]
+User = Annotated[str, of_form(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*", "the name of a user")]
+"""No option of ssh, and one word for a shell: proxy commands of the user's SSH configuration may have both."""
+
+
 class Jump(Frozen):
     """A host on the way to a node."""
 
-    host: Annotated[str, Field(min_length=1)]
+    host: Host
     port: Port = 22
-    user: str | None = None
+    user: User | None = None
 
 
 class Access(Frozen):
     """SSH server of a node, with user and credentials. Missing values are those of the user's SSH configuration."""
 
-    host: Annotated[str, Field(min_length=1)]
+    host: Host
     port: Port = 22
-    user: str | None = None
+    user: User | None = None
     key_file: str | None = None
     """A private key; None for those of the agent and the user's default ones. `~` is the user's home."""
     password: SecretReference | None = None

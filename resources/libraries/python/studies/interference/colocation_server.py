@@ -28,7 +28,6 @@ from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
 from resources.libraries.python.studies.sweep.load_steps import capacity
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts, Testbed
-from resources.libraries.python.testbed.roles.part import Processing
 from resources.libraries.python.testbed.roles.watching import CostMeter
 
 LEAST_PPS = 1000.0
@@ -139,7 +138,7 @@ def _done(result: TrialResult, before: ProcessedPackets | None, after: Processed
 
 
 def _processed(parts: Parts) -> Mapping[str, ProcessedPackets]:
-    return parts.functions.processed() if isinstance(parts.functions, Processing) else {}
+    return parts.functions.processed()
 
 
 def _response_s(result: TrialResult) -> float | None:

@@ -39,8 +39,8 @@ from resources.libraries.python.studies.outage.planning import (
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.shared.steps import SpecifiedTest, measure_again, measure_step
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.roles.part import Disturbable
+from resources.libraries.python.testbed.deployment.parts import Parts, Testbed
+from resources.libraries.python.testbed.roles.part import ForwardingPart
 
 _log = logging.getLogger(__name__)
 _WAYS = 2
@@ -264,7 +264,7 @@ class OutageTest(SpecifiedTest[OutageSpec, OutageJournal]):
             timeline_s=spec.bin_s,
             purpose="outage",
         )
-        part = None if strike is None else self._part(cell, strike)
+        part = None if strike is None else _target(cell.deployment.parts, strike)
         if part is not None and strike is not None:
             after_s = _LEAD_S + spec.before_s
             targets = parts_hit(spec, strike)
@@ -308,16 +308,7 @@ class OutageTest(SpecifiedTest[OutageSpec, OutageJournal]):
             notes=tuple(f"after {name}: {problem}" for problem in found if strike is not None),
         )
 
-    def _part(self, cell: CellUnderTest, strike: TargetedEvent) -> Disturbable:
-        parts = cell.deployment.parts
-        part = parts.switch if strike.target == VSWITCH else parts.functions
-        if not isinstance(part, Disturbable):
-            reason = f"{strike.event} is not possible for {strike.target} with its driver"
-            self._refused[strike.name] = reason
-            raise Unsupported(reason)
-        return part
-
-    def _happened(self, part: Disturbable | None, strike: TargetedEvent | None) -> EventOccurrence | None:
+    def _happened(self, part: ForwardingPart | None, strike: TargetedEvent | None) -> EventOccurrence | None:
         if part is None or strike is None:
             return None
         found: Sequence[EventOccurrence] = part.disturbed()
@@ -338,6 +329,10 @@ class OutageTest(SpecifiedTest[OutageSpec, OutageJournal]):
 
     def _cell(self, repetition: int) -> CellUnderTest:
         return self._under_test(self.spec.cell, self.spec.frame, profile(self.spec.search), repetition)
+
+
+def _target(parts: Parts, strike: TargetedEvent) -> ForwardingPart:
+    return parts.switch if strike.target == VSWITCH else parts.functions
 
 
 def _clock_error_s(happened: EventOccurrence | None, lines: Sequence[FlowTimeline]) -> float | None:

@@ -17,7 +17,6 @@ from resources.libraries.python.studies.stateful.model.record import (
 )
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.roles.part import Stateful
 
 LEAST_CPS = {Protocol.UDP: 500.0, Protocol.TCP: 100.0}
 """Of each instance: the lowest rate that is tried."""
@@ -40,7 +39,7 @@ class ConnectionCell:
 
     def __init__(self, cell: CellUnderTest, spec: StatefulSpec, protocol: Protocol = Protocol.UDP) -> None:
         functions = cell.deployment.parts.functions
-        if not isinstance(functions, Stateful) or not (tables := functions.hold_connections(spec.timeout_s)):
+        if not (tables := functions.hold_connections(spec.timeout_s)):
             raise Unsupported(f"tables of {spec.kind} cannot be read on this testbed")
         self._cell = cell
         self._spec = spec

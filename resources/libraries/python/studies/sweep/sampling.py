@@ -81,7 +81,7 @@ class Sampling:
         deployment, plan = self._cell.deployment, self._cell.deployment.plan
         one_way_pps = load.rate_pps * spec.flows
         trial = self._trial(one_way_pps, 1.0, probes_pps(plan, one_way_pps))
-        ports, before = deployment.parts.generator_counters(), deployment.sample()
+        ports, before = deployment.parts.generator.counters(), deployment.sample()
         results, samples = [], []
         for second in range(load.begin_s, load.begin_s + load.duration_s):
             result = self._cell.measure(trial)
@@ -91,7 +91,7 @@ class Sampling:
             results.append(result)
             before = after
         notes = dict.fromkeys(result.note for result in results if result.note)
-        left_pps = sender_pps(plan, results, ports, deployment.parts.generator_counters()) if one_way_pps else None
+        left_pps = sender_pps(plan, results, ports, deployment.parts.generator.counters()) if one_way_pps else None
         return MeasuredLoad(tuple(samples), left_pps, "; ".join(notes) or None)
 
     def _one_long(self, spec: SweepSpec, load: LoadStep) -> MeasuredLoad:
@@ -101,7 +101,7 @@ class Sampling:
             CsitError: The generator reported nothing.
         """
         deployment, plan = self._cell.deployment, self._cell.deployment.plan
-        ports = deployment.parts.generator_counters()
+        ports = deployment.parts.generator.counters()
         trial = self._trial(load.rate_pps * spec.flows, float(load.duration_s), 0.0)
         if spec.bursts is not None:
             trial = trial.model_copy(update={"on_off_s": (float(spec.bursts.on_s), float(spec.bursts.off_s))})
@@ -112,7 +112,7 @@ class Sampling:
         samples = seconds_of(result, load.rate_pps, costs)
         if not samples:
             raise CsitError(f"the generator reported no second of {load.duration_s} s at {rate(load.rate_pps)}")
-        left_pps = sender_pps(plan, [result], ports, deployment.parts.generator_counters())
+        left_pps = sender_pps(plan, [result], ports, deployment.parts.generator.counters())
         return MeasuredLoad(samples, left_pps, result.note)
 
     def _trial(self, one_way_pps: float, duration_s: float, probe_pps: float) -> Trial:

@@ -25,12 +25,7 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.sizing.model.spec import Size
-from resources.libraries.python.testbed.roles.part import (
-    DeploymentPart,
-    DisturbableSwitch,
-    MeteredGenerator,
-    ProcessingFunctions,
-)
+from resources.libraries.python.testbed.roles.part import NetworkFunctions, Part, TrafficGenerator, VSwitch
 from resources.libraries.python.testbed.roles.patience import patience_of
 from resources.libraries.python.testbed.roles.service import SizedService
 from resources.libraries.python.testbed.roles.watching import (
@@ -46,7 +41,7 @@ from resources.libraries.python.testbed.services.bundle import ServiceBundle
 A = TypeVar("A")
 R = TypeVar("R")
 
-PROTOCOL = 4
+PROTOCOL = 5
 """Another number where a call was changed or went away."""
 _BEAT_S = 2.0
 
@@ -197,10 +192,10 @@ class RemoteRole(Generic[P]):
     protocol: type[P]
 
 
-CABLES = RemoteRole(Role.CABLES, DeploymentPart)
-SWITCH = RemoteRole(Role.SWITCH, DisturbableSwitch)
-FUNCTIONS = RemoteRole(Role.FUNCTIONS, ProcessingFunctions)
-GENERATOR = RemoteRole(Role.GENERATOR, MeteredGenerator)
+CABLES = RemoteRole(Role.CABLES, Part)
+SWITCH = RemoteRole(Role.SWITCH, VSwitch)
+FUNCTIONS = RemoteRole(Role.FUNCTIONS, NetworkFunctions)
+GENERATOR = RemoteRole(Role.GENERATOR, TrafficGenerator)
 INSTANCES = RemoteRole(Role.INSTANCES, SizedService)
 LOAD = RemoteRole(Role.LOAD, SizedService)
 SAMPLER = RemoteRole(Role.SAMPLER, Sampler)

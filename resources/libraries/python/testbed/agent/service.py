@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
-from resources.libraries.python.errors import ConfigError, CsitError, InUse, Unsupported
-from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.errors import ConfigError, CsitError, InUse
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.agent import calls
@@ -24,37 +23,22 @@ from resources.libraries.python.testbed.agent.calls import (
     RoleCall,
     ServiceRequest,
 )
-from resources.libraries.python.testbed.deployment.parts import NodeParts
-from resources.libraries.python.testbed.roles.part import (
-    Accounting,
-    Cabled,
-    DeploymentPart,
-    Disturbable,
-    Processing,
-    Stateful,
-)
+from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
+from resources.libraries.python.testbed.roles.part import Part
 from resources.libraries.python.testbed.services.node_services import NodeService
 from resources.libraries.python.testbed.worlds.machine import TestbedMachine
 
-_STATEFUL = ("connection_tables", "hold_connections", "delete_connections")
-_ACCOUNTS = ("begin_accounts", "accounts")
 _PAUSE_S = 0.5
-_STEPS = ("start", "stop")
-
-
 _OF_A_SERVICE = (Role.INSTANCES, Role.LOAD)
 PROBES = (Role.FEATURES, Role.TRACER, Role.COSTS, Role.STACKS, Role.HOPS)
 """Roles that run while traffic does."""
 
 
-class _DeployedCables:
+class _DeployedCables(Part):
     """All cables of a node as one part."""
 
-    def __init__(self, parts: Sequence[DeploymentPart]) -> None:
+    def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = parts
-
-    def __bool__(self) -> bool:
-        return bool(self._parts)
 
     def start(self) -> None:
         for part in self._parts:
@@ -70,7 +54,7 @@ class AgentDeployment:
     """At most one cell's share, and one part of a service. A call of a role that is not here is a CsitError."""
 
     def __init__(self) -> None:
-        self.share: NodeParts | None = None
+        self.share: Parts | None = None
         self.service: NodeService | None = None
 
     def forget(self) -> None:
@@ -79,7 +63,7 @@ class AgentDeployment:
 
     def roles(self) -> frozenset[Role]:
         """Roles of the share that this machine has."""
-        return frozenset(role for role, part in self._by_role().items() if part)
+        return frozenset(self._by_role())
 
     def part(self, role: Role) -> Any:  # noqa: ANN401 - of the role's Protocol
         """Return what fulfils a role here.
@@ -87,42 +71,27 @@ class AgentDeployment:
         Raises:
             CsitError: Nothing does.
         """
-        found = self._service() if role in _OF_A_SERVICE else self._by_role()[role]
+        found = self._service() if role in _OF_A_SERVICE else self._by_role().get(role)
         if found is None:
             raise CsitError(f"this node has no {role} in the present cell")
         return found
 
-    def generator_counters(self) -> Mapping[str, InterfaceCounters]:
-        return self._share().generator_counters()
-
     def call(self, call: RoleCall, arguments: Sequence[object]) -> object:
-        target = self.part(call.role)
-        if (call.role, call.method) == (Role.GENERATOR, "counters"):
-            return self.generator_counters()
-        if call.method == "processed" and not isinstance(target, Processing):
-            return {}
-        if call.method in ("disturb", "disturbed") and not isinstance(target, Disturbable):
-            raise Unsupported(f"the {call.role} of this node has no events")
-        if call.method in _ACCOUNTS and not isinstance(target, Accounting):
-            return call.nothing
-        if call.method in _STATEFUL and not isinstance(target, Stateful):
-            return {}
-        if call.method == "without_link" and not isinstance(target, Cabled):
-            return ()
-        member = getattr(target, call.method)
+        member = getattr(self.part(call.role), call.method)
         return member if call.is_property else member(*arguments)
 
     def stop_probes(self) -> None:
         """Stop probes that still run: they hold on to what is to be removed."""
         if self.share is not None:
             for role in PROBES:
-                if (probe := self._by_role()[role]) is not None:
+                if (probe := self._by_role().get(role)) is not None:
                     probe.stop()
 
     def _by_role(self) -> Mapping[Role, Any]:
+        """What this machine has of the cell."""
         share = self._share()
-        return {
-            Role.CABLES: _DeployedCables(share.cables),
+        every = {
+            Role.CABLES: _DeployedCables(share.cables) if share.cables else None,
             Role.SWITCH: share.switch,
             Role.FUNCTIONS: share.functions,
             Role.GENERATOR: share.generator,
@@ -133,13 +102,14 @@ class AgentDeployment:
             Role.STACKS: share.stacks,
             Role.HOPS: share.hops,
         }
+        return {role: part for role, part in every.items() if part not in (None, *ABSENT)}
 
     def _service(self) -> NodeService:
         if self.service is None:
             raise CsitError("this agent has no part of a service")
         return self.service
 
-    def _share(self) -> NodeParts:
+    def _share(self) -> Parts:
         if self.share is None:
             raise CsitError("this agent has no cell")
         return self.share
@@ -167,7 +137,13 @@ class AgentService:
         """Inspected and not opened yet, so that `open` does not check it again."""
         self.deployed = AgentDeployment()
         """The present cell or service."""
-        self._started: list[Role] = []
+        self._begun: set[Role] = set()
+        """Parts that have to be stopped."""
+        self._steps: Mapping[str, Callable[[Role], None]] = {
+            "prepare": self._prepare_part,
+            "start": self._start,
+            "stop": self._stop,
+        }
         self._answers: Mapping[str, Callable[[Any], object]] = {
             calls.HELLO.name: self._hello,
             calls.LOOK.name: self._look,
@@ -267,34 +243,38 @@ class AgentService:
                 return tuple(removed)
 
     def _prepare(self, work: CellRequest) -> frozenset[Role]:
-        if self._started:
-            raise CsitError(f"a cell is already deployed: {', '.join(self._started)}")
+        if self._begun:
+            raise CsitError(f"a cell is already deployed: {', '.join(sorted(self._begun))}")
         self.deployed.share = self.machine.share(work.plan, work.asked, work.capture)
         return self.deployed.roles()
 
     def _of_role(self, call: RoleCall, arguments: Sequence[object]) -> object:
-        if call.method in _STEPS and call.role not in PROBES:
-            step = self._start if call.method == "start" else self._stop
-            step(call.role)
-            return None
+        step = self._steps.get(call.method)
+        if step is not None and call.role not in PROBES:
+            return step(call.role)
         return self.deployed.call(call, arguments)
+
+    def _prepare_part(self, role: Role) -> None:
+        part = self.deployed.part(role)
+        self._begun.add(role)
+        part.prepare()
 
     def _start(self, role: Role) -> None:
         part = self.deployed.part(role)
-        self._started.append(role)  # first: a part that is half started has to be stopped too
+        self._begun.add(role)  # first: a part that is half started has to be stopped too
         part.start()
 
     def _stop(self, role: Role) -> None:
-        if role not in self._started:
+        if role not in self._begun:
             return
-        self._started.remove(role)
+        self._begun.remove(role)
         with ExitStack() as stack:
             stack.callback(self.deployed.part(role).stop)
             stack.callback(self.deployed.stop_probes)
 
     def _site(self, sited: ServiceRequest) -> None:
-        if self._started:
-            raise CsitError(f"there is something deployed already: {', '.join(self._started)}")
+        if self._begun:
+            raise CsitError(f"there is something deployed already: {', '.join(sorted(self._begun))}")
         machine = self.machine
         part = machine.instances if sited.role is Role.INSTANCES else machine.load
         self.deployed.service = part(sited.brought, sited.size, sited.cable)

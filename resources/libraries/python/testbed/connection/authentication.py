@@ -82,7 +82,7 @@ def _keys(
     in_agent = agent.get_keys()
     for path in hop.keys:
         if not path.exists():
-            if hop.asked_for:
+            if hop.required:
                 raise ConfigError(f"{who}: the key {path} is not there")
             continue
         # A locked key may be in the agent, opened.
@@ -92,7 +92,7 @@ def _keys(
             yield _KeyCandidate(f"key {path} in the agent", held[0])
         elif (key := _load(path, password, hop, tried, who)) is not None:
             yield _KeyCandidate(f"key {path}", key)
-    if not hop.asked_for:
+    if not hop.no_others:
         for key in in_agent:
             yield _KeyCandidate(f"key {key.comment or key.get_name()} of the agent", key)
 
@@ -117,7 +117,7 @@ def _load(path: Path, password: SecretStr | None, hop: SshHop, tried: list[str],
             problem = f"cannot be read: {error.strerror}"
         except (paramiko.SSHException, ValueError):
             continue
-    if hop.asked_for:
+    if hop.required:
         raise ConfigError(f"{who}: the key {path} {problem}")
     tried.append(f"not {path}, which {problem}")
     return None

@@ -9,10 +9,11 @@ So a thread that sends on a channel holds its `order`, and the answer waits for 
 
 import logging
 import socket
+import subprocess
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ from resources.libraries.python.testbed.connection.authentication import Transpo
 from resources.libraries.python.testbed.connection.command import Streams, command_line
 from resources.libraries.python.testbed.connection.known_hosts import PresentedKey, entries_of
 from resources.libraries.python.testbed.connection.machine import StreamConnection
-from resources.libraries.python.testbed.connection.route import SshHop, route, user_configuration
+from resources.libraries.python.testbed.connection.route import SshHop, openssh_options, route
 
 _BLOCK_BYTES = 262144
 _REFUSED_S = 2.0
@@ -36,6 +37,7 @@ _LOOK_S = 0.05
 
 CONNECT_S = 10.0
 _LOGIN_S = 20.0
+_PROXY_ENDS_S = 2.0
 _WINDOW_BYTES = 4 * 1024 * 1024
 _RSA = {"rsa-sha2-256": "ssh-rsa", "rsa-sha2-512": "ssh-rsa"}
 _LOG = f"{__name__}.paramiko"
@@ -107,7 +109,12 @@ def connect(hops: Sequence[SshHop], name: str, silence_s: float) -> OpenTranspor
         transport: Transport = None
         for position, hop in enumerate(hops):
             who = f"{name} ({hop})" if hop is hops[-1] else f"the jump host {hop} towards {name}"
-            pipe = _pipe(hop, who, silence_s) if transport is None else _tunnel(transport, hop, who)
+            if transport is not None:
+                pipe = _tunnel(transport, hop, who)
+            elif hop.proxy:
+                pipe = stack.enter_context(_proxied(hop, who))
+            else:
+                pipe = _pipe(hop, who, silence_s)
             stack.callback(pipe.close)
             transport = OrderedTransport(pipe, default_window_size=_WINDOW_BYTES)
             stack.callback(transport.close)
@@ -134,6 +141,36 @@ def _pipe(hop: SshHop, who: str, silence_s: float) -> socket.socket:
     return pipe
 
 
+@contextmanager
+def _proxied(hop: SshHop, who: str) -> Iterator[socket.socket]:
+    """The proxy command of the user's SSH configuration, run by a shell as OpenSSH does.
+
+    Its tokens are filled in with a host and a user in which no shell finds more than words.
+    """
+    ours, its = socket.socketpair()
+    with ours, its:
+        command = ["/bin/sh", "-c", f"exec {hop.proxy}"]
+        try:
+            proxy = subprocess.Popen(
+                command, stdin=its.fileno(), stdout=its.fileno(), stderr=subprocess.DEVNULL, start_new_session=True
+            )
+        except OSError as error:
+            raise ConnectionFailed(
+                f"{who} cannot be reached: ProxyCommand cannot be started: {error.strerror}"
+            ) from error
+        try:
+            its.close()
+            yield ours
+        finally:
+            ours.close()
+            proxy.terminate()
+            try:
+                proxy.wait(_PROXY_ENDS_S)
+            except subprocess.TimeoutExpired:
+                proxy.kill()
+                proxy.wait()
+
+
 def _tunnel(transport: Transport, hop: SshHop, who: str) -> Any:  # noqa: ANN401 (paramiko has no types)
     try:
         return transport.open_channel("direct-tcpip", (hop.host, hop.port), ("127.0.0.1", 0), timeout=CONNECT_S)
@@ -156,7 +193,10 @@ def _shake_hands(transport: Transport, hop: SshHop, who: str, before: Sequence[S
         reason = str(error) or "it closed the connection"
         if reason.startswith("Error reading SSH protocol banner"):
             reason = (
-                "it sent no SSH version; OpenSSH refuses clients for a while after failed logins (PerSourcePenalties)"
+                f"ProxyCommand of your SSH configuration brings no SSH version: {hop.proxy}"
+                if hop.proxy
+                else "it sent no SSH version; OpenSSH refuses clients for a while after failed logins "
+                "(PerSourcePenalties)"
             )
         raise ConnectionFailed(f"{who} does not answer as an SSH server: {reason}") from error
     shown = PresentedKey(hop.known_as, key.get_name(), key.asbytes())
@@ -217,7 +257,7 @@ class SshConnection(StreamConnection):
             if self._way is not None:
                 self._way.close()
             self._way = None
-            self._way = connect(route(self._access, user_configuration()), self.name, self._access.silence_s)
+            self._way = connect(route(self._access, openssh_options), self.name, self._access.silence_s)
             return self._way, True
 
     def _start(self, command: Sequence[str]) -> Streams:

@@ -8,7 +8,6 @@ from resources.libraries.python.model.bounds import LONGEST_ACCOUNT
 from resources.libraries.python.model.measurements.stacks import Stacks
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.roles.part import Accounting
 
 _UNSAMPLED = (Unsupported, NotReady, CommandFailed)
 """Errors of sampling, which cost a test nothing but its stacks."""
@@ -24,7 +23,7 @@ def sample_stacks(parts: Parts, measure: Callable[[Trial], TrialResult], trial: 
         label: Of its load, such as `PDR`.
     """
     sampler = parts.stacks
-    accounting = [part for part in (parts.switch, parts.functions) if isinstance(part, Accounting)]
+    accounting = (parts.switch, parts.functions)
     if sampler is None:
         return "this testbed has nothing to sample"
     try:

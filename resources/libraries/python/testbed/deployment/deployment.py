@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -14,14 +13,7 @@ from resources.libraries.python.model.measurements.counters import InterfaceCoun
 from resources.libraries.python.model.plan import Medium, Plan
 from resources.libraries.python.model.result import Affinity
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.roles.part import (
-    Cabled,
-    DeploymentPart,
-    NetworkFunctions,
-    Preparable,
-    TrafficGenerator,
-    VSwitch,
-)
+from resources.libraries.python.testbed.roles.part import Part, ReportingPart
 
 _LINKS_PAUSE_S = 0.1
 
@@ -42,10 +34,8 @@ class Deployment:
         begin = time.monotonic()
         try:
             with ExitStack() as stack:
-                for part in self.parts.in_order():
-                    if isinstance(part, Preparable):
-                        stack.callback(self._stop, part)
-                        part.prepare()
+                stack.callback(self._stop, self.parts.generator)
+                self.parts.generator.prepare()
                 for part in self.parts.in_order():
                     # Before start: stopping is safe after a failed start, and a half-started part must be stopped too.
                     stack.callback(self._stop, part)
@@ -73,13 +63,12 @@ class Deployment:
         Raises:
             NotReady: One has none.
         """
-        switch = self.parts.switch
-        if isinstance(switch, Cabled) and any(link.medium is Medium.CABLE for link in self.plan.links):
-            wait_until("links of cables", partial(self._without_link, switch), CABLES_WITHIN_S, _LINKS_PAUSE_S)
+        if any(link.medium is Medium.CABLE for link in self.plan.links):
+            wait_until("links of cables", self._without_link, CABLES_WITHIN_S, _LINKS_PAUSE_S)
 
-    def _without_link(self, switch: Cabled) -> str:
+    def _without_link(self) -> str:
         """Physical ports of the vSwitches that have no link, as `DUT1.port2 (csv1p2)`."""
-        down = set(switch.without_link())
+        down = set(self.parts.switch.without_link())
         ports = (port for link in self.plan.links for port in (link.a, link.b) if port.interface in down)
         named: dict[str, str] = {}  # instances that share a cable by VLANs have a port each
         for port in ports:
@@ -88,7 +77,7 @@ class Deployment:
         return f"no link at {', '.join(f'{port} ({name})' for port, name in named.items())}" if named else ""
 
     @contextmanager
-    def _explaining(self, starting: DeploymentPart | None = None) -> Iterator[None]:
+    def _explaining(self, starting: Part | None = None) -> Iterator[None]:
         """Name the problems of started parts when a wait times out: if one has crashed, that is the reason.
 
         Args:
@@ -109,13 +98,12 @@ class Deployment:
 
     def _ports_without_link(self) -> tuple[str, ...]:
         with suppress(CsitError):  # a vSwitch that does not answer, which its problems tell
-            return self.parts.switch.without_link() if isinstance(self.parts.switch, Cabled) else ()
+            return self.parts.switch.without_link()
         return ()
 
-    def _problems_before(self, starting: DeploymentPart | None) -> tuple[str, ...]:
+    def _problems_before(self, starting: Part | None) -> tuple[str, ...]:
         """Problems of the parts that were started before one, or of all."""
-        roles: tuple[VSwitch | NetworkFunctions | TrafficGenerator, ...]
-        roles = (self.parts.switch, self.parts.functions, self.parts.generator)
+        roles: tuple[ReportingPart, ...] = (self.parts.switch, self.parts.functions, self.parts.generator)
         found: list[str] = []
         for earlier in roles if starting is None or starting in roles else ():
             if earlier is starting:
@@ -134,7 +122,7 @@ class Deployment:
         self.remove_s = time.monotonic() - begin
         raise_all(self._failures)
 
-    def _stop(self, part: DeploymentPart) -> None:
+    def _stop(self, part: Part) -> None:
         try:
             part.stop()
         except (CsitError, OSError) as error:
@@ -143,7 +131,7 @@ class Deployment:
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Counters of vSwitch and NFs by interface name, and of the generator's interfaces where there are any."""
         parts = self.parts
-        return {**parts.generator_counters(), **parts.switch.counters(), **parts.functions.counters()}
+        return {**parts.generator.counters(), **parts.switch.counters(), **parts.functions.counters()}
 
     def sample(self) -> Sample:
         """How CPUs and data threads have spent their time; nothing where the world cannot tell."""

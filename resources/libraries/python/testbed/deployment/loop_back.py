@@ -20,7 +20,7 @@ from resources.libraries.python.recording.qualifications import FOLDER, key_of, 
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.qualification import BRIEF, LOGGED, Effort, qualify_point
 from resources.libraries.python.testbed.deployment.health import within
-from resources.libraries.python.testbed.deployment.parts import LoopBackParts, Testbed
+from resources.libraries.python.testbed.deployment.parts import Parts, Testbed
 
 BRIEF_FRAMES = ("64B", "1518B")
 LOSS_RATIO = 0.005
@@ -69,7 +69,7 @@ def qualify(
             sending = facts.pop("sending", "") or facts.pop("generator", "")
             notes += [f"{name}: {text}" for name, text in facts.items()]
 
-            def run(trial: Trial, looped: LoopBackParts = looped) -> TrialResult:
+            def run(trial: Trial, looped: Parts = looped) -> TrialResult:
                 with within("a trial of the loop-back", trial.duration_s + _TRIAL_S):
                     return looped.generator.run(trial)
 
@@ -196,7 +196,7 @@ def why_not(topology: Topology) -> str | None:
 
 
 @contextmanager
-def looped_back(plan: Plan, world: Testbed, largest: Frame, generator: str | None = None) -> Iterator[LoopBackParts]:
+def looped_back(plan: Plan, world: Testbed, largest: Frame, generator: str | None = None) -> Iterator[Parts]:
     """Start a generator whose ports are joined to each other, and stop it.
 
     Args:

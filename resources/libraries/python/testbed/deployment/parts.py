@@ -1,19 +1,20 @@
 """The drivers that bring one plan to life."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.noise import CpuNoise
-from resources.libraries.python.model.measurements.trial import TrialResult
+from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.planning.placement.machines import Layouts
 from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.testbed.roles.part import DeploymentPart, NetworkFunctions, TrafficGenerator, VSwitch
+from resources.libraries.python.testbed.roles.part import NetworkFunctions, Part, TrafficGenerator, VSwitch
 from resources.libraries.python.testbed.roles.service import IntervalClock, Orchestrator
 from resources.libraries.python.testbed.roles.watching import (
     CostMeter,
@@ -31,66 +32,48 @@ def ignored(result: TrialResult) -> None:
     del result
 
 
+class _Elsewhere(TrafficGenerator):
+    """A generator that is on another machine."""
+
+    def run(self, trial: Trial) -> TrialResult:
+        raise CsitError(f"the generator is on another machine: no trial at {trial.load_pps:.0f} pps")
+
+    def highest_loads(self, trial: Trial) -> HighestLoads:
+        raise CsitError(f"the generator is on another machine: no loads for frames of {trial.frame}")
+
+
+ABSENT = (VSwitch(), NetworkFunctions(), _Elsewhere())
+"""Parts of a cell that are on other machines."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All drivers of one cell, not yet started."""
+    """Drivers of one cell, or of one machine's share of it, not yet started. What is on another machine is `ABSENT`."""
 
-    cables: tuple[DeploymentPart, ...]
+    cables: tuple[Part, ...] = ()
     """Base of the other parts: namespaces and links; started first, stopped last."""
-    switch: VSwitch
-    functions: NetworkFunctions
-    generator: TrafficGenerator
-    clock: Callable[[], float]
-    """Seconds; virtual in a simulated world."""
+    switch: VSwitch = ABSENT[0]
+    functions: NetworkFunctions = ABSENT[1]
+    generator: TrafficGenerator = ABSENT[2]
+    """What the vSwitch did not take in shows in its counters, where it has interfaces."""
+    clock: Callable[[], float] = time.monotonic
+    """Seconds; virtual in a simulation."""
     sampler: Sampler | None = None
-    """Use of CPUs, where the world can tell."""
-    generator_counters: Callable[[], Mapping[str, InterfaceCounters]] = dict
-    """Counters of the generator's own interfaces, where there are any: what the vSwitch did not take in shows there."""
+    """Use of the planned CPUs, and of data threads, where the testbed can tell; so are the others."""
     features: FeatureSampler | None = None
-    """Features of NFs, vSwitch and machine each second, where the world can tell."""
+    """Features of NFs, vSwitch and machine each second."""
     tracer: Tracer | None = None
-    """Events of the NFs' threads, as well."""
+    """Events of the NFs' threads."""
     costs: CostMeter | None = None
-    """Resource usage of NFs in the course of a trial, as well."""
+    """Resource usage of NFs and vSwitch in the course of a trial."""
     stacks: StackSampler | None = None
-    """Call stacks of the data CPUs, as well."""
+    """Call stacks of the data CPUs."""
     hops: HopTimer | None = None
-    """Delay of probes by part, as well."""
+    """Delay of probes by part."""
 
-    def in_order(self) -> tuple[DeploymentPart, ...]:
+    def in_order(self) -> tuple[Part, ...]:
         """Return the parts in the order in which they are started."""
         return (*self.cables, self.switch, self.functions, self.generator)
-
-
-@dataclass(frozen=True, slots=True)
-class NodeParts:
-    """Drivers of one machine's part of a cell, not yet started."""
-
-    cables: tuple[DeploymentPart, ...]
-    """As those of `Parts`."""
-    switch: VSwitch | None
-    """None where the vSwitch is on another machine; so are the others."""
-    functions: NetworkFunctions | None
-    generator: TrafficGenerator | None
-    sampler: Sampler | None
-    """Use of this machine's planned CPUs, and of its data threads."""
-    generator_counters: Callable[[], Mapping[str, InterfaceCounters]] = dict
-    """As those of `Parts`."""
-    features: FeatureSampler | None = None
-    tracer: Tracer | None = None
-    costs: CostMeter | None = None
-    """Costs of this machine's NFs and vSwitch."""
-    stacks: StackSampler | None = None
-    hops: HopTimer | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LoopBackParts:
-    """A generator whose ports are joined to each other, not yet started."""
-
-    cables: tuple[DeploymentPart, ...]
-    """As those of `Parts`."""
-    generator: TrafficGenerator
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +137,8 @@ class Testbed(Protocol):
     def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         """Drivers for a cell."""
 
-    def loop_back(self, plan: Plan, asked: MeasurementRequest) -> LoopBackParts:
-        """Drivers for a plan of `planning.loop_back`."""
+    def loop_back(self, plan: Plan, asked: MeasurementRequest) -> Parts:
+        """Links and generator, whose ports are joined to each other, for a plan of `planning.loop_back`."""
 
     def host(self, asked: Specifications, folder: Path) -> Host:
         """Return what deploys a multi-component service in any size.

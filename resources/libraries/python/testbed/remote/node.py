@@ -4,19 +4,18 @@ import logging
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Protocol, TypeVar
 
 from resources.libraries.python.drivers.host.ownership.processes import user
 from resources.libraries.python.errors import ConnectionFailed, CsitError, HostRefused, NotReady
-from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (
-    GENERATOR,
     Call,
     Hello,
     NodeInspection,
@@ -51,55 +50,59 @@ class Answer(Protocol[R_co]):
         """Wait for it; raises what the call raised."""
 
 
-class TestbedNode(Protocol):
-    """A node from the first call to `close`: this machine, or one of a lab."""
+class TestbedNode(ABC):
+    """A node from the first call to `close`; without a connection it is this machine.
 
-    name: str
-    python: str
-    """The node's Python, by name or path."""
+    Args:
+        name: Of the node in the topology.
+        python: The node's Python, by name or path.
+        prefix: Of messages about the node.
+    """
+
+    def __init__(self, name: str, python: str = "", prefix: str = "") -> None:
+        self.name = name
+        self.python = python
+        self.prefix = prefix
 
     @property
     def connection(self) -> Connection | None:
         """Connection to the node, by which it is reserved; None in this process."""
-
-    @property
-    def prefix(self) -> str:
-        """Prefix of messages about the node."""
+        return None
 
     @property
     def lost(self) -> str:
         """Why its agent is gone; empty while it is there, or was never called."""
+        return ""
 
-    def reach(self) -> None:
+    def reach(self) -> None:  # noqa: B027 - this machine needs no connection
         """Connect to it.
 
         Raises:
             ConnectionFailed: It cannot be reached.
         """
 
+    @abstractmethod
     def begin(self, call: Call[A, R], asked: A) -> Answer[R]:
         """Call it, beside others; raises as `AgentLink.begin`."""
 
     def call(self, call: Call[A, R], asked: A) -> R:
         """Call it and wait for the answer."""
+        return self.begin(call, asked).result()
 
+    @abstractmethod
     def role(self, remote: RemoteRole[P], more_s: float = 0.0) -> P:
-        """Return a role of the cell or service that is prepared there.
-
-        Args:
-            remote: The role.
-            more_s: How much longer than usual its calls may take.
-        """
-
-    def generator_counters(self) -> Mapping[str, InterfaceCounters]:
-        """Return counters of the generator's interfaces there."""
+        """Return a role of the cell or service that is prepared there, whose calls may take so much longer."""
 
     def orchestrator(self, asked: Specifications) -> Orchestrator | None:
         """Return what deploys and loads services on this node alone; None for a node of a lab."""
+        del asked
+        return None
 
+    @abstractmethod
     def look(self) -> NodeInspection:
         """Inspect the node; nothing is changed."""
 
+    @abstractmethod
     def open(self) -> tuple[str, ...]:
         """Take the machine; return what an earlier run had left there.
 
@@ -114,7 +117,9 @@ class TestbedNode(Protocol):
         Raises:
             CsitError: It does not come back.
         """
+        return ()
 
+    @abstractmethod
     def close(self) -> None:
         """Remove everything of this run and give the machine back.
 
@@ -122,12 +127,12 @@ class TestbedNode(Protocol):
             CsitError: Something could not be removed.
         """
 
-    def disconnect(self) -> None:
+    def disconnect(self) -> None:  # noqa: B027
         """Close the connection."""
 
 
-class LabNode:
-    """Fulfils `TestbedNode` over a connection, by an agent."""
+class LabNode(TestbedNode):
+    """A node that is used over a connection, by an agent."""
 
     def __init__(self, topology: Topology, name: str, connect: Connect, runtimes: Runtimes) -> None:
         """Prepare; nothing is touched.
@@ -141,9 +146,7 @@ class LabNode:
         access = topology.nodes[name].access
         if access is None:
             raise CsitError(f"nodes.{name}: no access given")
-        self.name = name
-        self.prefix = f"{name}: "
-        self.python = access.python
+        super().__init__(name, access.python, f"{name}: ")
         self._access = access
         self._request = NodeRequest(topology, name)
         self._connect = connect
@@ -171,17 +174,8 @@ class LabNode:
     def begin(self, call: Call[A, R], asked: A) -> Pending[R]:
         return self.link.begin(call, asked)
 
-    def call(self, call: Call[A, R], asked: A) -> R:
-        return self.link.call(call, asked)
-
     def role(self, remote: RemoteRole[P], more_s: float = 0.0) -> P:
         return proxy(remote, self.link, more_s)
-
-    def generator_counters(self) -> Mapping[str, InterfaceCounters]:
-        return self.role(GENERATOR).counters()
-
-    def orchestrator(self, asked: Specifications) -> None:
-        del asked
 
     @property
     def link(self) -> AgentLink:

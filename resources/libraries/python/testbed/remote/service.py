@@ -59,8 +59,8 @@ class RemoteOrchestrator:
         )
 
 
-class RemoteService:
-    """Fulfils `roles.service.SizedService` by calls to agents. While one offers a load, the other says what is used."""
+class RemoteService(SizedService):
+    """A service by calls to agents. While one offers a load, the other says what is used."""
 
     def __init__(self, instances: SizedService, load: SizedService, origin: str) -> None:
         """Prepare.

@@ -1,8 +1,13 @@
-"""Roles of the deployed parts of a cell: vSwitch, network functions, traffic generator, and their common base."""
+"""Roles of the deployed parts of a cell: vSwitch, network functions, traffic generator, and their common base.
 
+A capability that a part lacks has a default here: callers need not ask what a part is.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets, Throttling
@@ -12,58 +17,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.testbed.roles.patience import patience
 
 
-@runtime_checkable
-class Disturbable(Protocol):
-    """A part of which one or more members can be hit by an event."""
-
-    def disturb(self, coming: Disturbance) -> None:
-        """Let an event take place later, and return at once. Targets that the part does not have are left out.
-
-        What the event needs is done before the return: a member that is to be added is taken away.
-
-        Raises:
-            Unsupported: It cannot happen to this target.
-        """
-
-    def disturbed(self) -> tuple[EventOccurrence, ...]:
-        """Wait for the event, and return when it took place; empty where there was none.
-
-        Raises:
-            CsitError: It failed.
-        """
-
-
-@runtime_checkable
-class Stateful(Protocol):
-    """Network functions of which some keep a table of connections; results are by name of the network function."""
-
-    def connection_tables(self) -> Mapping[str, ConnectionTable]:
-        """Return the state of all tables; without network functions that keep none. Cheap: called after every trial.
-
-        Raises:
-            CsitError: A table cannot be read.
-        """
-
-    def hold_connections(self, timeout_s: int) -> Mapping[str, ConnectionTable]:
-        """Let entries of UDP, and of closed TCP connections, expire after some time; return the tables.
-
-        Args:
-            timeout_s: Time without a packet after which an entry expires.
-
-        Raises:
-            CsitError: A timeout cannot be set.
-        """
-
-    @patience(120.0)
-    def delete_connections(self) -> Mapping[str, Deletion]:
-        """Delete all entries of all tables, without a pause between tables.
-
-        Raises:
-            CsitError: Entries cannot be deleted.
-        """
-
-
-class DeploymentPart(Protocol):
+class Part:
     """A part of a deployment."""
 
     @patience(7200.0)
@@ -75,25 +29,23 @@ class DeploymentPart(Protocol):
         """Remove everything that `start` made. Safe to call after a failed start."""
 
 
-@runtime_checkable
-class Preparable(Protocol):
-    """A part whose start needs something that takes long and nothing of the parts before it."""
-
-    def prepare(self) -> None:
-        """Begin with that, and return at once. `DeploymentPart.stop` ends it, also without a start."""
-
-
-class ObservablePart(DeploymentPart, Protocol):
+class ReportingPart(Part):
     """A part that reports on itself."""
 
     def facts(self) -> Mapping[str, str]:
         """Return versions, and modes of operation on this machine, for the record. After `start`."""
+        return {}
 
     def problems(self) -> tuple[str, ...]:
         """Return what is wrong with it now, a sentence each; empty when all is well. Cheap: called after every test."""
+        return ()
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Return counters by interface name; empty where it has no interfaces."""
+        return {}
 
 
-class ForwardingPart(ObservablePart, Protocol):
+class ForwardingPart(ReportingPart):
     """A part of the system under test: it has interfaces, and data threads that serve their receive queues."""
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
@@ -101,29 +53,36 @@ class ForwardingPart(ObservablePart, Protocol):
 
         By the queue's name in the plan, which is that of the interface where it has one.
         """
-
-    def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Return counters by interface name."""
-
-
-class VSwitch(ForwardingPart, Protocol):
-    """Joins the ports of a plan to L2 segments."""
-
-
-@runtime_checkable
-class Accounting(Protocol):
-    """A part whose program keeps accounts of its own work, such as cycles per packet by thread or graph node."""
+        return {}
 
     def begin_accounts(self) -> None:
-        """Set its accounts to zero."""
+        """Set to zero what its program counts of its own work, such as cycles per packet by thread or graph node."""
 
     def accounts(self) -> Mapping[str, str]:
-        """Return what they have counted since then, in the program's own words, by name of the part."""
+        """Return what was counted since then, in the program's own words, by name of the part."""
+        return {}
+
+    def disturb(self, coming: Disturbance) -> None:
+        """Let an event take place later, and return at once. Targets that the part does not have are left out.
+
+        What the event needs is done before the return: a member that is to be added is taken away.
+
+        Raises:
+            Unsupported: It cannot happen to this target.
+        """
+        raise Unsupported(f"{coming.event} is not possible for {', '.join(coming.targets)} with its driver")
+
+    def disturbed(self) -> tuple[EventOccurrence, ...]:
+        """Wait for the event, and return when it took place; empty where there was none.
+
+        Raises:
+            CsitError: It failed.
+        """
+        return ()
 
 
-@runtime_checkable
-class Cabled(Protocol):
-    """A part with ports of cables to other machines."""
+class VSwitch(ForwardingPart):
+    """Joins the ports of a plan to L2 segments."""
 
     def without_link(self) -> tuple[str, ...]:
         """Return its ports of cables that have no link, by interface name. Cheap: polled while a cell is deployed.
@@ -131,49 +90,68 @@ class Cabled(Protocol):
         Raises:
             CsitError: It has ended, or does not answer.
         """
+        return ()
 
 
-class DisturbableSwitch(VSwitch, Cabled, Disturbable, Accounting, Protocol):
-    """A virtual switch that has cables, can be hit by events, and keeps accounts, where its driver can do that."""
+class NetworkFunctions(ForwardingPart):
+    """All NFs of one kind in a plan. They start and stop together: one by one would cost minutes at 100 NFs.
 
-
-class NetworkFunctions(ForwardingPart, Protocol):
-    """All NFs of one kind in a plan. They start and stop together: one by one would cost minutes at 100 NFs."""
-
-
-@runtime_checkable
-class Processing(Protocol):
-    """Network functions that count packets themselves: those that a monitor inspects pass no interface."""
+    What NFs report of themselves is by name of the NF.
+    """
 
     def processed(self) -> Mapping[str, ProcessedPackets]:
-        """Return packets by name of the NF, since its start; without NFs that do not count.
+        """Return packets since its start; without NFs that do not count, as those that a monitor inspects.
 
         Cheap: called around every trial.
 
         Raises:
             CsitError: An NF has exited, or its counters cannot be read.
         """
-
-
-@runtime_checkable
-class CpuLimited(Protocol):
-    """Network functions of which some have a limit of CPU time (`model.request.function.Limits`)."""
+        return {}
 
     def throttling(self) -> Mapping[str, Throttling]:
-        """Return throttling by name of the NF, since its start; without NFs that have no such limit."""
+        """Return throttling since its start; without NFs that have no limit of CPU time."""
+        return {}
+
+    def connection_tables(self) -> Mapping[str, ConnectionTable]:
+        """Return the state of all tables; without network functions that keep none. Cheap: called after every trial.
+
+        Raises:
+            CsitError: A table cannot be read.
+        """
+        return {}
+
+    def hold_connections(self, timeout_s: int) -> Mapping[str, ConnectionTable]:
+        """Let entries of UDP, and of closed TCP connections, expire after so long without a packet; return the tables.
+
+        Raises:
+            CsitError: A timeout cannot be set.
+        """
+        del timeout_s
+        return {}
+
+    @patience(120.0)
+    def delete_connections(self) -> Mapping[str, Deletion]:
+        """Delete all entries of all tables, without a pause between tables.
+
+        Raises:
+            CsitError: Entries cannot be deleted.
+        """
+        return {}
 
 
-class ProcessingFunctions(NetworkFunctions, Processing, Disturbable, Stateful, Accounting, Protocol):
-    """Network functions of which some count packets, can be hit by events, have connections, or keep accounts."""
-
-
-class TrafficGenerator(ObservablePart, Protocol):
+class TrafficGenerator(ReportingPart, ABC):
     """Offers load to every instance and direction of a plan and counts what comes back."""
 
+    def prepare(self) -> None:
+        """Begin what takes long and needs no other part; return at once. `stop` ends it, also without a start."""
+
+    @abstractmethod
     @patience(120.0, lambda trial: trial.duration_s)
     def run(self, trial: Trial) -> TrialResult:
         """Send, stop, let packets settle, then read the counters."""
 
+    @abstractmethod
     @patience(120.0, lambda trial: 10 * trial.duration_s)
     def highest_loads(self, trial: Trial) -> HighestLoads:
         """Return the highest offered load, measured or known from the links, and a load to begin a search at."""
@@ -200,10 +178,3 @@ class GeneratorApi(Protocol):
 
     def generator(self, plan: Plan) -> TrafficGenerator:
         """Return the generator of a cell."""
-
-
-class MeteredGenerator(TrafficGenerator, Protocol):
-    """A generator with counters of its own ports."""
-
-    def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Return counters by interface name; empty where it has no interfaces."""

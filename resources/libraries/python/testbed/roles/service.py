@@ -5,8 +5,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.studies.sizing.model.spec import Size
-from resources.libraries.python.testbed.roles.part import ObservablePart
+from resources.libraries.python.testbed.roles.part import ReportingPart
 from resources.libraries.python.testbed.roles.patience import patience
 
 
@@ -34,7 +35,7 @@ class LoadReport:
     """The indicator of each second, in order; empty where the script reports the mean only."""
 
 
-class SizedService(ObservablePart, Protocol):
+class SizedService(ReportingPart):
     """Instances of all components, each limited to its flavor."""
 
     @patience(7200.0)
@@ -54,11 +55,13 @@ class SizedService(ObservablePart, Protocol):
         Raises:
             CommandFailed: The script failed.
             NotReady: It did not end in time.
-            CsitError: It reported no indicator.
+            CsitError: It reported no indicator, or this node offers no load.
         """
+        raise CsitError(f"this node offers no load of {load:g}")
 
     def use(self) -> Mapping[str, InstanceUse]:
-        """By instance, `<component>-<number>`. Cheap: asked each second."""
+        """By instance, `<component>-<number>`; empty for a load. Cheap: asked each second."""
+        return {}
 
 
 class Orchestrator(Protocol):

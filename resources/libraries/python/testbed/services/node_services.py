@@ -7,7 +7,6 @@ from pathlib import Path
 from resources.libraries.python.drivers.host.cgroups import cgroups
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.services import scripts
-from resources.libraries.python.drivers.services.instances import Instances
 from resources.libraries.python.drivers.services.load import CabledLoad, Load, LoadNetwork
 from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
 from resources.libraries.python.errors import CsitError
@@ -15,17 +14,17 @@ from resources.libraries.python.model.plan import Port
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.studies.sizing.model.workload import needed
-from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
+from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, SizedService
 from resources.libraries.python.testbed.services.bundle import ServiceBundle, as_on_node, write
 
 FOLDER = Path("/var/lib/csit-density/service")
 """Folder of the user's files on the node. Not below /run, from which programs cannot be started everywhere."""
 
 
-class NodeService:
-    """Instances or a load, with the user's files. Fulfils this node's part of `roles.service.SizedService`."""
+class NodeService(SizedService):
+    """Instances or a load, with the user's files."""
 
-    def __init__(self, part: Instances | CabledLoad, brought: ServiceBundle, machine: MachineLock) -> None:
+    def __init__(self, part: SizedService, brought: ServiceBundle, machine: MachineLock) -> None:
         """Prepare; nothing is made before `start`.
 
         Args:
@@ -72,23 +71,9 @@ class NodeService:
         self._claimed = False
 
     def offer(self, load: float) -> LoadReport:
-        """Run the generator script once.
-
-        Raises:
-            CsitError: This node offers no load, or what the part raises.
-        """
-        if not isinstance(self._part, CabledLoad):
-            raise CsitError("this node offers no load")
         return self._part.offer(load)
 
     def use(self) -> Mapping[str, InstanceUse]:
-        """Resources used by each instance.
-
-        Raises:
-            CsitError: This node has no instances.
-        """
-        if not isinstance(self._part, Instances):
-            raise CsitError("this node has no instances")
         return self._part.use()
 
     def facts(self) -> Mapping[str, str]:

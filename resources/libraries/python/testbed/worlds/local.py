@@ -1,16 +1,15 @@
 """The node of a local testbed: this machine, with the service of its agent in this process."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
-from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import Call, NodeInspection, NodeRequest, P, RemoteRole
 from resources.libraries.python.testbed.agent.service import AgentService
+from resources.libraries.python.testbed.remote.node import TestbedNode
 from resources.libraries.python.testbed.roles.service import Orchestrator
 
 A = TypeVar("A")
@@ -28,13 +27,8 @@ class CompletedCall(Generic[R]):
         return self.value
 
 
-class LocalNode:
-    """Fulfils `node.TestbedNode` by direct calls: no process, no thread, no JSON."""
-
-    connection = None
-    python = ""
-    lost = ""
-    prefix = ""
+class LocalNode(TestbedNode):
+    """This machine, used by direct calls: no process, no thread, no JSON."""
 
     def __init__(self, topology: Topology, service: AgentService | None = None) -> None:
         """Prepare; nothing is touched.
@@ -43,25 +37,16 @@ class LocalNode:
             topology: The testbed.
             service: Another one for tests.
         """
-        self.name = next(iter(topology.duts))
+        super().__init__(next(iter(topology.duts)))
         self._request = NodeRequest(topology, None)
         self._service = service or AgentService(fingerprint)
 
-    def reach(self) -> None:
-        pass
-
     def begin(self, call: Call[A, R], asked: A) -> CompletedCall[R]:
-        return CompletedCall(self.call(call, asked))
-
-    def call(self, call: Call[A, R], asked: A) -> R:
-        return cast(R, self._service.do(call, asked))
+        return CompletedCall(cast(R, self._service.do(call, asked)))
 
     def role(self, remote: RemoteRole[P], more_s: float = 0.0) -> P:
         del more_s
         return cast(P, self._service.deployed.part(remote.role))
-
-    def generator_counters(self) -> Mapping[str, InterfaceCounters]:
-        return self._service.deployed.generator_counters()
 
     def orchestrator(self, asked: Specifications) -> Orchestrator:
         return self._service.machine.orchestrator(asked)
@@ -72,11 +57,5 @@ class LocalNode:
     def open(self) -> tuple[str, ...]:
         return self.call(calls.OPEN, self._request)
 
-    def recover(self) -> tuple[str, ...]:
-        return ()
-
     def close(self) -> None:
         self._service.close()
-
-    def disconnect(self) -> None:
-        pass

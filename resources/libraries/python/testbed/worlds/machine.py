@@ -43,7 +43,7 @@ from resources.libraries.python.planning.placement.cores import cpu_without_data
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.studies.sizing.planning.instance_cpus import usable_mb
-from resources.libraries.python.testbed.deployment.parts import NodeParts
+from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
 from resources.libraries.python.testbed.node.fact_collection import named_ports
 from resources.libraries.python.testbed.node.facts import PortInventory
 from resources.libraries.python.testbed.node.sent import ports
@@ -152,7 +152,7 @@ class TestbedMachine:
         self._held.enter_context(kept_awake())
         return removed
 
-    def share(self, plan: Plan, asked: MeasurementRequest, capture: bytes | None = None) -> NodeParts:
+    def share(self, plan: Plan, asked: MeasurementRequest, capture: bytes | None = None) -> Parts:
         """Drivers for what this machine has of a cell.
 
         Args:
@@ -183,19 +183,21 @@ class TestbedMachine:
         aside = cpu_without_data(self._threads(plan))
         # A path without NFs has none of them on every DUT.
         here = bool(functions or taps) or not (plan.functions or plan.taps)
-        return NodeParts(
+        no_switch, no_functions, no_generator = ABSENT
+        return Parts(
             cables=(*first, fabric, *((functions_of_nics, handed_over) if polled else ())),
-            switch=makers.switch(self._dut, site) if self._dut is not None and vswitch in owners else None,
-            functions=makers.functions(self._dut, site, functions, taps) if self._dut is not None and here else None,
+            switch=makers.switch(self._dut, site) if self._dut is not None and vswitch in owners else no_switch,
+            functions=makers.functions(self._dut, site, functions, taps)
+            if self._dut is not None and here
+            else no_functions,
             generator=makers.generator(self._tg, site, asked.generator)
             if self._tg is not None and GENERATOR in owners
-            else None,
+            else no_generator,
             sampler=HostSampler(
                 {thread.cpu for thread in self._threads(plan)},
                 lambda: self._data_threads(plan, fabric),
                 _Working(plan, fabric).threads,
             ),
-            generator_counters=lambda: fabric.counters({GENERATOR} & owners),
             features=LinuxFeatureSampler(plan, fabric, aside)
             if self._dut is not None and owners - {GENERATOR}
             else None,

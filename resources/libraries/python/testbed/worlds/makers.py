@@ -6,7 +6,7 @@ from typing import cast
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.containers.engine_choice import missing as container_missing
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.functions.mixed_kinds import ConfinedFunctions, MixedKinds
+from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.plan import Medium, NfPlan, Plan, Port, TapPlan
@@ -64,11 +64,11 @@ def functions(
         name = known.host or known.name
         groups.setdefault(name, []).append(nf)
         factories[name] = known.factory
-    parts = MixedKinds(
+    return MixedKinds(
         [driver_registry.load(factories[name])(node, context, group) for name, group in groups.items()],
         {side.name: function.name for function in row for side in (function.left, function.right)},
+        context.groups,
     )
-    return ConfinedFunctions(parts, context.groups) if context.groups else parts
 
 
 def past_the_kernel(node: TgNode | DutNode, plan: Plan) -> tuple[Port, ...]:

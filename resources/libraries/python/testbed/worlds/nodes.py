@@ -2,7 +2,6 @@
 
 import logging
 import sys
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -15,7 +14,7 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, InUse, PlanError, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.measurements.counters import InterfaceCounters, Sample
+from resources.libraries.python.model.measurements.counters import Sample
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.trial import TrialResult
@@ -47,7 +46,7 @@ from resources.libraries.python.testbed.agent.calls import (
     Role,
 )
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.deployment.parts import Host, LoopBackParts, Parts, ignored
+from resources.libraries.python.testbed.deployment.parts import Host, Parts, ignored
 from resources.libraries.python.testbed.node.energy import NodeMeters, is_remote, read_meter
 from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.noise import data_cpus, observe
@@ -97,18 +96,14 @@ def parts_on_nodes(
     needed = {Role.SWITCH, Role.FUNCTIONS, *([Role.GENERATOR] if over_api is None else [])}
     if missing := needed - {role for has in roles.values() for role in has}:
         raise PlanError(f"{plan.suite_id} has no {', '.join(sorted(missing))} on the nodes {', '.join(nodes)}")
-    counters: Callable[[], Mapping[str, InterfaceCounters]] = dict
     if (generator := over_api) is None:
-        sender = next(nodes[name] for name, has in roles.items() if Role.GENERATOR in has)
-        generator, counters = sender.role(GENERATOR), sender.generator_counters
+        generator = next(nodes[name].role(GENERATOR) for name, has in roles.items() if Role.GENERATOR in has)
     return Parts(
         cables=(of_all(CABLES),),
         switch=of_all(SWITCH),
         functions=of_all(FUNCTIONS),
         generator=generator,
-        clock=time.monotonic,
         sampler=of_duts(SAMPLER, {"read": _sample}),
-        generator_counters=counters,
         features=of_duts(FEATURES, {"stop": _series, "cpu_s": _sum}),
         costs=of_duts(COSTS, {}),
         tracer=of_duts(TRACER, {"cpu_s": _sum}),
@@ -318,14 +313,14 @@ class NodesTestbed:
         over_api = self._api.generator(plan) if self._api is not None else None
         return parts_on_nodes(plan, self._nodes, prepared, self._duts, over_api)
 
-    def loop_back(self, plan: Plan, asked: MeasurementRequest) -> LoopBackParts:
+    def loop_back(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         """Return generator and links; vSwitch and NFs of the plan's drivers are not used.
 
         Raises:
             CsitError: A node was lost and does not come back.
         """
         parts = self.parts(plan, asked)
-        return LoopBackParts(parts.cables, parts.generator)
+        return Parts(cables=parts.cables, generator=parts.generator)
 
     def host(self, asked: Specifications, folder: Path) -> Host:
         """Return instances and load on this machine, or instances on the (first) DUT and the load on the TG.

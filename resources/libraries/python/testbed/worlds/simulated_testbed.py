@@ -28,7 +28,7 @@ from resources.libraries.python.model.result import Environment, MeasurementRequ
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.testbed.deployment.parts import Host, LoopBackParts, Parts, ignored
+from resources.libraries.python.testbed.deployment.parts import Host, Parts, ignored
 from resources.libraries.python.testbed.node.noise import data_cpus
 
 
@@ -75,7 +75,6 @@ class SimulatedTestbed:
         clock = VirtualClock()
         self._system = system = SimulatedSystem(plan, self._simulation, clock, asked.test_type, asked.repetition)
         return Parts(
-            cables=(),
             switch=SimSwitch(system),
             functions=SimFunctions(system),
             generator=SimGenerator(system),
@@ -88,9 +87,9 @@ class SimulatedTestbed:
             hops=SimHopTimer(system),
         )
 
-    def loop_back(self, plan: Plan, asked: MeasurementRequest) -> LoopBackParts:
+    def loop_back(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         del asked
-        return LoopBackParts((), SimulatedLoop(plan, self._simulation, VirtualClock()))
+        return Parts(generator=SimulatedLoop(plan, self._simulation, VirtualClock()))
 
     def host(self, asked: Specifications, folder: Path) -> Host:
         """A simulated service: its parameters lie beside its specification.

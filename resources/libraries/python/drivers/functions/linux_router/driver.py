@@ -10,7 +10,7 @@ from resources.libraries.python.model.plan import NfPlan
 
 
 class LinuxRouters(NamespaceFunctions[NfPlan]):
-    """Fulfils `roles.part.NetworkFunctions`: NFs that route IPv4 in the kernel."""
+    """NFs that route IPv4 in the kernel."""
 
     def start(self) -> None:
         """Give every NF its addresses, neighbours and routes.

@@ -120,7 +120,7 @@ def programs(pattern_count: int, rule_count: int) -> Mapping[str, MonitorProgram
 
 
 class Monitors(ProgramFunctions[NfPlan | TapPlan]):
-    """Fulfils `NetworkFunctions` and `Processing` of the roles: NFs that look at packets, inline or passive.
+    """NFs that look at packets, inline or passive.
 
     An inline one looks at its left interface, which packets of both directions pass once.
     """

@@ -25,7 +25,7 @@ _AGAIN = 3
 
 
 class NftablesRouters(NamespaceFunctions[NfPlan]):
-    """Fulfils `NetworkFunctions` and `Stateful` of the roles: NFs that route IPv4 in the kernel by rules for it."""
+    """NFs that route IPv4 in the kernel by rules for it."""
 
     def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan]) -> None:
         super().__init__(node, context, functions)

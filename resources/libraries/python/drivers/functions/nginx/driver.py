@@ -24,7 +24,7 @@ _READY_S = 15.0
 
 
 class NginxProxies(ProgramFunctions[NfPlan]):
-    """Fulfils `NetworkFunctions` and `Processing` of the roles: NFs that take datagrams in and send them on."""
+    """NFs that take datagrams in and send them on."""
 
     def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan]) -> None:
         super().__init__(node, context, functions)

@@ -57,7 +57,7 @@ def processed(output: str, what: str) -> ProcessedPackets:
 
 
 class UserPrograms(ProgramFunctions[NfPlan | TapPlan]):
-    """Fulfils `NetworkFunctions` and `Processing` of the roles: a program of the user's in the NF's namespace.
+    """A program of the user's in the NF's namespace.
 
     The kernel routes between the interfaces of an inline one; the program looks, changes how the kernel does it, or
     does nothing but use up CPU time. It runs as an ordinary process on the NF's data CPUs.

@@ -67,7 +67,7 @@ def version(output: str) -> str:
 
 
 class Testpmds(NamespaceFunctions[NfPlan]):
-    """Fulfils `NetworkFunctions` and `Disturbable` of the roles: NFs that forward in user space.
+    """NFs that forward in user space.
 
     Of shared memory only the vSwitch's end counts packets.
     """

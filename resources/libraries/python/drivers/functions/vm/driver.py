@@ -10,6 +10,7 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
+from resources.libraries.python.drivers.functions.mixed_kinds import OneKind
 from resources.libraries.python.drivers.functions.vm.accelerator import AcceleratorChoice, choose, missing, try_kvm
 from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware, Router, cards
@@ -21,7 +22,7 @@ from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps, refused
+from resources.libraries.python.drivers.host.programs.disturbances import Steps, process_steps, refused
 from resources.libraries.python.drivers.host.programs.image_cache import cache_folder
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
@@ -74,8 +75,8 @@ def place_workers(pid: int | None, cpus: tuple[int, ...], root: Path = Path("/pr
     return found
 
 
-class VirtualMachines(Disturbed):
-    """Fulfils `NetworkFunctions`, `Processing` and `Disturbable` of the roles: a guest per NF, behind its ports.
+class VirtualMachines(OneKind):
+    """A guest per NF, behind its ports.
 
     The fabric's ports stay as they are, with their data threads and counters: what a port receives goes to the guest's
     tap, what the guest sends leaves through the port. So a packet that enters a guest counts as received at one port,

@@ -6,8 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.mixed_kinds import OneKind
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
+from resources.libraries.python.drivers.host.programs.disturbances import Steps
 from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, routing
 from resources.libraries.python.drivers.vpp.installation import Site, remove_folder
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
@@ -27,8 +28,8 @@ _READY_MORE_S = 3.0
 _log = logging.getLogger(__name__)
 
 
-class VppRouters(Disturbed):
-    """Fulfils `NetworkFunctions` and `Disturbable` of the roles."""
+class VppRouters(OneKind):
+    """A VPP per NF that routes IP."""
 
     def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan]) -> None:
         self._functions = {function.name: function for function in functions}

@@ -125,7 +125,7 @@ def tunnelling(ends: tuple[TunnelGateway, TunnelGateway], largest_frame_bytes: i
 
 
 class VppTunnels(VppRouters):
-    """Fulfils `NetworkFunctions`, `Processing` and `Disturbable` of the roles."""
+    """A VPP per NF that encrypts packets by IPsec and decrypts them again."""
 
     def _start(self, member: VppMember, plugins: tuple[str, ...], *, logs_commands: bool = False) -> None:
         engines = crypto_engines(self._site.prefix) & installed(self._site.prefix)

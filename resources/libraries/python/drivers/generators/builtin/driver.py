@@ -31,6 +31,7 @@ from resources.libraries.python.drivers.host.ownership.ownership_record import C
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import (
     Direction,
     FlowCount,
@@ -45,6 +46,7 @@ from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.request.capture import read_capture
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
 _LOG = logging.getLogger(__name__)
 _START_S = 15.0
@@ -164,8 +166,8 @@ def _remarks(trial: Trial, reports: Sequence[TrialReport], flows: Sequence[tuple
     return remarks
 
 
-class BuiltInGenerator:
-    """Sends and counts on the ports of a namespace. Fulfils `roles.part.TrafficGenerator` and `Preparable`.
+class BuiltInGenerator(TrafficGenerator):
+    """Sends and counts on the ports of a namespace.
 
     With one planned CPU one worker process handles both directions, with two each direction has its own. A trial in one
     direction has workers of its own, which stay until the next one in both.
@@ -180,6 +182,7 @@ class BuiltInGenerator:
         claims: Claims | None = None,
         capture: bytes | None = None,
         wait: Callable[[], None] = lambda: None,
+        counters: Callable[[], Mapping[str, InterfaceCounters]] = dict,
     ) -> None:
         """Take the flows and CPUs of a plan; nothing starts yet.
 
@@ -190,6 +193,7 @@ class BuiltInGenerator:
             claims: Record of the machine: the next run ends workers that a killed run left. None for no record.
             capture: Contents of the capture whose packets are the load of trials that ask for them.
             wait: Returns when the generator's ports pass packets.
+            counters: Of its ports.
 
         Raises:
             ConfigError: The capture cannot be used.
@@ -209,6 +213,7 @@ class BuiltInGenerator:
         self._probe_sizes = probe_sizes(read_capture(capture, "capture")) if capture else ()
         self._claims = claims
         self._wait = wait
+        self._counters = counters
         self._workers: list[WorkerProcess] = []
         self._prepared: list[WorkerProcess] = []
         """Started, and without a specification yet."""
@@ -305,6 +310,9 @@ class BuiltInGenerator:
             return _forwarded_pps(self._trial(trial, load_pps, 0.0, duration_s))
 
         return highest_loads(_HEADROOM * _offered_pps(reports), _forwarded_pps(reports), forwarded_at)
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        return self._counters()
 
     def facts(self) -> Mapping[str, str]:
         return dict(self._facts)
@@ -473,6 +481,7 @@ def make(node: TgNode, context: DriverContext) -> BuiltInGenerator:
         claims=context.lock,
         capture=context.capture,
         wait=lambda: context.fabric.wait_for_cables(GENERATOR),
+        counters=lambda: context.fabric.counters([GENERATOR]),
     )
 
 

@@ -42,6 +42,7 @@ from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.quantities import rates
+from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
 _LOG = logging.getLogger(__name__)
 _SIZES = "sizes"
@@ -196,8 +197,8 @@ def most_runs(flows: int) -> int:
     return max(1, int(MOST_LONGER_S / (_MAXIMUM_S + CLOSING_S * flows)))
 
 
-class DitgGenerator:
-    """Sends by D-ITG between sockets at both ends, and back. Fulfils `roles.part.TrafficGenerator`.
+class DitgGenerator(TrafficGenerator):
+    """Sends by D-ITG between sockets at both ends, and back.
 
     The receiver sends every packet back, so both directions carry the same; half of a round trip is one way. Counts are
     of the network interfaces; delays are of all packets in D-ITG's logs. A trial never stops early.
@@ -253,16 +254,16 @@ class DitgGenerator:
         sizes = flows.payloads(trial.frame, trial.protocol or Protocol.UDP)
         (self._programs.folder / _SIZES).write_text("".join(f"{size}\n" for size in sizes), encoding="ascii")
         with arrival_gaps(self._plan, self._fabric, trial) as stamped:
-            before = PortReading(seconds_of_day(), self._counters())
-            watch = Watch(self._counters, lambda now: self._sent(now) > self._sent(before.counters))
+            before = PortReading(seconds_of_day(), self.counters())
+            watch = Watch(self.counters, lambda now: self._sent(now) > self._sent(before.counters))
             watch.start()
             try:
                 done = self._programs.run(script, longer.duration_s, self._senders)
-                settle(lambda: (self._received(self._counters()),), None)
+                settle(lambda: (self._received(self.counters()),), None)
             finally:
                 readings = watch.stop()
             gaps = stamped()
-        after = PortReading(seconds_of_day(), self._counters())
+        after = PortReading(seconds_of_day(), self.counters())
         result = trial_result(
             longer,
             self._plan.flows,
@@ -301,7 +302,7 @@ class DitgGenerator:
         """End all programs; what was changed in the namespace ends with it. Safe to call after a failure."""
         self._programs.stop()
 
-    def _counters(self) -> Counters:
+    def counters(self) -> Counters:
         return self._fabric.counters([GENERATOR])
 
     def _sent(self, counters: Counters) -> int:

@@ -147,7 +147,7 @@ def trial_result(
 
 
 class HttperfClients:
-    """Opens TCP connections from behind TG port 1 to behind TG port 2. Fulfils `roles.part.TrafficGenerator`.
+    """Opens TCP connections from behind TG port 1 to behind TG port 2.
 
     The load of a trial is connections per second, aggregate of all instances; what its result calls packets are
     connections.

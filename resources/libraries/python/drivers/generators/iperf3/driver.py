@@ -31,6 +31,7 @@ from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.quantities import rates
+from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
 _MORE_THAN_IT_CAN_PPS = 2_000_000.0
 _HEADROOM = 0.9
@@ -147,8 +148,8 @@ def _mean_s(row: Sequence[Second]) -> float:
     return sum(second.duration_s for second in row) / len(row)
 
 
-class Iperf3Generator:
-    """Sends TCP or UDP between sockets behind TG port 1 and TG port 2. Fulfils `roles.part.TrafficGenerator`.
+class Iperf3Generator(TrafficGenerator):
+    """Sends TCP or UDP between sockets behind TG port 1 and TG port 2.
 
     UDP goes both ways, with the load of a trial shared evenly; of TCP the load is that of the way forward, and the way
     back has the acknowledgements. Figures are those of the receivers. A trial never stops early, and lasts whole
@@ -197,15 +198,15 @@ class Iperf3Generator:
             raise CsitError("iperf3 is not started")
         started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
         with arrival_gaps(self._plan, self._fabric, trial) as gaps:
-            before = self._counters()
+            before = self.counters()
             reports = self._runs.run(self._forward, trial, self._folder)
-            settle(lambda: (sum(row.rx_packets for row in self._counters().values()),), None)
+            settle(lambda: (sum(row.rx_packets for row in self.counters().values()),), None)
             result = trial_result(
                 trial,
                 self._plan.flows,
                 reports,
                 before=before,
-                after=self._counters(),
+                after=self.counters(),
                 started_at=started_at,
                 total_duration_s=time.monotonic() - started,
             )
@@ -231,7 +232,7 @@ class Iperf3Generator:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
-    def _counters(self) -> Mapping[str, InterfaceCounters]:
+    def counters(self) -> Mapping[str, InterfaceCounters]:
         return self._fabric.counters([GENERATOR])
 
 

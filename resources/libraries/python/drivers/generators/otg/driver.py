@@ -31,14 +31,15 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
 _LONGER_S = 30.0
 _POLL_S, _QUIET_S, _SETTLE_S = 0.05, 0.1, 2.0
 _CARRIER_POLL_S = 0.2
 
 
-class OtgGenerator:
-    """Sends and counts by an OTG server that reaches the generator's ports. Fulfils `roles.part.TrafficGenerator`.
+class OtgGenerator(TrafficGenerator):
+    """Sends and counts by an OTG server that reaches the generator's ports.
 
     A trial never stops early. Latency has minimum, mean and maximum.
     """

@@ -22,12 +22,14 @@ from resources.libraries.python.drivers.host.cpu.memory import require_huge_page
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.request.frames import traffic_profile
 from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
+from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
 _LOG = logging.getLogger(__name__)
 READY_S = 90.0
@@ -52,8 +54,8 @@ def most_s(duration_s: float) -> float:
     return duration_s + min(_STRETCH * duration_s + _STRETCH_S, _MOST_STRETCH_S)
 
 
-class TrexGenerator:
-    """Sends and counts by TRex. Fulfils `roles.part.TrafficGenerator`."""
+class TrexGenerator(TrafficGenerator):
+    """Sends and counts by TRex."""
 
     def __init__(self, node: TgNode, context: DriverContext) -> None:
         """Prepare.
@@ -184,6 +186,9 @@ class TrexGenerator:
             CsitError: As `run`.
         """
         return overload.found_by_trials(self.run, trial, max_rate(self._plan, trial.frame))
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        return self._fabric.counters([GENERATOR])
 
     def facts(self) -> Mapping[str, str]:
         """Versions, ports, cores, and the resolution of latency."""

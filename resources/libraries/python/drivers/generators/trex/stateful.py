@@ -28,11 +28,13 @@ from resources.libraries.python.drivers.generators.trex.wire import (
 from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import Direction, HighestLoads, Protocol, Trial, TrialResult
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
 _LOG = logging.getLogger(__name__)
 _ANSWER_S = 30.0
@@ -123,8 +125,8 @@ def _remarks(rows: Sequence[ConnectionCounts]) -> list[str]:
     return [*found, *(f"{name} {sum(each.errors.get(name, 0) for each in rows)}" for name in errors)]
 
 
-class TrexConnections:
-    """Opens TCP connections from behind TG port 1 to behind TG port 2. Fulfils `roles.part.TrafficGenerator`.
+class TrexConnections(TrafficGenerator):
+    """Opens TCP connections from behind TG port 1 to behind TG port 2.
 
     The load of a trial is connections per second, aggregate of all instances; what its result calls packets are
     connections. Counters of ASTF are of all ports of a server, so each instance has a server of its own.
@@ -243,6 +245,9 @@ class TrexConnections:
             return not result.generator_limited and result.received == result.sent
 
         return highest(all_answered, MOST_CONNECTIONS / trial.duration_s, count)
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        return self._fabric.counters([GENERATOR])
 
     def facts(self) -> Mapping[str, str]:
         if self._opened is None:

@@ -14,6 +14,7 @@ from resources.libraries.python.drivers.host.ownership.ownership_record import C
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.testbed.cpu import CpuLayout
+from resources.libraries.python.testbed.roles.part import Part
 
 _OFF = "off"
 
@@ -63,8 +64,8 @@ def _write(root: Path, state: str) -> None:
         raise CsitError(f"SMT cannot be switched {state}: {path}: {error.strerror}") from error
 
 
-class SmtOff:
-    """SMT of this machine, off from `start` to `stop`. Fulfils `DeploymentPart`."""
+class SmtOff(Part):
+    """SMT of this machine, off from `start` to `stop`."""
 
     def __init__(self, layout: CpuLayout, claims: Claims, root: Path = SYSTEM) -> None:
         """Prepare. Nothing happens before `start`.

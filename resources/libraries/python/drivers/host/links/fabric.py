@@ -23,6 +23,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Medium, Plan, Port
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
+from resources.libraries.python.testbed.roles.part import Part
 
 _FIRST_INDEX = 100
 """Interface indexes of links are chosen here, so that none need be read back. Below are those that the kernel makes by
@@ -133,7 +134,7 @@ _LINKS_WITHIN_S = 10.0
 _log = logging.getLogger(__name__)
 
 
-class Fabric:
+class Fabric(Part):
     """All namespaces and links of a machine's share. No link is ever in the namespace that this process is in."""
 
     def __init__(

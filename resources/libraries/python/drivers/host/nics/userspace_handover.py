@@ -8,9 +8,10 @@ from resources.libraries.python.drivers.host.ownership.cleanup_steps import take
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.plan import Nic
+from resources.libraries.python.testbed.roles.part import Part
 
 
-class HandedOver:
+class HandedOver(Part):
     """Ports with another driver, from `start` to `stop`."""
 
     def __init__(self, nics: Iterable[Nic], lock: MachineLock, drivers: PciDrivers | None = None) -> None:

@@ -23,6 +23,7 @@ from resources.libraries.python.drivers.host.ownership.ownership_record import C
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.plan import Nic, Plan
+from resources.libraries.python.testbed.roles.part import Part
 
 _MADE_S = 10.0
 _PAUSE_S = 0.05
@@ -107,7 +108,7 @@ def on_functions(plan: Plan, owners: Iterable[str], root: Path = SYSFS) -> Plan:
     return plan.model_copy(update={"links": tuple(links)})
 
 
-class VirtualFunctions:
+class VirtualFunctions(Part):
     """Virtual functions of a machine's ports, from `start` to `stop`."""
 
     def __init__(

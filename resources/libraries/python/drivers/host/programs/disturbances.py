@@ -5,7 +5,6 @@ import logging
 import os
 import signal
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from threading import Event, Thread
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import go_first
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
+from resources.libraries.python.testbed.roles.part import ForwardingPart
 
 _libc = ctypes.CDLL(None)
 _log = logging.getLogger(__name__)
@@ -44,21 +44,21 @@ class Steps:
     """Checks what was done, when the traffic has ended."""
 
 
-class Disturbed(ABC):
-    """Fulfils `roles.part.Disturbable`; a driver that inherits from it says what each event consists of."""
+class Disturbed(ForwardingPart):
+    """A part whose members can be hit by events, each of which consists of steps."""
 
     _event: "_Timer | None" = None
 
-    @abstractmethod
     def steps(self, target: str, event: PartEvent) -> Steps | None:
         """Return what an event consists of; None where the target is not here.
 
         Raises:
             Unsupported: It cannot happen to this target.
         """
+        del target, event
+        return None
 
     def disturb(self, coming: Disturbance) -> None:
-        """See `Disturbable`."""
         self.disturbed()
         found = (self.steps(target, coming.event) for target in coming.targets)
         if steps := [each for each in found if each is not None]:
@@ -68,12 +68,11 @@ class Disturbed(ABC):
             self._event = _Timer(coming, steps)
 
     def disturbed(self) -> tuple[EventOccurrence, ...]:
-        """See `Disturbable`."""
         event, self._event = self._event, None
         return () if event is None else (event.result(),)
 
     def call_off(self) -> None:
-        """Withdraw an event that has not begun, and wait for one that has: the first step of `DeploymentPart.stop`.
+        """Withdraw an event that has not begun, and wait for one that has: the first step of `Part.stop`.
 
         Else a program would be started again after it was removed.
         """

@@ -30,6 +30,7 @@ from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Plan, Segment
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.names import VSWITCH
+from resources.libraries.python.testbed.roles.part import VSwitch
 
 _INGRESS_PARENT, _INGRESS = 0xFFFFFFF1, 0xFFFF0000
 _ALL_PROTOCOLS = 3  # ETH_P_ALL
@@ -90,8 +91,8 @@ def make_copies(change: Callable[[Sequence[Request]], None], requests: Sequence[
         raise
 
 
-class LinuxBridge(Disturbed):
-    """Fulfils `roles.part.VSwitch`. Its data threads are those of its ports: a bridge forwards in its receiver."""
+class LinuxBridge(Disturbed, VSwitch):
+    """Its data threads are those of its ports: a bridge forwards in its receiver."""
 
     def __init__(self, plan: Plan, fabric: Fabric, owner: str = VSWITCH) -> None:
         """Prepare.

@@ -35,6 +35,7 @@ from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.physical_ports import how
+from resources.libraries.python.testbed.roles.part import VSwitch
 
 _FOLDER = "ovs"
 _PMD = re.compile(r"^pmd-c(\d+)/")
@@ -126,8 +127,8 @@ def link_states(printed: str) -> dict[str, str]:
     return {str(name): state for name, state in _rows(printed) if isinstance(state, str)}
 
 
-class OpenVSwitch(Disturbed):
-    """Fulfils `roles.part.VSwitch`: Open vSwitch with MAC learning, in user space or by the kernel's module."""
+class OpenVSwitch(Disturbed, VSwitch):
+    """Open vSwitch with MAC learning, in user space or by the kernel's module."""
 
     def __init__(self, node: DutNode, context: DriverContext) -> None:
         self._settings = node.settings(Ovs)

@@ -28,6 +28,7 @@ from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.media import to_vswitch
 from resources.libraries.python.planning.polled_ports import ports_of
+from resources.libraries.python.testbed.roles.part import VSwitch
 
 _log = logging.getLogger(__name__)
 
@@ -126,8 +127,8 @@ def kind_of(
     )
 
 
-class VppSwitch(Disturbed):
-    """Fulfils `VSwitch` and `Disturbable` of the roles."""
+class VppSwitch(Disturbed, VSwitch):
+    """VPP as vSwitch: bridge domains in L2, or routes."""
 
     def __init__(self, node: DutNode, context: DriverContext) -> None:
         self._owner = context.vswitch
