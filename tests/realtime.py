@@ -2,8 +2,9 @@
 
 Such a test measures packets or CPU time on a machine that stands still now and then, as virtual machines do. It is
 granted its tries with the reason, `@realtime(LOSS)`; all other tests have one. Each failed try is printed, counted in
-the JUnit file (property `tries`) and summed up at the end of the run. They are limited (`most_of`): after one for every
-four of the run's real-time tests no test has another, as then the change or the machine is at fault and not the day.
+the JUnit file (property `tries`, and `failed at first` with the first reason) and summed up at the end of the run. They
+are limited (`most_of`): after one for every four of the run's real-time tests no test has another, as then the change
+or the machine is at fault and not the day.
 """
 
 import time
@@ -24,6 +25,7 @@ FEWEST = 12
 TESTS_PER_TRY = 4
 """Real-time tests for each of the tries beyond the first that a run grants."""
 PAUSE_S = 2.0
+_MAX_REASON = 200
 _AGAIN = "again"
 _Test = TypeVar("_Test", bound=Callable[..., None])
 
@@ -61,14 +63,15 @@ class Tries:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        tries = tries_of(item)
+        tries, why = tries_of(item), ""
         for number in range(1, tries + 1):
             self._failed = False
             if number > 1:
-                item.user_properties[:] = [("tries", number)]
+                item.user_properties[:] = [("tries", number), ("failed at first", why)]
             reports = runtestprotocol(item, log=False, nextitem=nextitem)
             failed = [report for report in reports if report.failed]
             last = not failed or number == tries or self._left == 0
+            why = why or (_reason(failed[0]) if failed else "")
             for report in reports if last else failed:
                 if not last:
                     report.outcome = _AGAIN  # type: ignore[assignment]
@@ -90,6 +93,13 @@ class Tries:
     def pytest_runtest_teardown(self, item: pytest.Item) -> None:
         if self._failed:
             item.session._setupstate.teardown_exact(None)  # what modules and the session made, too
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """The first line of what went wrong."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash is not None else report.longreprtext
+    return next(iter(text.splitlines()), "")[:_MAX_REASON]
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:

@@ -38,7 +38,7 @@ class Test:
 
     Attributes:
         cpu_s: CPU time of its process and their children; 0 where it was not recorded.
-        tries: 1, or 2 and more where it failed at first.
+        retried: Why it failed at first, where it had another try, or nothing.
         skipped: Why, or nothing.
     """
 
@@ -47,7 +47,7 @@ class Test:
     failed: bool
     skipped: str
     cpu_s: float
-    tries: int
+    retried: str
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -136,7 +136,8 @@ def report(tests: Sequence[Test], tier: str, wall_s: float, cpu_s: float) -> str
     longest = sorted((test for test in tests if over(test)), key=lambda test: -test.cpu_s)
     lines = [
         *_shown([f"{test.environment}: failed: {test.name}" for test in failed]),
-        *(f"{test.environment}: passed on retry: {test.name}" for test in tests if test.tries > 1 and not test.failed),
+        *(f"{test.environment}: passed on retry: {test.name}: {test.retried}" for test in tests
+          if test.retried and not test.failed),
         *_shown([f"{name}: {number} skipped: {why}" for (name, why), number in skipped.most_common()]),
         *_shown([f"{test.environment}: slow: {test.name} used {test.cpu_s:.1f} s of CPU time, "
                  f"the limit is {MAX_CPU_S[test.environment]:g} s" for test in longest]),
@@ -181,7 +182,7 @@ def read_junit(environment: str, path: Path) -> Iterator[Test]:
             failed=case.find("failure") is not None or case.find("error") is not None,
             skipped="" if skipped is None else skipped.get("message") or "no reason given",
             cpu_s=float(found.get("cpu_s", 0)),
-            tries=int(found.get("tries", 1)),
+            retried=found.get("failed at first", ""),
         )
 
 

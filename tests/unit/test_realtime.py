@@ -103,4 +103,5 @@ def test_tries_are_counted_in_the_junit_file_and_summed_up(tmp_path: Path) -> No
     status, told = run(tmp_path, tests, "--junit-xml", str(file))
     assert status == 0, told
     assert "2 further tries of 1 tests of real-time traffic" in told
-    assert '<property name="tries" value="3" />' in file.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8")
+    assert '<property name="tries" value="3" />' in text and 'name="failed at first" value="' in text

@@ -63,9 +63,15 @@ def test_the_first_line_says_what_runs_for_how_long_and_what_all_adds() -> None:
 
 
 def measured(
-    name: str, environment: str = "unit", *, skipped: str = "", failed: bool = False, cpu_s: float = 0.1, tries: int = 1
+    name: str,
+    environment: str = "unit",
+    *,
+    skipped: str = "",
+    failed: bool = False,
+    cpu_s: float = 0.1,
+    retried: str = "",
 ) -> Test:
-    return Test(environment=environment, name=name, failed=failed, skipped=skipped, cpu_s=cpu_s, tries=tries)
+    return Test(environment=environment, name=name, failed=failed, skipped=skipped, cpu_s=cpu_s, retried=retried)
 
 
 def test_the_last_lines_have_counts_skips_and_what_did_not_run() -> None:
@@ -76,13 +82,13 @@ def test_the_last_lines_have_counts_skips_and_what_did_not_run() -> None:
         measured("d", failed=True),
         measured("e", cpu_s=1.5),
         measured("f", "integration", cpu_s=99.0),
-        measured("g", tries=2),
+        measured("g", retried="lost 2"),
     ]
     *lines, last = report(tests, "", 305.2, 411.7).splitlines()
     assert last == "4 passed, 1 failed, 2 skipped"
     assert lines == [
         "csit test: unit: failed: d",
-        "csit test: unit: passed on retry: g",
+        "csit test: unit: passed on retry: g: lost 2",
         "csit test: unit: 2 skipped: needs root",
         "csit test: unit: slow: e used 1.5 s of CPU time, the limit is 1 s",
         f"csit test: not run: {', '.join(added())} (./csit test --all, or -e NAME for one)",

@@ -44,6 +44,21 @@ def test_a_port_of_the_same_name_elsewhere_is_an_error(tmp_path: Path) -> None:
         data_threads.find(["csv1p1"], proc(tmp_path, {7: "napi/csv1p1-8193", 8: "napi/csv1p1-8194"}))
 
 
+def test_a_thread_that_is_still_ending_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port that was removed just now may have had the name."""
+    root = proc(tmp_path, {7: "napi/csv1p1-8193", 8: "napi/csv1p1-8194"})
+    looks = []
+
+    def look(thread: int, at: Path) -> str:
+        looks.append(thread)
+        if len(looks) == 3:
+            (root / "7" / "comm").write_text("gone\n")
+        return (at / str(thread) / "comm").read_text().strip()
+
+    monkeypatch.setattr(data_threads, "name", look)
+    assert data_threads.find(["csv1p1"], root) == {"csv1p1": 8}
+
+
 def test_waiting_says_what_it_last_saw() -> None:
     with pytest.raises(NotReady, match=r"the sun not ready after 0\.0 s; last seen: clouds"):
         wait_until("the sun", lambda: "clouds", 0.0)

@@ -30,21 +30,29 @@ def find(interfaces: Iterable[str], root: Path = Path("/proc")) -> dict[str, int
         CsitError: Another interface has the same name.
     """
     wanted = set(interfaces)
-    found: dict[str, int] = {}
+    found: dict[str, list[int]] = {}
 
     def missing() -> str:
+        found.clear()
         found.update(_scan(wanted, root))
         left = sorted(wanted - found.keys())
         return f"none for {', '.join(left[:3])}{f' and {len(left) - 3} more' if len(left) > 3 else ''}" if left else ""
 
+    def missing_or_ending() -> str:  # the thread of a port that was removed just now still has its name
+        return missing() or next((name for name, threads in found.items() if len(threads) > 1), "")
+
     try:
-        wait_until("data threads (kernel threads napi/...)", missing, _DEADLINE_S)
+        wait_until("data threads (kernel threads napi/...)", missing_or_ending, _DEADLINE_S)
     except NotReady as error:
+        if not missing():
+            raise CsitError(
+                f"two kernel threads are called napi/{error.last_seen}: another namespace has such a port"
+            ) from error
         raise Unsupported(
             f"data threads cannot be pinned: {error.last_seen} in /proc; kernel threads are visible in the root PID "
             "namespace only, for containers that is --pid=host"
         ) from error
-    return found
+    return {name: threads[0] for name, threads in found.items()}
 
 
 def find_all(names: Mapping[str, str], root: Path = Path("/proc")) -> dict[str, tuple[int, ...]]:
@@ -89,13 +97,11 @@ def _interface(thread: str, known: Mapping[str, str]) -> str | None:
     return None
 
 
-def _scan(wanted: set[str], root: Path) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _scan(wanted: set[str], root: Path) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
     for entry in os.listdir(root):  # noqa: PTH208 - names are enough, and there are many
         if entry.isdigit() and (match := _NAME.match(name(int(entry), root))) and match[1] in wanted:
-            if match[1] in found:
-                raise CsitError(f"two kernel threads are called napi/{match[1]}: another namespace has such a port")
-            found[match[1]] = int(entry)
+            found.setdefault(match[1], []).append(int(entry))
     return found
 
 
