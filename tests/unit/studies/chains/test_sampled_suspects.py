@@ -12,7 +12,7 @@ from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.measurements.stacks import NodeStacks
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.studies.chains.analysis.reference import ANOTHER_ORDER, reference
+from resources.libraries.python.studies.chains.analysis.study import ANOTHER_ORDER, reference
 from resources.libraries.python.studies.chains.analysis.tables import STACKS, chain_tables
 from resources.libraries.python.studies.chains.ChainStudyLibrary import preview_in_words, suspects_in_words
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy

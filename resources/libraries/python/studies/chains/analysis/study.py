@@ -9,19 +9,27 @@ from typing import NamedTuple
 from resources.libraries.python.model.measurements.features import CHAIN, HOST, VSWITCH, StateGraph
 from resources.libraries.python.studies.chains.analysis.causes import causes, unexplained
 from resources.libraries.python.studies.chains.analysis.classes import portions
-from resources.libraries.python.studies.chains.analysis.features import LOSS, THROUGHPUT, feature, statistics
+from resources.libraries.python.studies.chains.analysis.features import (
+    CPU,
+    LOSS,
+    READ,
+    THROUGHPUT,
+    feature,
+    ordinary,
+    statistics,
+)
 from resources.libraries.python.studies.chains.analysis.points import distances
 from resources.libraries.python.studies.chains.analysis.prediction import Judged, judge
 from resources.libraries.python.studies.chains.analysis.reasons import Evidence, QueueDrops, amount, reasons
-from resources.libraries.python.studies.chains.analysis.reference import reference
 from resources.libraries.python.studies.chains.analysis.sentences import excess_in_words, judgement
 from resources.libraries.python.studies.chains.analysis.truth import (
+    BUSY,
+    SATURATED,
     GroundTruth,
     deviations,
     distances_from_truth,
     truth,
 )
-from resources.libraries.python.studies.chains.analysis.vnf_bounds import bounds
 from resources.libraries.python.studies.chains.model.record import (
     ChainRun,
     ChangedChain,
@@ -29,11 +37,97 @@ from resources.libraries.python.studies.chains.model.record import (
     Distance,
     Excess,
     FeatureDeviation,
+    Reference,
     Suspect,
     VnfBound,
 )
-from resources.libraries.python.studies.chains.model.spec import PATH, Chain, ChainStudySpec, Workload
+from resources.libraries.python.studies.chains.model.spec import PATH, Chain, ChainStudySpec, Member, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistic
+
+ANOTHER_ORDER = "the same VNFs in another order"
+
+
+def reference(
+    suspect: Chain, at: Workload, owner: str | None, runs: Sequence[ChainRun], suspects: Collection[Chain]
+) -> Reference | None:
+    """Return the chain to compare a suspect with; None where none was measured that is no suspect.
+
+    Args:
+        suspect: The chain.
+        at: Workload under which it stands out most.
+        owner: Its VNF that stands out; None where that is the chain from end to end.
+        runs: All that were measured.
+        suspects: All suspects.
+    """
+    well = [
+        run.chain
+        for run in sorted(runs, key=lambda run: -(run.throughput_bps or 0.0))
+        if run.workload == at and run.failed is None and run.planted is None and run.chain not in suspects
+    ]
+    here = sorted(suspect.members, key=_by_name)
+    for chain in well:
+        if sorted(chain.members, key=_by_name) == here:
+            return Reference(chain=chain, workload=at, relation=ANOTHER_ORDER)
+    parts = [chain for chain in well if _is_part(chain.members, suspect.members)]
+    parts.sort(key=lambda chain: (-len(chain.members), owner not in chain.order))
+    if not parts:
+        return None
+    missing = [member.name for member in suspect.members if member not in parts[0].members]
+    return Reference(chain=parts[0], workload=at, relation=f"without {', '.join(missing)}")
+
+
+def _by_name(member: Member) -> str:
+    return member.name
+
+
+def _is_part(part: Sequence[Member], whole: Sequence[Member]) -> bool:
+    """Whether all of its VNFs are in the whole, in that order."""
+    left = iter(whole)
+    return len(part) < len(whole) and all(member in left for member in part)
+
+
+_MUCH_STORAGE = float(2**20)
+"""Bytes a second from which on storage counts."""
+_KERNEL = ("system_percent", "helper_percent")
+
+
+def bounds(runs: Sequence[ChainRun]) -> Iterator[VnfBound]:
+    """Say of each VNF what bounds it, at the highest volume that it was offered alone."""
+    highest: dict[Member, ChainRun] = {}
+    for run in runs:
+        if len(run.chain.members) == 1 and run.failed is None:
+            member = run.chain.members[0]
+            if member not in highest or run.workload.volume_bps > highest[member].workload.volume_bps:
+                highest[member] = run
+    for member, run in highest.items():
+        yield _bound(member, run)
+
+
+def _bound(member: Member, run: ChainRun) -> VnfBound:
+    means = _means(member.name, run)
+    used, cpus = means.get(CPU, 0.0) / 100, run.cpus.get(member.name)
+    share = used / cpus if cpus else None
+    storage = means.get(READ, 0.0) + means.get("written_bytes_per_s", 0.0)
+    offered, passed = run.offered_bps or 0.0, run.throughput_bps or 0.0
+    load = f"{offered / 1e6:.4g} Mbit/s"
+    forwards = f"forwards {passed / 1e6:.4g} of {load}"
+    cpu = "CPU use unknown" if share is None else f"{100 * share:.0f} % of its CPUs"
+    is_saturated = passed < (1 - SATURATED) * offered
+    if storage >= _MUCH_STORAGE:
+        return VnfBound(vnf=member.name, bound="disk", evidence=f"{storage / 2**20:.3g} MiB/s of storage at {load}")
+    if share is not None and share >= BUSY:
+        return VnfBound(vnf=member.name, bound="CPU", evidence=f"{forwards} with {cpu}")
+    if is_saturated:
+        return VnfBound(vnf=member.name, bound="network", evidence=f"{forwards} with {cpu}")
+    kernel = sum(means.get(name, 0.0) for name in _KERNEL) / 100
+    io = f", {100 * min(1.0, kernel / used):.0f} % of that in the kernel" if used and kernel else ""
+    return VnfBound(vnf=member.name, bound="none", evidence=f"{forwards} with {cpu}{io}")
+
+
+def _means(owner: str, run: ChainRun) -> Mapping[str, float]:
+    kept = {series.feature: ordinary(series.values)[0] for series in run.series if series.owner == owner}
+    return {name: fmean(values) for name, values in kept.items() if values}
+
 
 _SAME = 0.01
 """Of the larger one: what is nearer to each other is the same."""
