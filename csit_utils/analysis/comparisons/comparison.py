@@ -347,10 +347,15 @@ def _change(
         for name, found in (("A", of_a), ("B", of_b))
         if any(each.upper_pps is None for each in found)
     ]
+    unsteady = [
+        f"{name}: {texts[0]}"
+        for name, found in (("A", of_a), ("B", of_b))
+        if (texts := [text for each in found if (text := each.out_of_order(one.metric))])
+    ]
     return Change(
         one.series.service_type, one.series.nf_size, one.series.vs_dtc, one.series.frame, one.dimensions,
         one.metric, a, b, change, low, high, method, probability, None, outcome,
-        (*like.differences, *like.remarks, *bound),
+        (*like.differences, *like.remarks, *bound, *unsteady),
     )  # fmt: skip
 
 

@@ -208,7 +208,8 @@ def _cell(
     """Figures of a cell, without what all of them share.
 
     `v` values, `u` upper bounds (None: unbounded), `d` lower bounds, `h` half of the width between bounds, `e` errors
-    of means, `q` rounding errors, `y` whether found by a test with another goal, `x` unit, if not packets per second.
+    of means, `q` rounding errors, `y` whether found by a test with another goal, `o` remark on a PDR below its NDR, `x`
+    unit, if not packets per second.
     """
     series = cell.series
     each = [known.figure for known in found]
@@ -235,6 +236,7 @@ def _cell(
         "e": [_digits(one.error_pps) for one in each],
         "q": [_digits(resolution_pps(one.row, cell.metric)) for one in each],
         "y": [int(not asks_for(one.row, cell.metric)) for one in each],
+        "o": [one.out_of_order(cell.metric) for one in each],
     }
     made |= {key: values for key, values in optional.items() if any(values)}
     if any(low_pps != one.value_pps for one, (low_pps, _) in zip(each, ends, strict=True)):

@@ -26,6 +26,7 @@
       high: several ? Math.max(...values) : cell.u[first] ?? Infinity,
       resolution: Math.max(median(known), median(chosen.map((k) => of(cell.e, k))), ...chosen.map((k) => of(cell.q, k))),
       limit: halves.some((half) => half === null),
+      outOfOrder: chosen.map((k) => of(cell.o, k, "")).find(Boolean),
     };
   }
 
@@ -101,6 +102,8 @@
       const notes = [...differences, ...remarks];
       if (a.limit) notes.push("A is a lower bound, limited by the offered load");
       if (b.limit) notes.push("B is a lower bound, limited by the offered load");
+      if (a.outOfOrder) notes.push(`A: ${a.outOfOrder}`);
+      if (b.outOfOrder) notes.push(`B: ${b.outOfOrder}`);
       let outcome = "no change seen";
       if (differences.length && !insist) { outcome = "unlike"; judged.probability = null; }
       else if (judged.method === "bounds") outcome = judged.high < 0 || judged.low > 0 ? direction(judged.change) : "cannot tell";
