@@ -14,7 +14,7 @@ from csit_utils.analysis.cells import CellFigure, CellMetric, figures
 from csit_utils.analysis.comparisons.comparability import likeness, resolution_pps
 from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare, interval
 from csit_utils.analysis.grouping import Metric, Series
-from csit_utils.analysis.measures import Measure
+from csit_utils.analysis.measures import Measure, worsening
 from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind
 from csit_utils.report.environments import environment_views, payload
 from csit_utils.report.figures import Json
@@ -128,6 +128,7 @@ def data(history: History, environments: Mapping[str, Environment]) -> Json:
         "runs": [_run(run, places) for run in history.runs],
         "sides": [[side.kind, side.name, [history.runs.index(run) for run in side.runs]] for side in history.sides],
         "metrics": metrics,
+        "less_is_better": [number for number, metric in enumerate(metrics) if worsening(metric, 1.0) > 0],
         "of_matrix": len(Metric),
         "cells": [
             {"m": metrics.index(cell.metric), **_cell(cell, found, names, kinds, goals)}
