@@ -415,5 +415,5 @@ def unrecorded_row(item: Unrecorded) -> TestRow:
         nf_size=sizes[0] if sizes else None,
         vs_dtc=switches[0] if switches else None,
         frame=frames[0] if frames else None,
-        planned=False if item.message.startswith("PlanError") else None,  # so began messages of earlier runs
+        unfit=item.message.startswith("PlanError"),  # so began messages of earlier runs
     )
