@@ -46,7 +46,7 @@ def remarked_head(head: Any) -> Any:  # noqa: ANN401 - its type is made at runti
         head,
         verdict=msgspec.structs.replace(
             verdict,
-            kinds=ranked((*verdict.kinds, kind)),
+            kinds=ranked((*verdict.kinds, found.kind)),
             evidence=(found.text, *verdict.evidence),
             findings=(*findings, *verdict.findings),
         ),

@@ -240,7 +240,7 @@ class SimulatedTruth:
         self._cell = plan.cell if by_instance else plan.cell.model_copy(update={"nf_kinds": kinds})
         self._simulation = simulation
         vswitches = (vswitch_name(number + 1) for number in range(len(plan.cores.elsewhere) + 1))
-        owners = {*vswitches, *(part.name for part in (*plan.nfs, *plan.taps))}
+        owners = {*vswitches, *(nf.name for nf in plan.nfs), *(tap.name for tap in plan.taps)}
         self._limited_by = simulation.limited_by if simulation.limited_by in owners else None
         # A core does the work of one fast thread in the place of that of two slower ones.
         core_speed = 1 / (2 * simulation.sibling_speed) if plan.smt_off else 1.0
