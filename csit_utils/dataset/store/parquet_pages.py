@@ -53,9 +53,8 @@ def chunk_of(data: bytes) -> Chunk:
     try:
         while at < len(data):
             if common := _COMMON.match(data, at):
-                size, packed = map(_size, common.groups())
-                unpacked += size
-                at = common.end() + packed
+                unpacked += _size(common[1])
+                at = common.end() + _size(common[2])
                 continue
             header, at = _struct(data, at, 0)
             size, packed = header[_UNPACKED], header[_PACKED]
