@@ -108,7 +108,7 @@ def kind_of(row: TestRow) -> CauseKind:
     """Return the kind of a test that did not pass."""
     if quarantined(row):
         return CauseKind.QUARANTINED
-    if row.planned is False:
+    if row.unfit:
         return CauseKind.DOES_NOT_FIT
     return CauseKind.SKIPPED if row.status == "SKIP" else CauseKind.FAILED
 

@@ -9,6 +9,7 @@ from statistics import median
 from csit_utils.analysis.comparisons.comparability import resolution_pps
 from csit_utils.analysis.grouping import Metric, Series, System, bounds, error_pps, series_of, system_of
 from csit_utils.analysis.measures import Measure, MeasuredRow
+from csit_utils.dataset.goal_order import of_row
 from csit_utils.dataset.rows import TestRow
 from csit_utils.studies.density.analysis.density import asks_for
 from resources.libraries.python.model.request.cell import Dimensions
@@ -60,6 +61,11 @@ class CellFigure:
         """Width of its range; None if it is not bounded above."""
         lowest = self.value_pps if self.lowest_pps is None else self.lowest_pps
         return None if self.upper_pps is None else self.upper_pps - lowest
+
+    def out_of_order(self, metric: Metric | Measure) -> str:
+        """Return the remark on a PDR below its NDR, of either; empty where there is none."""
+        found = of_row(self.row)
+        return found.text if found is not None and metric in found.numbers else ""
 
     @property
     def at(self) -> datetime:

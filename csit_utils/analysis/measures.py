@@ -32,6 +32,11 @@ class Measure(str):
         return str(self)
 
 
+def worsening(metric: str, change: float) -> float:
+    """Return a change of a metric for the worse: the decrease, or the increase of what is better the less there is."""
+    return change if isinstance(metric, Measure) and metric.less_is_better else -change
+
+
 @dataclass(frozen=True)
 class MeasuredValue:
     """A value of a measure."""

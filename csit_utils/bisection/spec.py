@@ -123,7 +123,7 @@ class CalledStep(Frozen):
 
 
 CALLED_STEPS = TypeAdapter(Annotated[tuple[CalledStep, ...], Field(max_length=MOST_REVISIONS)], config=ON_FIRST_USE)
-"""Largest decrease first."""
+"""Largest change for the worse first."""
 _MEASURED = ("MRR", "NDR", "PDR")
 
 

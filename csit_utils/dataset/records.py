@@ -1,5 +1,6 @@
 """Parsing and validation of records from JSON, plain or packed."""
 
+from csit_utils.dataset.goal_order import remarked
 from csit_utils.dataset.items import ReadError
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.records import NotARecord, read_record
@@ -20,9 +21,10 @@ def parse_record(text: str | bytes, where: str) -> tuple[Record, str | None]:
         ReadError: Not a record, or one of an unsupported schema version.
     """
     try:
-        return read_record(text)
+        record, digest = read_record(text)
     except NotARecord as error:
         raise ReadError(f"{where}: {error}") from error
+    return remarked(record), digest
 
 
 def parse_density(text: str | bytes, where: str) -> tuple[DensityRecord, str | None]:

@@ -213,6 +213,8 @@ class TestRow:
     flows: Annotated[int | None, At("asked.frame.flows", label="flows of each instance and direction")] = None
     """5-tuples of each instance and direction, where their number was chosen."""
     planned: Annotated[bool | None, At("counted.planned")] = None
+    unfit: Annotated[bool, At("unfit")] = False
+    """Whether planning found that the cell does not fit on the testbed."""
     oversubscribed: Annotated[bool | None, At("counted.oversubscribed")] = None
     vswitch_data_cores: Annotated[float | None, At("asked.cell.vs_dtc", float)] = None
     nf_data_cores: Annotated[float | None, At("asked.cell", _nf_data_cores)] = None

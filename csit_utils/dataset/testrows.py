@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 import msgspec
 from pydantic import BaseModel
 
+from csit_utils.dataset.goal_order import remarked_head
 from csit_utils.dataset.items import ReadError, RecordedTest, Unrecorded
 from csit_utils.dataset.rows import DEFAULTS, PLACES, TestRow
 from resources.libraries.python.model.record import SCHEMA_VERSION
@@ -137,7 +138,7 @@ def packed_head(text: bytes | str) -> Struct:
         raise ReadError(f"unsupported schema version {head.schema_version} of the record")
     if (fault := fault_of_times(head.started_at, head.finished_at)) is not None:
         raise ReadError(fault)
-    return _by_their_name(head)
+    return remarked_head(_by_their_name(head))
 
 
 def head_of(result: DensityRecord, digest: str) -> Struct:
@@ -414,5 +415,5 @@ def unrecorded_row(item: Unrecorded) -> TestRow:
         nf_size=sizes[0] if sizes else None,
         vs_dtc=switches[0] if switches else None,
         frame=frames[0] if frames else None,
-        planned=False if item.message.startswith("PlanError") else None,  # so began messages of earlier runs
+        unfit=item.message.startswith("PlanError"),  # so began messages of earlier runs
     )

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures, place_text, resolution
 from csit_utils.analysis.comparisons.comparability import likeness, without_bounds
 from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series, trials_of
-from csit_utils.analysis.measures import Measure
+from csit_utils.analysis.measures import Measure, worsening
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.request.cell import Dimensions
@@ -109,7 +109,7 @@ class Change:
     @property
     def worsening(self) -> float:
         """Relative change for the worse: the decrease, or the increase of what is better the less there is of it."""
-        return self.change if _less_is_better(self.metric) else -self.change
+        return worsening(self.metric, self.change)
 
 
 @dataclass(frozen=True)
@@ -347,10 +347,15 @@ def _change(
         for name, found in (("A", of_a), ("B", of_b))
         if any(each.upper_pps is None for each in found)
     ]
+    unsteady = [
+        f"{name}: {texts[0]}"
+        for name, found in (("A", of_a), ("B", of_b))
+        if (texts := [text for each in found if (text := each.out_of_order(one.metric))])
+    ]
     return Change(
         one.series.service_type, one.series.nf_size, one.series.vs_dtc, one.series.frame, one.dimensions,
         one.metric, a, b, change, low, high, method, probability, None, outcome,
-        (*like.differences, *like.remarks, *bound),
+        (*like.differences, *like.remarks, *bound, *unsteady),
     )  # fmt: skip
 
 
@@ -415,8 +420,4 @@ def adjusted_probabilities(probabilities: Sequence[float]) -> list[float]:
 
 
 def _direction(change: float, metric: Metric | Measure) -> Outcome:
-    return Outcome.REGRESSION if (change < 0) is not _less_is_better(metric) else Outcome.PROGRESSION
-
-
-def _less_is_better(metric: Metric | Measure) -> bool:
-    return isinstance(metric, Measure) and metric.less_is_better
+    return Outcome.REGRESSION if worsening(metric, change) > 0 else Outcome.PROGRESSION

@@ -6,6 +6,7 @@ from statistics import median
 
 from csit_utils.analysis.cells import CellFigure
 from csit_utils.analysis.grouping import System
+from csit_utils.analysis.measures import worsening
 from csit_utils.analysis.trends.trend import Trend
 
 
@@ -28,8 +29,13 @@ class CellEvent:
 
     @property
     def up(self) -> bool:
-        """Whether throughput rose."""
+        """Whether the figure rose."""
         return self.level_after_pps > self.level_before_pps
+
+    @property
+    def better(self) -> bool:
+        """Whether that is a progression."""
+        return worsening(self.trend.cell.metric, self.change) < 0
 
     @property
     def before(self) -> CellFigure:
@@ -56,8 +62,13 @@ class EventGroup:
 
     @property
     def up(self) -> bool:
-        """Whether throughput rose."""
+        """Whether the figures rose."""
         return self.events[0].up
+
+    @property
+    def better(self) -> bool:
+        """Whether that is a progression."""
+        return self.events[0].better
 
     @property
     def suspected(self) -> bool:
@@ -100,8 +111,8 @@ def level_around(event: CellEvent) -> tuple[int, int]:
 
 def grouped(found: Sequence[CellEvent]) -> list[EventGroup]:
     """Return events by the run in which they were first seen, in the order of `found`."""
-    groups: dict[tuple[System, str, bool, bool], list[CellEvent]] = {}
+    groups: dict[tuple[System, str, bool, bool, bool], list[CellEvent]] = {}
     for event in found:
-        key = (event.trend.cell.series.system, event.after.row.run, event.up, event.suspected)
+        key = (event.trend.cell.series.system, event.after.row.run, event.up, event.better, event.suspected)
         groups.setdefault(key, []).append(event)
     return [EventGroup(tuple(sorted(own, key=lambda each: -abs(each.change)))) for own in groups.values()]

@@ -16,6 +16,7 @@ from enum import StrEnum
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures, resolution, runs_of
 from csit_utils.analysis.comparisons.gate import runs_before
 from csit_utils.analysis.grouping import System
+from csit_utils.analysis.measures import worsening
 from csit_utils.analysis.trends.history import FEWEST, SUSPICION, Drift, levels, look
 from csit_utils.analysis.trends.steps import Step
 from csit_utils.analysis.trends.twobands import TwoBands
@@ -69,7 +70,9 @@ class Trend:
         if self.drift is not None:
             return TrendState.DRIFT
         if self.steps:
-            return TrendState.REGRESSION if self.steps[-1].after < self.steps[-1].before else TrendState.PROGRESSION
+            last = self.steps[-1]
+            worse = worsening(self.cell.metric, last.after - last.before) > 0
+            return TrendState.REGRESSION if worse else TrendState.PROGRESSION
         return TrendState.TOO_FEW if len(self.figures) < FEWEST else TrendState.STEADY
 
     @property
@@ -154,5 +157,9 @@ def _gaps(found: Sequence[CellFigure], runs: Mapping[str, datetime]) -> tuple[da
 
 
 def changed(found: Iterable[Trend]) -> list[Trend]:
-    """Return trends with a confirmed step, largest decrease first."""
-    return sorted((each for each in found if each.steps), key=lambda each: min(step.change for step in each.steps))
+    """Return trends with a confirmed step, largest change for the worse first."""
+
+    def worst(trend: Trend) -> float:
+        return max(worsening(trend.cell.metric, step.change) for step in trend.steps)
+
+    return sorted((each for each in found if each.steps), key=worst, reverse=True)

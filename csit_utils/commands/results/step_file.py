@@ -1,4 +1,4 @@
-"""Cells that fell, with the versions of the figures beside the step, as `./csit bisect --step` reads them."""
+"""Cells that became worse, with the versions of the figures beside the step, as `./csit bisect --step` reads them."""
 
 import json
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def write_steps(path: Path, steps: Iterable[tuple["CellMetric", float, "TestRow", "TestRow"]]) -> None:
-    """Write a JSON file of `bisection.spec.CalledStep`, the largest decrease first.
+    """Write a JSON file of `bisection.spec.CalledStep`, the largest change for the worse first.
 
     Args:
         path: The file.
@@ -22,6 +22,9 @@ def write_steps(path: Path, steps: Iterable[tuple["CellMetric", float, "TestRow"
     Raises:
         CsitError: It cannot be written.
     """
+    from csit_utils.analysis.measures import worsening  # noqa: PLC0415 - costs time of every --help
+
+    ordered = sorted(steps, key=lambda step: -worsening(step[0].metric, step[1]))
     rows = [
         {
             "cell": f"{cell.series.service_type} {cell.dimensions} {cell.series.nf_size} vswitch-{cell.series.vs_dtc}c",
@@ -31,6 +34,6 @@ def write_steps(path: Path, steps: Iterable[tuple["CellMetric", float, "TestRow"
             "good": before.version or "",
             "bad": after.version or "",
         }
-        for cell, change, before, after in sorted(steps, key=lambda step: step[1])
+        for cell, change, before, after in ordered
     ]
     write_whole(path, json.dumps(rows, indent=1) + "\n")

@@ -16,7 +16,6 @@ import typer
 from pydantic import ValidationError
 
 from csit_utils.analysis.bisection import BisectionAnswer, BisectionQuestion
-from csit_utils.bisection import supervisor
 from csit_utils.bisection.page import as_object, effort, headline, place, render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
@@ -38,6 +37,7 @@ from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.selection import parse_kinds
 from resources.libraries.python.studies.density.run import DensityTest
+from resources.libraries.python.supervisor import supervised
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.worlds.factory import located, world_of
 from resources.libraries.python.whole_files import write_whole
@@ -56,7 +56,7 @@ def bisect(
     step: Annotated[
         Path | None,
         typer.Option(
-            help="File of ./csit gate --steps or trend --steps: bisect its largest decrease between its versions."
+            help="File of ./csit gate --steps or trend --steps: bisect its largest regression between its versions."
         ),
     ] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the revisions; install and measure nothing.")] = False,
@@ -171,19 +171,16 @@ class _Installation:
         if shutil.which(self._folder / argv[0] if os.sep in argv[0] else argv[0]) is None:
             raise ConfigError(f"install: {argv[0]} cannot be run: no such program")
         with tempfile.TemporaryFile() as output:
-            # A lifeline, because a killed process can end nothing itself.
-            lifeline, ours = os.pipe()
             with _noted_signals() as came:
                 process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", supervisor.__file__, str(lifeline), *argv],
+                    supervised(argv),
                     cwd=self._folder,
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
-                    pass_fds=[lifeline],
                 )
-            os.close(lifeline)
+            assert process.stdin is not None  # noqa: S101 - asked for above
             try:
                 for number in came:
                     signal.raise_signal(number)
@@ -192,7 +189,7 @@ class _Installation:
                 limit_s = self._spec.install_limit_s
                 raise NotReady(f"installation of {revision.label}", limit_s, "still running") from error
             finally:
-                os.close(ours)
+                process.stdin.close()
                 process.wait()
             if process.returncode:
                 output.seek(max(0, output.seek(0, os.SEEK_END) - _LAST_OUTPUT))

@@ -28,6 +28,7 @@ from csit_utils.dataset.foreign.parts import (
     single_frame,
     utc,
 )
+from csit_utils.dataset.goal_order import of_columns
 from csit_utils.dataset.goal_words import FORWARDED, ONE_WAY, GoalWords, mrr_words
 from csit_utils.dataset.items import ImportedTest, Item, ReadError, Status
 from csit_utils.dataset.rows import LatencyRow, TestRow, frame_text
@@ -225,6 +226,7 @@ def read_csit(data: dict[str, Any], source: str) -> Iterator[Item]:
     elif test.passed and test.result is None:
         remarks.append("the file has no result")
     figures, goals = _figures(found, forwarded, frame, place.data_cores, remarks)
+    figures |= of_columns(figures, remarks)
     latency = tuple(_latency(found, name, anchor, one_way))
     row = TestRow(
         anchor=anchor,

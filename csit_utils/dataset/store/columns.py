@@ -120,7 +120,8 @@ def check_columns(schema: pa.Schema, wanted: pa.Schema, needed: Iterable[str]) -
     if lacking := sorted(set(needed).difference(names)):
         raise ReadError(f"it has no column '{lacking[0]}'")
     for name, kind in zip(names, schema.types, strict=True):
-        if name in expected and _form(kind) is not _form(expected[name]):
+        usual = expected.get(name, kind)
+        if kind != usual and _form(kind) is not _form(usual):
             raise ReadError(f"its column '{name}' has the type {kind}")
 
 

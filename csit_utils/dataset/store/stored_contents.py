@@ -11,6 +11,7 @@ import msgspec
 from pydantic import TypeAdapter, ValidationError
 
 from csit_utils.dataset.flatten import instance_rows, latency_rows, loss_rows
+from csit_utils.dataset.goal_order import of_row, remarked_verdict
 from csit_utils.dataset.items import (
     Characterized,
     Dataset,
@@ -318,4 +319,6 @@ def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> DensityRecord:
         found = {key: adapter.validate_json(read[key]) for key, adapter in _TYPES.items() if key in read}
     except (NotUnpacked, msgspec.DecodeError, ValidationError, UnicodeError, KeyError) as error:
         raise ReadError(f"{row.source}: test '{row.test_id}': the record is damaged: {error_text(error)}") from error
+    if (remark := of_row(row)) is not None and remark.text not in found["verdict"].evidence:
+        found["verdict"] = remarked_verdict(found["verdict"], remark)
     return _BLANK.model_copy(update={"test_name": row.test_name, **found})

@@ -107,7 +107,8 @@ def _commands(result: DensityRecord) -> Iterator[str]:
 
 def _facts(result: DensityRecord) -> Iterator[str]:
     yield f"measured {result.started_at} to {result.finished_at} as {_plain(result.test_id)}"
-    yield f"plan {result.plan_digest or 'none: the cell does not fit'}"
+    none = "none: the cell does not fit" if result.unfit else "none: the test failed before"
+    yield f"plan {result.plan_digest or none}"
     if result.rerun is not None:
         yield f"testbed's file {result.rerun.topology_digest}"
     yield from (f"{role} {_plain(name)}" for role, name in sorted(result.drivers.items()))

@@ -14,7 +14,7 @@ from csit_utils.analysis.cells import CellFigure, CellMetric, figures
 from csit_utils.analysis.comparisons.comparability import likeness, resolution_pps
 from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare, interval
 from csit_utils.analysis.grouping import Metric, Series
-from csit_utils.analysis.measures import Measure
+from csit_utils.analysis.measures import Measure, worsening
 from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind
 from csit_utils.report.environments import environment_views, payload
 from csit_utils.report.figures import Json
@@ -128,6 +128,7 @@ def data(history: History, environments: Mapping[str, Environment]) -> Json:
         "runs": [_run(run, places) for run in history.runs],
         "sides": [[side.kind, side.name, [history.runs.index(run) for run in side.runs]] for side in history.sides],
         "metrics": metrics,
+        "less_is_better": [number for number, metric in enumerate(metrics) if worsening(metric, 1.0) > 0],
         "of_matrix": len(Metric),
         "cells": [
             {"m": metrics.index(cell.metric), **_cell(cell, found, names, kinds, goals)}
@@ -208,7 +209,8 @@ def _cell(
     """Figures of a cell, without what all of them share.
 
     `v` values, `u` upper bounds (None: unbounded), `d` lower bounds, `h` half of the width between bounds, `e` errors
-    of means, `q` rounding errors, `y` whether found by a test with another goal, `x` unit, if not packets per second.
+    of means, `q` rounding errors, `y` whether found by a test with another goal, `o` remark on a PDR below its NDR, `x`
+    unit, if not packets per second.
     """
     series = cell.series
     each = [known.figure for known in found]
@@ -235,6 +237,7 @@ def _cell(
         "e": [_digits(one.error_pps) for one in each],
         "q": [_digits(resolution_pps(one.row, cell.metric)) for one in each],
         "y": [int(not asks_for(one.row, cell.metric)) for one in each],
+        "o": [one.out_of_order(cell.metric) for one in each],
     }
     made |= {key: values for key, values in optional.items() if any(values)}
     if any(low_pps != one.value_pps for one, (low_pps, _) in zip(each, ends, strict=True)):

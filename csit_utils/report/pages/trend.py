@@ -76,7 +76,7 @@ def payload(
     marks: dict[CellMetric, list[list[object]]] = {}
     for event in found:
         marks.setdefault(event.trend.cell, []).append(
-            [event.index, _short(event.level_after_pps), event.up, event.suspected]
+            [event.index, _short(event.level_after_pps), event.better, event.suspected]
         )
     return {
         "systems": [

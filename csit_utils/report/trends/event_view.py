@@ -47,6 +47,7 @@ class GroupView:
     simulated: bool
     day: str
     up: bool
+    better: bool
     suspected: bool
     what: str
     """`12 cells of CSC`."""
@@ -58,7 +59,7 @@ class GroupView:
     @property
     def kind(self) -> str:
         """Kind of the change."""
-        return ("suspected " if self.suspected else "") + ("progression" if self.up else "regression")
+        return ("suspected " if self.suspected else "") + ("progression" if self.better else "regression")
 
 
 def event_groups(
@@ -76,6 +77,7 @@ def _group(group: EventGroup, names: CellNames, environments: Mapping[str, Envir
         group.system.simulated,
         f"{first.after.at:%Y-%m-%d}",
         group.up,
+        group.better,
         group.suspected,
         _what(group, names),
         _change(group),
@@ -185,7 +187,7 @@ def _step(group: GroupView) -> Changed:
     if group.causes:
         text += f" ({group.causes[0]})"
     return Changed(
-        group.testbed, group.simulated, text, f"#{group.events[0].address}", group.up, not group.suspected
+        group.testbed, group.simulated, text, f"#{group.events[0].address}", group.better, not group.suspected
     )  # fmt: skip
 
 

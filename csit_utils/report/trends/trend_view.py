@@ -132,7 +132,7 @@ def trend_groups(
 
 def _small(trend: Trend, found: Sequence[CellEvent], names: CellNames, line: Timeline) -> SmallTrend:
     marks = [
-        Mark(line.number(event.after.row), event.level_after_pps, event.up, event.suspected)
+        Mark(line.number(event.after.row), event.level_after_pps, event.better, event.suspected)
         for event in found
     ]  # fmt: skip
     levels = [
@@ -192,7 +192,7 @@ class Mark:
 
     index: int
     value: float
-    up: bool
+    better: bool
     suspected: bool = False
     """Not confirmed yet: may be an outlier."""
 
@@ -227,8 +227,8 @@ def sparkline(
         steps = "".join(f"M{_at(x(one.first))} {_at(y(one.value))}H{_at(x(one.last))}" for one in levels)
         parts.append(f'<path class="l" d="{steps}"/>')
     for mark in marks:
-        way = -1 if mark.up else 1
-        kind = ("up" if mark.up else "down") + (" open" if mark.suspected else "")
+        way = -1 if mark.better else 1
+        kind = ("up" if mark.better else "down") + (" open" if mark.suspected else "")
         tip = min(HEIGHT - 1.0, max(1.0, y(mark.value) + 4 * way))
         parts.append(f'<path class="{kind}" d="M{_at(x(mark.index))} {_at(tip)}l-4 {-6 * way}h8z"/>')
     return _svg([*parts, *_ticks(failed, len(values))])

@@ -301,6 +301,7 @@ def does_not_fit(service: ServiceType, chains: int, nodes: int) -> DensityRecord
         histograms=False,
         passed=False,
         message=reason,
+        unfit=True,
         plan=None,
         plan_digest=None,
         trials=(),

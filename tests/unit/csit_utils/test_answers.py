@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from csit_utils.analysis.causes import CauseKind, kind_of
 from csit_utils.analysis.grouping import Metric
 from csit_utils.cli import make_app
 from csit_utils.dataset.flatten import instance_rows, latency_rows, rows_of_tests
@@ -25,7 +26,7 @@ from csit_utils.studies.density.analysis.answers import (
 from csit_utils.studies.density.answer_text import evidence_text, next_text, view
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
-from tests.unit.csit_utils.builders import PDR, goal_result, refused_cell, result, trial
+from tests.unit.csit_utils.builders import PDR, does_not_fit, goal_result, refused_cell, result, trial
 from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.examples import share
@@ -447,3 +448,17 @@ def test_a_damaged_file_is_named_where_no_other_has_a_rate(tmp_path: Path, capsy
     with pytest.raises(ConfigError, match="contains no density test with a rate"):
         make_app(["answer"])(["answer", str(skipped), str(cut), "--rate", "1kpps"], standalone_mode=False)
     assert f"{cut}: truncated or damaged XML" in " ".join(capsys.readouterr().err.split())
+
+
+def test_only_a_cell_that_planning_refused_does_not_fit() -> None:
+    """A test may also fail before it is planned, by a testbed that does not answer."""
+    unfit = does_not_fit(ServiceType.CSC, 2, 1)
+    unreachable = unfit.model_copy(update={"unfit": False, "message": "DUT1: no answer within 30 s"})
+    for record, verdict, text in (
+        (unfit, AnswerVerdict.DOES_NOT_FIT, "2x1 does not fit: needs 33 cores on NUMA 0, 28 available"),
+        (unreachable, AnswerVerdict.NO_RESULT, "2x1 has no result: DUT1: no answer within 30 s"),
+    ):
+        rows = rows_of_tests(dataset_of(result(ServiceType.CSC, 1, 1), record))
+        found = ask(evidence(rows, [], []), 100)
+        assert (found.next.verdict, next_text(found)) == (verdict, text)
+        assert kind_of(rows[1]) is (CauseKind.DOES_NOT_FIT if record is unfit else CauseKind.FAILED)

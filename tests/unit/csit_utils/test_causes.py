@@ -63,7 +63,7 @@ def test_the_last_test_comes_first_and_those_that_were_not_started_come_last_in_
 def test_the_worst_comes_first() -> None:
     rows = [
         failed("needs VPP", status="SKIP"),
-        failed("needs 33 cores", planned=False),
+        failed("needs 33 cores", unfit=True),
         failed("down"),
         failed("quarantined after 2 attempts: down"),
         failed("quarantined: CSC 1R1C: down", status="SKIP"),
@@ -79,7 +79,7 @@ def test_the_worst_comes_first() -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        (failed("needs 33 cores on NUMA 0, 28 available", planned=False), "./csit plan"),
+        (failed("needs 33 cores on NUMA 0, 28 available", unfit=True), "./csit plan"),
         (failed("quarantined after 2 attempts: nf-1-1 is down"), "See the attempts"),
         (failed("instance 1 forward: packets did not arrive at csv1p1"), "last hop that saw packets"),
         (failed("Execution terminated by signal"), "--resume"),

@@ -334,6 +334,14 @@ def test_robot_itself_ends_with_the_sentence_and_runs_nothing(
     assert not (tmp_path / "results").exists()
 
 
+def test_robot_itself_refuses_a_variable_file_that_does_not_exist(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    missing = ["-V", str(tmp_path / "none.yaml"), str(STUDIES / "outage.robot")]
+    assert plain_robot(["-d", str(tmp_path), *variables(SIM), *missing]) == 252
+    assert not {"FAIL", "PASS"} & set(re.findall(r"\w+", capfd.readouterr().out))
+
+
 def test_robot_itself_refuses_an_endless_run_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,10 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout, parse_lscpu, ranked
+from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.settings import Sizes
 from resources.libraries.python.planning.placement.core_notes import core_notes, mixed_kinds
 from resources.libraries.python.planning.placement.cores import allocate
@@ -87,6 +89,51 @@ def test_an_instance_shares_a_last_level_cache_where_it_fits() -> None:
     wide = cell(2, 3, vs_dtc=4)
     vswitch = {cpu // 4 for cpu in allocate(wide, ccx(), 0, Sizes()).cpus("vswitch")}
     assert len(vswitch) == 1, "nor are the vSwitch's cores in two"
+
+
+def ccx_of_pairs(groups: int = 8, each: int = 4) -> CpuLayout:
+    """The same with two threads on each core, the siblings in the second half of the numbers."""
+    count = groups * each
+    rows = [(cpu, cpu % count, 0, 0) for cpu in range(2 * count)]
+    return layout(rows, last_caches={cpu: cpu % count // each for cpu in range(2 * count)})
+
+
+@pytest.mark.parametrize("size", ["0.5c", "0.5c-shared", "1c+0.5c"])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 5), (4, 8), (4, 3), (3, 3), (4, 1), (6, 2)])
+def test_an_instance_of_half_cores_shares_a_last_level_cache_where_it_fits(size: str, rows: int, columns: int) -> None:
+    """Also one with an odd number of NFs, which shares a core with the next instance."""
+    sizes = [size] if "+" not in size else [size.split("+")[node % 2] for node in range(columns)]
+    asked = cell(rows, columns, *sizes)
+    machine = ccx(20, 8) if size == "0.5c-shared" else ccx_of_pairs(20, 8)
+    cores = allocate(asked, machine, 0, Sizes())
+    for cpus in instances(cores, asked):
+        assert len({machine.last_caches[cpu] for cpu in cpus}) == 1
+    assert core_notes(asked, cores, {"DUT1": machine}) == (
+        "the data threads of each service instance share a last-level cache",
+    )
+    assert not cores.oversubscribed
+
+
+def test_a_topology_states_kinds_and_cache_groups_of_listed_cpus() -> None:
+    def found(*groups: dict[str, object]) -> CpuLayout:
+        port = {"link": "link1", "rate_bps": 10**10}
+        fields = {"type": "DUT", "vswitch": "sim", "containers": "sim", "interfaces": {"port1": port, "port2": port}}
+        return DutNode.model_validate({**fields, "cpus": groups}).layout
+
+    rows = [{"cpus": cpus, "cores": "0-31"} for cpus in ("0-31", "32-63")]
+    assert found(*({**row, "cores_per_cache": 4} for row in rows)) == ccx_of_pairs()
+    hybrid = [
+        {"cpus": "0,2,4,6,8,10", "cores": "0-5", "kind": "performance"},
+        {"cpus": "1,3,5,7,9,11", "cores": "0-5", "kind": "performance"},
+        {"cpus": "12-19", "cores": "6-13", "kind": "efficiency"},
+        {"cpus": "20-21", "cores": "14-15", "kind": "low-power efficiency"},
+    ]
+    assert found(*hybrid).kinds == HYBRID.kinds
+    assert found(*hybrid).cores(0) == HYBRID.cores(0)
+    assert not found(*rows).kinds
+    for wrong in ("kind", "cores_per_cache"):
+        with pytest.raises(ValidationError, match=f"{wrong} is stated of some groups only"):
+            found({**rows[0], wrong: "efficiency" if wrong == "kind" else 8}, rows[1])
 
 
 def test_what_fits_in_no_group_is_placed_in_order_and_told() -> None:

@@ -26,6 +26,7 @@
       high: several ? Math.max(...values) : cell.u[first] ?? Infinity,
       resolution: Math.max(median(known), median(chosen.map((k) => of(cell.e, k))), ...chosen.map((k) => of(cell.q, k))),
       limit: halves.some((half) => half === null),
+      outOfOrder: chosen.map((k) => of(cell.o, k, "")).find(Boolean),
     };
   }
 
@@ -73,7 +74,6 @@
     });
   }
 
-  const direction = (change) => (change < 0 ? "regression" : "progression");
   const place = (cell) => [cell.t, cell.p, cell.s, cell.n, cell.m].join("|");
 
   // Pairs of cells that are the same one in both.
@@ -94,6 +94,7 @@
     const student = csit.student(data.student);
     const sides = (runs) => data.cells.map((cell) => side(cell, new Set(runs))).filter(Boolean);
     const ofA = sides(runsA), ofB = sides(runsB), both = pairs(ofA, ofB, (cell) => cell.g);
+    const direction = (a, change) => (change < 0 !== data.less_is_better.includes(a.cell.m) ? "regression" : "progression");
     const unlike = new Map(data.unlike.map(([a, b, metric, ...sentences]) => [[a, b, metric].join(), sentences]));
     const changes = both.map(([a, b]) => {
       const judged = judge(a, b, student);
@@ -101,16 +102,18 @@
       const notes = [...differences, ...remarks];
       if (a.limit) notes.push("A is a lower bound, limited by the offered load");
       if (b.limit) notes.push("B is a lower bound, limited by the offered load");
+      if (a.outOfOrder) notes.push(`A: ${a.outOfOrder}`);
+      if (b.outOfOrder) notes.push(`B: ${b.outOfOrder}`);
       let outcome = "no change seen";
       if (differences.length && !insist) { outcome = "unlike"; judged.probability = null; }
-      else if (judged.method === "bounds") outcome = judged.high < 0 || judged.low > 0 ? direction(judged.change) : "cannot tell";
+      else if (judged.method === "bounds") outcome = judged.high < 0 || judged.low > 0 ? direction(a, judged.change) : "cannot tell";
       return { a, b, ...judged, outcome, remarks: notes, differences };
     });
     bySpread(changes, student);
     const open = changes.filter((each) => each.probability !== null);
     csit.adjusted(open.map((each) => each.probability)).forEach((adjusted, k) => {
       open[k].adjusted = adjusted;
-      open[k].outcome = adjusted <= FALSE_CALLS ? direction(open[k].change) : "no change seen";
+      open[k].outcome = adjusted <= FALSE_CALLS ? direction(open[k].a, open[k].change) : "no change seen";
       if (adjusted > FALSE_CALLS && open[k].probability <= 1 - CONFIDENCE) {
         open[k].remarks.push("significant for this cell alone, but not among this many cells");
       }

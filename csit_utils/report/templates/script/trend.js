@@ -56,14 +56,14 @@ if (document.getElementById("trend-data")) {
     if (steps.x.length) data_.push({ type: "scatter", mode: "lines", name: "level", meta: { colour: 0 }, ...steps, line: { width: 3 }, hoverinfo: "skip" });
     const events = cell.e || [];
     [[false, false, "regression", 1], [true, false, "progression", 2], [false, true, "suspected", 1], [true, true, "suspected", 2]]
-      .forEach(([up, suspected, name, colour]) => {
-        const own = events.filter((event) => event[2] === up && event[3] === suspected);
+      .forEach(([better, suspected, name, colour]) => {
+        const own = events.filter((event) => event[2] === better && event[3] === suspected);
         if (!own.length) return;
         data_.push({
           type: "scatter", mode: "markers", name, meta: { colour },
           x: own.map(([index]) => when(cell.r[index])), y: own.map(([, level]) => level / factor),
           text: own.map(([index, level]) => `${name}: to ${rate(level)}<br>${hover(cell.r[index])}`), hovertemplate: "%{text}<extra></extra>",
-          marker: { size: 14, symbol: `triangle-${up ? "up" : "down"}${suspected ? "-open" : ""}`, line: { width: 2 } },
+          marker: { size: 14, symbol: `triangle-${better ? "up" : "down"}${suspected ? "-open" : ""}`, line: { width: 2 } },
         });
       });
     if (cell.f) data_.push({

@@ -264,7 +264,7 @@ def _look(question: Question, seen: AnswerEvidence, services: int, tests: Sequen
     asked = [run for run in every if question.metric.value in (run.row.test_type or "") or run.row.rate_load_pps]
     runs = asked or every
     if not runs:
-        unfit = next((row for row in tests if row.planned is False), None)
+        unfit = next((row for row in tests if row.unfit), None)
         row = unfit or tests[-1]
         return ServiceCountResult(
             services, AnswerVerdict.DOES_NOT_FIT if unfit else AnswerVerdict.NO_RESULT, reason=row.message

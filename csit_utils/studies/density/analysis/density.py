@@ -170,7 +170,7 @@ def empty_cell(rows: list[TestRow]) -> MatrixCell:
     if not rows:
         return MatrixCell(CellState.NOT_RUN, reason="no test of this cell in the files read")
     row = rows[-1]
-    if row.planned is False:
+    if row.unfit:
         state = CellState.DOES_NOT_FIT
     elif row.status != "PASS" and row.message.startswith(QUARANTINED):
         state = CellState.QUARANTINED

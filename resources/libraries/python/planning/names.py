@@ -28,6 +28,16 @@ def is_vswitch(owner: str) -> bool:
     return owner == VSWITCH or owner.startswith(f"{VSWITCH}-")
 
 
+def is_owner(name: str) -> bool:
+    """Whether the vSwitch of a DUT, an NF or a passive NF of some cell has this name."""
+    return re.fullmatch(r"vswitch(-[2-9])?|(nf|tap)-\d{1,4}-[1-9]\d{0,3}", name) is not None
+
+
+def is_interface(name: str) -> bool:
+    """Whether a data interface of some cell has this name."""
+    return re.fullmatch(r"cs[gv]\d{1,4}p[1-4]|cs[nv]\d{1,4}(x\d{1,4}i[12]|t\d{1,4})", name) is not None
+
+
 def nf_name(instance: int, node: int) -> str:
     """Name of an NF; instances and nodes count from 1. Instance 0 is an NF that all instances share."""
     return f"nf-{instance}-{node}"

@@ -42,6 +42,8 @@ def test_ports_give_the_line_rate_unless_parameters_do() -> None:
         ({"model": "blunt"}, r"^simulation\.model: .*sharp.*sag"),
         ({"noise": 1.5, "knee": 2}, r"^simulation\.noise: 1.5 is not below 1 \(and 1 more\)$"),
         ({"low_band_share": 0.6}, r"^simulation\.low_band_share"),
+        ({"limited_by": "nf-2"}, r"^simulation\.limited_by: 'nf-2' is no vSwitch and no NF"),
+        ({"drop_at": ["csn1x1i2", "nf2-1"]}, r"^simulation\.drop_at\.1: 'nf2-1' is no vSwitch and no NF"),
         ({"seed": "one"}, r"^simulation\.seed"),
     ],
 )

@@ -108,6 +108,13 @@ def test_an_unfair_one_does_not() -> None:
     assert max(flow.received for flow in flows) > 1.1 * min(flow.received for flow in flows)
 
 
+def test_a_cell_without_the_nf_that_limits_is_as_it_was() -> None:
+    usual, other, own = (
+        Bed(planned("CSC", 1, 2), limited_by=name).system.limit_owners(SMALL) for name in (None, "nf-2-1", "nf-1-2")
+    )
+    assert usual == other != own == {"nf-1-2"}
+
+
 def test_unfairness_keeps_the_total() -> None:
     fair, unfair = (Bed(planned("CSC", 4, 1), model="sharp", unfairness=u).run(20e6) for u in (0.0, 0.5))
     assert (fair.sent, fair.received) == (unfair.sent, unfair.received)

@@ -72,6 +72,7 @@ class ServiceInstance:
             NotReady: It did not end in time.
         """
         assert self._folder is not None  # noqa: S101 - made first
+        self._machine.supervise(name_of(self.name))
         output = scripts.run(
             what,
             script,

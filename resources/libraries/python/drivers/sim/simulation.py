@@ -4,18 +4,19 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from resources.libraries.python.drivers.sim.impairment import Impairment, PacketLosses
 from resources.libraries.python.drivers.sim.power import Power
 from resources.libraries.python.drivers.sim.state_tables import StateTables
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import HIGHEST_PARAMETER, dotted
+from resources.libraries.python.model.bounds import HIGHEST_PARAMETER, dotted, quoted
 from resources.libraries.python.model.load import reason_of
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.planning.names import is_interface, is_owner
 
 OVERHEAD_BYTES = 20
 """Preamble, start delimiter and interframe gap of an Ethernet frame, beyond its L2 size."""
@@ -23,6 +24,16 @@ LINE_RATE_64B_PPS = 10e9 / 8 / (64 + OVERHEAD_BYTES)
 """10GE: 14.88 Mpps."""
 
 Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+def _owner(name: str) -> str:
+    if not is_owner(name):
+        raise ValueError(f"'{quoted(name)}' is no vSwitch and no NF; expected a name such as vswitch or nf-2-1")
+    return name
+
+
+def _place(name: str) -> str:
+    return name if is_interface(name) else _owner(name)
 
 
 class ModelName(StrEnum):
@@ -132,11 +143,11 @@ class Simulation(Frozen):
     """sag: packets that one packet above the capacity takes from those that are forwarded."""
     unfairness: Share = 0.0
     """Spread of losses among service instances and directions, relative; 0 loses the same of all."""
-    drop_at: tuple[str, ...] = ()
+    drop_at: tuple[Annotated[str, AfterValidator(_place)], ...] = ()
     """Fault: names of owners or interfaces where all packets end, such as `nf-2-1`."""
-    limited_by: str | None = None
+    limited_by: Annotated[str, AfterValidator(_owner)] | None = None
     """Fault: the owner, such as `vswitch` or `nf-2-1`, that limits the system instead of the one that the calibration
-    says; with the same capacity."""
+    says; with the same capacity. Cells without that NF are as they were."""
     impaired: tuple[Impairment, ...] = Field(default=(), exclude_if=lambda faults: not faults)
     """Faults: NFs that are impaired in one chain only."""
     drops_inside: bool = False

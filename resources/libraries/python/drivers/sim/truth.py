@@ -48,7 +48,7 @@ from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Si
 from resources.libraries.python.model.plan import NfPlan, Plan
 from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.planning.names import GENERATOR, VSWITCH
+from resources.libraries.python.planning.names import GENERATOR, VSWITCH, vswitch_name
 
 Part = tuple[int, ...]
 """Service instances that have one capacity together."""
@@ -239,6 +239,9 @@ class SimulatedTruth:
         self._by_instance = by_instance = bool(plan.cell.instance_kinds)
         self._cell = plan.cell if by_instance else plan.cell.model_copy(update={"nf_kinds": kinds})
         self._simulation = simulation
+        vswitches = (vswitch_name(number + 1) for number in range(len(plan.cores.elsewhere) + 1))
+        owners = {*vswitches, *(nf.name for nf in plan.nfs), *(tap.name for tap in plan.taps)}
+        self._limited_by = simulation.limited_by if simulation.limited_by in owners else None
         # A core does the work of one fast thread in the place of that of two slower ones.
         core_speed = 1 / (2 * simulation.sibling_speed) if plan.smt_off else 1.0
         self._scale = simulation.capacity_scale * core_speed
@@ -263,8 +266,8 @@ class SimulatedTruth:
 
     def limit_owners(self, frame: Frame, part: Part | None = None) -> frozenset[str]:
         """Whose loss it is when more is offered than a part can forward; by default of all of them."""
-        if self._simulation.limited_by is not None:
-            return frozenset({self._simulation.limited_by})
+        if self._limited_by is not None:
+            return frozenset({self._limited_by})
         found: set[str] = set()
         for each in (part,) if part else self.parts:
             rates = self._rates(frame, each)
@@ -327,9 +330,9 @@ class SimulatedTruth:
             here = self._rates(frame, part)
             rates |= {nf.name: scale * count * here[node] for node in here if node for nf in self._at(node, part)}
         rates |= {name: len(self._cell.instances) * tap_pps for name, tap_pps in self.taps_pps().items()}
-        if simulation.limited_by is not None:
+        if self._limited_by is not None:
             rates = {owner: 2 * rate_pps for owner, rate_pps in rates.items()}
-        if count > 1 and simulation.limited_by is None and not simulation.drops_inside:
+        if count > 1 and self._limited_by is None and not simulation.drops_inside:
             return rates
         limit_pps = inf if simulation.drops_inside else self.capacity_pps(frame)
         return rates | dict.fromkeys(self.limit_owners(frame), limit_pps)

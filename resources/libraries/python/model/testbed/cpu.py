@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -43,7 +43,8 @@ class CacheWays(Frozen):
         return (1 << self.ways) - 1
 
 
-KINDS = ("performance", "efficiency", "low-power efficiency")
+Kind = Literal["performance", "efficiency", "low-power efficiency"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 """Kinds of cores by rank, the fastest first; further ones are called as the last one."""
 _SAME_KIND = 0.87
 """Ratio of two maximum frequencies from which on they are of one kind: favoured cores of a kind are at most 10 % faster

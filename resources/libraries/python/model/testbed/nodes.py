@@ -1,6 +1,7 @@
 """Nodes of a testbed: processors, memory, interfaces, and what generates traffic or is under test there."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
@@ -13,7 +14,7 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.access import Access, EnergyMeter, Powercap
 from resources.libraries.python.model.testbed.addresses import MacAddress, PciAddress
-from resources.libraries.python.model.testbed.cpu import CacheWays, CpuLayout, layout
+from resources.libraries.python.model.testbed.cpu import KINDS, CacheWays, CpuLayout, Kind, layout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.settings import Container, Generator, Sizes
 
@@ -62,6 +63,10 @@ Interfaces = Annotated[dict[Name, "Interface"], Field(min_length=2, max_length=1
 """Of a node, in pairs: odd ones towards TG port 1, even ones towards TG port 2."""
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class CpuGroup(Frozen):
     """Logical CPUs and their physical cores, paired in order: rows of `lscpu -p` in short form."""
 
@@ -69,6 +74,10 @@ class CpuGroup(Frozen):
     cores: CpuList
     socket: int = 0
     node: int = 0
+    kind: Kind | None = Field(default=None, exclude_if=_is_none)
+    """Of the cores; None where all of the machine are of one kind."""
+    cores_per_cache: Annotated[int, Field(ge=1)] | None = Field(default=None, exclude_if=_is_none)
+    """Cores of a group with a last-level cache of its own (CCX), in the order of their numbers; None for one cache."""
 
     @model_validator(mode="after")
     def _same_length(self) -> Self:
@@ -81,11 +90,28 @@ class CpuGroup(Frozen):
 def _layout(groups: Literal["discover"] | tuple[CpuGroup, ...]) -> CpuLayout:
     if groups == "discover":
         raise ValueError("the CPU list is to be discovered on the machine")
-    return layout(
-        (cpu, core, group.socket, group.node)
-        for group in groups
-        for cpu, core in zip(expand(group.cpus), expand(group.cores), strict=True)
-    )
+    rows, kinds, cached = [], dict[int, int](), defaultdict[tuple[int, int], list[tuple[int, int]]](list)
+    for group in groups:
+        for cpu, core in zip(expand(group.cpus), expand(group.cores), strict=True):
+            rows.append((cpu, core, group.socket, group.node))
+            kinds[cpu] = KINDS.index(group.kind or KINDS[0])
+            if group.cores_per_cache is not None:
+                cached[group.socket, group.cores_per_cache].append((core, cpu))
+    return layout(rows, kinds if len(set(kinds.values())) > 1 else {}, _caches(cached))
+
+
+def _caches(cached: Mapping[tuple[int, int], Iterable[tuple[int, int]]]) -> dict[int, int]:
+    """Number of the last-level cache by logical CPU.
+
+    Args:
+        cached: Cores with their logical CPUs, by socket and number of cores of a cache.
+    """
+    found: dict[int, tuple[int, int, int]] = {}
+    for (socket, together), pairs in cached.items():
+        places = {core: place for place, core in enumerate(sorted({core for core, _ in pairs}))}
+        found |= {cpu: (socket, together, places[core] // together) for core, cpu in pairs}
+    numbers = {cache: number for number, cache in enumerate(sorted(set(found.values())))}
+    return {cpu: numbers[cache] for cpu, cache in found.items()}
 
 
 def _cpus_once(groups: Literal["discover"] | tuple[CpuGroup, ...]) -> None:
@@ -93,6 +119,9 @@ def _cpus_once(groups: Literal["discover"] | tuple[CpuGroup, ...]) -> None:
         repeated = [cpu for cpu, times in Counter(row.cpu for row in _layout(groups).cpus).items() if times > 1]
         if repeated:
             raise Inconsistency(("cpus",), f"CPU {repeated[0]} is listed more than once")
+        for name in ("kind", "cores_per_cache"):
+            if 0 < sum(getattr(group, name) is None for group in groups) < len(groups):
+                raise Inconsistency(("cpus",), f"{name} is stated of some groups only; state it of all or of none")
 
 
 class Interface(Frozen):

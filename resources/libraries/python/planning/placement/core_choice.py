@@ -6,11 +6,13 @@ cores those with the fewest threads, data threads those with the most. Only wher
 fastest first; the plan says so.
 
 Where cores are in groups with a last-level cache of their own (CCX), the data cores of a service instance are in one
-group if one has enough of them left, and so are those of the vSwitch. Other instances get what is left, in order.
+group if one has enough of them left, and so are those of the vSwitch. Other instances get what is left, in order. NFs
+of half a core then share it with the next one of their instance, and two instances with an odd one are in one group.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 
@@ -44,6 +46,15 @@ class Demand:
         return self.vswitch - 1 + self.nf_data
 
 
+class DataCores(NamedTuple):
+    """Data cores of NFs that are to share a last-level cache: those of an instance, or of two that share a core."""
+
+    own: int
+    """Whole ones, and those with two threads for NFs of half a core."""
+    in_turns: int = 0
+    """On which NFs take turns."""
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
     """Physical cores by purpose."""
@@ -56,14 +67,19 @@ class Places:
     nf_data: tuple[Core, ...]
 
 
-def separate(layout: CpuLayout, numa_node: int, needs: Demand, instances: Sequence[int] = ()) -> Places:
+def has_cache_groups(layout: CpuLayout, numa_node: int) -> bool:
+    """Whether the cores of a NUMA node have several last-level caches."""
+    return len({layout.last_caches.get(core[0]) for core in layout.cores(numa_node)}) > 1
+
+
+def separate(layout: CpuLayout, numa_node: int, needs: Demand, instances: Sequence[DataCores] = ()) -> Places:
     """Assign separate cores to each purpose in order.
 
     Args:
         layout: The machine's logical CPUs.
         numa_node: Whose cores are taken, which are enough.
         needs: Number of cores by purpose.
-        instances: Data cores of each service instance, where they are whole ones; empty where NFs share cores.
+        instances: Data cores that are to be in one group each; empty where it is only a matter of their number.
     """
     cores = layout.cores(numa_node)
     left = list(cores[needs.system :])
@@ -101,13 +117,21 @@ def separate(layout: CpuLayout, numa_node: int, needs: Demand, instances: Sequen
             left.remove(core)
         return taken
 
+    def nf_data() -> tuple[Core, ...]:
+        parts = instances or [DataCores(1)] * (needs.nf_data - needs.nf_shared)
+        if not needs.nf_shared or not instances or len({len(core) for core in left}) > 1:
+            return take_together([part.own for part in parts]) + take(needs.nf_shared, for_turns)
+        row = iter(take_together([part.own + part.in_turns for part in parts]))
+        taken = [([next(row) for _ in range(part.own)], [next(row) for _ in range(part.in_turns)]) for part in parts]
+        return (*(core for own, _ in taken for core in own), *(core for _, turns in taken for core in turns))
+
     return Places(
         system=cores[: needs.system],
         generator=take(needs.generator, for_sending),
         vswitch_main=take(1, for_control)[0],
         vswitch_data=take_together([needs.vswitch - 1]),
         nf_main=take(needs.nf_main, for_control),
-        nf_data=take_together(instances or [1] * (needs.nf_data - needs.nf_shared)) + take(needs.nf_shared, for_turns),
+        nf_data=nf_data(),
     )
 
 

@@ -24,7 +24,14 @@ from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.settings import Sizes
 from resources.libraries.python.planning.names import GENERATOR, nf_name, tap_name, vswitch_name
-from resources.libraries.python.planning.placement.core_choice import Core, Demand, Places, separate
+from resources.libraries.python.planning.placement.core_choice import (
+    Core,
+    DataCores,
+    Demand,
+    Places,
+    has_cache_groups,
+    separate,
+)
 
 
 def demand(cell: Cell, sharing: Sizes, generator_cores: int = 0) -> Demand:
@@ -134,10 +141,11 @@ def allocate(
             f"{cell.service_type} {cell.locator} with NF-{cell.size_name} and vSwitch-{cell.vs_dtc}c {reason}"
         )
     if needs.total <= len(cores):
-        places = separate(layout, numa_node, needs, _of_instances(cell, dut))
+        neighbours = has_cache_groups(layout, numa_node)
+        places = separate(layout, numa_node, needs, _of_instances(cell, dut) if neighbours else ())
     else:
-        places = _folded(cores, needs)
-    threads = tuple(_threads(cell, places, sharing, dut))
+        neighbours, places = False, _folded(cores, needs)
+    threads = tuple(_threads(cell, places, sharing, dut, neighbours=neighbours))
     used = {thread.cpu for thread in threads}
     sizes = dict(sized_nfs(cell, dut))
     turns = Counter(
@@ -177,7 +185,7 @@ def _folded(cores: tuple[Core, ...], needs: Demand) -> Places:
     )
 
 
-def _threads(cell: Cell, places: Places, sharing: Sizes, dut: int) -> Iterator[Thread]:
+def _threads(cell: Cell, places: Places, sharing: Sizes, dut: int, *, neighbours: bool) -> Iterator[Thread]:
     vswitch, owners = vswitch_name(dut), sized_nfs(cell, dut)
     for index, core in enumerate(places.system):
         yield Thread(owner="system", role=ThreadRole.SYSTEM, index=index, cpu=core[0])
@@ -185,7 +193,7 @@ def _threads(cell: Cell, places: Places, sharing: Sizes, dut: int) -> Iterator[T
     yield from _data(GENERATOR, [core[0] for core in places.generator])
     yield Thread(owner=vswitch, role=ThreadRole.MAIN, index=0, cpu=places.vswitch_main[0])
     yield from _data(vswitch, [cpu for core in places.vswitch_data for cpu in core])
-    data = _nf_data([size for _, size in owners], places.nf_data)
+    data = _nf_data([size for _, size in owners], places.nf_data, neighbours=neighbours)
     for offset, (owner, _) in enumerate(owners):
         main = places.nf_main[offset % len(places.nf_main)]
         turn = (offset // len(places.nf_main)) % sharing.nf_mains_per_core
@@ -206,25 +214,43 @@ def sized_nfs(cell: Cell, dut: int) -> list[tuple[str, NfSize]]:
     return inline + passive
 
 
-def _of_instances(cell: Cell, dut: int) -> tuple[int, ...]:
-    """Data cores of the NFs of each instance in the order of NFs; empty where NFs share cores.
+def _of_instances(cell: Cell, dut: int) -> tuple[DataCores, ...]:
+    """Data cores of the NFs of each instance in the order of NFs; of two, where they share a core as neighbours.
 
     Shared NFs are with the first instance, passive ones by themselves.
     """
-    sizes = [size for _, size in sized_nfs(cell, dut)]
-    if any(size.is_half or size.is_shared for size in sizes):
-        return ()
-    inline = groupby(zip(cell.nfs(), sizes, strict=False), key=lambda row: row[0][0])
-    counts = [sum(size.whole_cores for _, size in rows) for _, rows in inline]
-    return (*counts, *(size.whole_cores for size in sizes[cell.nf_count :]))
+    holders = [("nf", holder) for holder, _ in cell.nfs()]
+    holders += [("tap", number) for number in range(cell.tap_count)]
+    found: list[DataCores] = []
+    own = turns = halves = waiting = 0
+    rows = zip(holders, (size for _, size in sized_nfs(cell, dut)), strict=True)
+    for _, group in groupby(rows, key=lambda row: row[0]):
+        for _, size in group:
+            if size.is_shared:
+                turns += not waiting % 2
+                waiting += 1
+            elif size.is_half:
+                own += not halves % 2
+                halves += 1
+            else:
+                own += size.whole_cores
+        if not halves % 2 and not waiting % 2:
+            found.append(DataCores(own, turns))
+            own = turns = 0
+    return (*found, DataCores(own, turns)) if own or turns else tuple(found)
 
 
-def _nf_data(sizes: Sequence[NfSize], cores: tuple[Core, ...]) -> list[list[int]]:
+def _nf_data(sizes: Sequence[NfSize], cores: tuple[Core, ...], *, neighbours: bool) -> list[list[int]]:
     """Logical CPUs of each NF's data threads, in order of NFs.
 
     Half-core NFs first take one thread of a core each, and when all their cores have one, the siblings in the same
     order, as CSIT does. Of unequal cores they get theirs before other NFs do, as only those with siblings have halves.
     NFs that take turns get the last cores, which have the fewest threads, one NF on each and then a second one.
+
+    Args:
+        sizes: Of the NFs.
+        cores: For their data.
+        neighbours: Whether each two NFs that share a core follow each other instead, so that they are in one cache.
     """
     ordered = sorted(cores, key=_is_pair, reverse=True)
     turns = ceil(sizes.count(NfSize.SHARED) / 2)
@@ -238,16 +264,16 @@ def _nf_data(sizes: Sequence[NfSize], cores: tuple[Core, ...]) -> list[list[int]
     placed: dict[int, list[int]] = {}
     for each in order:
         if sizes[each].is_shared:
-            placed[each] = [taken_in_turns[waiting % turns][0]]
+            placed[each] = [taken_in_turns[waiting // 2 if neighbours else waiting % turns][0]]
             waiting += 1
             continue
         if not sizes[each].is_half:
             placed[each] = [cpu for _ in range(sizes[each].whole_cores) for cpu in next(row)]
             continue
-        if halves < shared_cores:
+        place, thread = divmod(halves, 2) if neighbours else divmod(halves, shared_cores)[::-1]
+        if place == len(shared):
             shared.append(next(row))
-        core = shared[halves % shared_cores]
-        placed[each] = [core[(halves // shared_cores) % len(core)]]
+        placed[each] = [shared[place][thread % len(shared[place])]]
         halves += 1
     return [placed[each] for each in range(len(sizes))]
 

@@ -26,6 +26,7 @@ from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.quantities import rate, rates
+from resources.libraries.python.search.findings.goal_order import GoalBound, out_of_order
 from resources.libraries.python.search.findings.limits import percent
 from resources.libraries.python.search.findings.unseen_bands import SETTLED, UnseenBands, fewest, unseen_bands
 from resources.libraries.python.search.throughput import SearchOutcome
@@ -155,14 +156,8 @@ def _contradictions(outcome: SearchOutcome) -> Iterator[Finding]:
             line = f"{name}: a trial of {duration_s:g} s at {rate(load_pps)} met the goal, which failed at "
             line += f"{rate(upper_pps)}: {again}"
             yield Finding(kind=VerdictKind.UNSTABLE, text=line, numbers=(name,))
-    for strict, other in permutations(outcome.goals, 2):
-        more_loss = strict.goal.loss_ratio < other.goal.loss_ratio
-        if more_loss and strict.lower_pps is not None and (other.lower_pps or 0.0) < strict.lower_pps:
-            line = (
-                f"{strict.goal.name} of {rate(strict.lower_pps)} is above {other.goal.name} of "
-                f"{rate(other.lower_pps or 0.0)}, which permits more loss: {again}"
-            )
-            yield Finding(kind=VerdictKind.UNSTABLE, text=line, numbers=(strict.goal.name, other.goal.name))
+    found = [GoalBound(each.goal.name, each.goal.loss_ratio, each.lower_pps) for each in outcome.goals]
+    yield from filter(None, (out_of_order(strict, other) for strict, other in permutations(found, 2)))
 
 
 def _passed_above(result: GoalResult, trials: Sequence[TrialResult]) -> TrialResult | None:

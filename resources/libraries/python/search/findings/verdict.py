@@ -133,13 +133,23 @@ def judge(
 
 def verdict_of(findings: Iterable[Finding]) -> Verdict:
     """Findings in order of importance. `measured` is a verdict only where it is the only one."""
-    ordered = sorted(findings, key=lambda finding: _ORDER.index(_SAME_RANK.get(finding.kind, finding.kind)))
-    kinds = tuple(dict.fromkeys(finding.kind for finding in ordered))
+    ordered = sorted(findings, key=lambda finding: _rank(finding.kind))
     return Verdict(
-        kinds=tuple(kind for kind in kinds if kind is not VerdictKind.MEASURED) or kinds,
+        kinds=ranked(finding.kind for finding in ordered),
         evidence=tuple(dict.fromkeys(finding.text for finding in ordered)),
         findings=tuple(ordered),
     )
+
+
+def ranked(kinds: Iterable[VerdictKind]) -> tuple[VerdictKind, ...]:
+    """Return kinds in order of importance, each once."""
+    found = tuple(dict.fromkeys(sorted(kinds, key=_rank)))
+    return tuple(kind for kind in found if kind != VerdictKind.MEASURED) or found
+
+
+def _rank(kind: VerdictKind) -> int:
+    own = _SAME_RANK.get(kind, kind)
+    return _ORDER.index(own) if own in _ORDER else -1
 
 
 def verdict_text(kinds: Mapping[str, Sequence[str]]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from resources.libraries.python.driver_registry import generators
-from resources.libraries.python.errors import NoTraffic, Unsupported
+from resources.libraries.python.errors import NoTraffic, PlanError, Unsupported
 from resources.libraries.python.model.measurements.energy import Energy
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.qualification import Qualification
@@ -116,7 +116,11 @@ class DensityTest:
         Raises:
             PlanError: The cell does not fit.
         """
-        self.draft.plan = plan = self._cell.plan()
+        try:
+            self.draft.plan = plan = self._cell.plan()
+        except PlanError:
+            self.draft.unfit = True
+            raise
         return plan
 
     def deploy(self) -> float:

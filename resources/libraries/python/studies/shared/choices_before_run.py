@@ -131,15 +131,20 @@ def given_to(settings: RobotSettings) -> Variables:
     """Return what the command line of a run says, with variable files, which Robot evaluates again.
 
     Raises:
-        ConfigError: A variable file does not exist, or cannot be read; Robot would begin the run without it.
+        ConfigError: A variable file does not exist, or cannot be read.
     """
+    _refuse_unreadable(settings)
+    return GlobalVariables(settings)
+
+
+def _refuse_unreadable(settings: RobotSettings) -> None:
+    """Refuse variable files that do not exist, or cannot be read: Robot would begin the run without them."""
     for name, arguments in settings.variable_files:
         try:
             is_path = name.lower().endswith(_VARIABLE_FILES)
             Variables().set_from_file(find_file(name, file_type="Variable file") if is_path else name, arguments)
         except DataError as error:  # lines below the first one are a traceback
             raise ConfigError(str(error).splitlines()[0]) from error
-    return GlobalVariables(settings)
 
 
 class ChoicesAtStart:
@@ -164,6 +169,7 @@ class ChoicesAtStart:
         suites, given = _suites(whole), BuiltIn()._variables._global
         skip = TagPatterns(given["${OPTIONS}"].skip)
         try:
+            _refuse_unreadable(EXECUTION_CONTEXTS.current.output._settings)
             _refuse_unread(suites, given)
             running = _with_tests(whole, skip)
             _refuse_wrong(suites, given, running, dry_run=EXECUTION_CONTEXTS.current.dry_run)

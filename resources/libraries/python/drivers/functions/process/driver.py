@@ -82,6 +82,7 @@ class UserPrograms(ProgramFunctions[NfPlan | TapPlan]):
                 raise ConfigError(f"the program of {name} is not there: {program.start[0]}")
         configure_routers((each for each in self._functions if isinstance(each, NfPlan)), self._fabric)
         for name, program in self._programs.items():
+            self._companions.supervise(name)
             self._companions.start(name, self._argv(name, program.start))
 
     def _argv(self, name: str, argv: Sequence[str]) -> list[str]:

@@ -29,6 +29,7 @@ from resources.libraries.python.drivers.host.ownership.ownership_record import C
 from resources.libraries.python.drivers.host.ownership.processes import Process, process, user
 from resources.libraries.python.errors import CsitError, InUse
 from resources.libraries.python.model.driver import Leftover
+from resources.libraries.python.supervisor import NamespaceSupervisor
 
 DIRECTORY = Path("/run/csit-density")
 _log = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class MachineLock(Claims):
         self._settings_root = settings_root
         self._descriptor = -1
         self._inherited: OwnershipRecord | None = None
+        self._supervisor: NamespaceSupervisor | None = None
 
     def __enter__(self) -> Self:
         """Take the lock.
@@ -106,12 +108,29 @@ class MachineLock(Claims):
         try:
             self._restore_settings()
         finally:
+            if self._supervisor is not None:
+                self._supervisor.close()
+                self._supervisor = None
             record = self._held()
             if record.empty and not record.settings:
                 self._path.unlink(missing_ok=True)
             self._record = None
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             self._forget_lock()
+
+    def supervise(self, namespace: str) -> None:
+        """Have all processes in a namespace ended with this one, should it be killed: those of other people's scripts.
+
+        Raises:
+            CsitError: There is no such namespace, or the supervisor has ended.
+        """
+        self._held()
+        try:
+            if self._supervisor is None:
+                self._supervisor = NamespaceSupervisor()
+            self._supervisor.add(namespaces.path_of(namespace))
+        except OSError as error:
+            raise CsitError(f"processes in namespace {namespace} cannot be supervised: {error.strerror}") from error
 
     def folder(self, name: str) -> Path:
         """A private folder for what a part keeps while it runs. Its maker removes it; of a killed run the next one."""
@@ -286,6 +305,8 @@ class MachineLock(Claims):
         return read_record(self._path)
 
     def _forget_lock(self) -> None:
+        if self._supervisor is not None:
+            self._supervisor.let_go()
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

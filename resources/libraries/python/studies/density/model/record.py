@@ -9,7 +9,7 @@ from resources.libraries.python.model.findings.evidence import ItemizedFigure, L
 from resources.libraries.python.model.measurements.energy import Energy
 from resources.libraries.python.model.measurements.stacks import Stacks
 from resources.libraries.python.model.measurements.trial import TrialResult
-from resources.libraries.python.model.record import PACKED, Record, is_empty, is_none
+from resources.libraries.python.model.record import PACKED, Record, is_empty, is_false, is_none
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.goal import GoalResult, LoadEstimate, SearchRecord
 from resources.libraries.python.model.result import (
@@ -29,6 +29,8 @@ class DensityRecord(Record):
 
     study: Literal["density"] = "density"
     asked: MeasurementRequest
+    unfit: bool = Field(default=False, exclude_if=is_false)
+    """Whether it does not fit on the testbed, as planning found. A test may fail before it is planned."""
     verdict: Verdict
     trials: Annotated[tuple[TrialResult, ...], PACKED]
     ndr: GoalResult | None = None

@@ -1,0 +1,132 @@
+"""Ends programs of users with the process that asked for them, however that ends. Run as a script of its own.
+
+    python supervisor.py PROGRAM ARGUMENT...   # the reading end of a lifeline is its standard input
+    python supervisor.py                       # lines of its standard input name network namespaces
+
+A lifeline is a pipe whose other end the asking process holds: it ends when that end is closed, as the kernel does for a
+process that is killed, which can end nothing itself.
+
+With a program, the supervisor runs it, ends as it ends, and adopts processes whose parents have ended, so those that
+left group and session are found, too. Without one it ends all processes in the namespaces: those that a script has left
+running are not its children. Processes of other users, as under `sudo`, it may not be allowed to end.
+"""
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+_PR_SET_CHILD_SUBREAPER = 36
+_WITHIN_S = 10.0
+"""A killed process has ended by then, unless the kernel holds it."""
+_PAUSE_S = 0.01
+
+
+def supervised(argv: Sequence[str]) -> list[str]:
+    """Return the argument vector of a program that ends, with all that it has started, when its input does."""
+    return [sys.executable, "-I", "-S", __file__, *argv]
+
+
+class NamespaceSupervisor:
+    """A supervisor of network namespaces, which holds no CPU while this process lives."""
+
+    def __init__(self) -> None:
+        """Start it, on the CPUs and in the namespaces of the calling thread."""
+        self._process = subprocess.Popen(
+            supervised([]),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            # What kills the group of this process must not kill it.
+            start_new_session=True,
+        )
+
+    def add(self, namespace: Path) -> None:
+        """End the processes of a namespace too, should this process end before it is removed.
+
+        Raises:
+            OSError: There is no such namespace, or the supervisor has ended.
+        """
+        assert self._process.stdin is not None  # noqa: S101 - asked for above
+        self._process.stdin.write(f"{namespace.stat().st_ino} {namespace}\n".encode())
+        self._process.stdin.flush()
+
+    def let_go(self) -> None:
+        """Let the lifeline end, as far as this process holds it: a forked one must not."""
+        assert self._process.stdin is not None  # noqa: S101 - asked for above
+        with suppress(OSError):
+            self._process.stdin.close()
+
+    def close(self) -> None:
+        """End it, after it has ended what still runs in the namespaces."""
+        self.let_go()
+        self._process.wait()
+
+
+def _run(argv: Sequence[str]) -> None:
+    """Run a program; end as it ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    program = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
+    ended = os.pidfd_open(program.pid)
+    ready, _, _ = select.select([ended, sys.stdin], [], [])
+    status = program.wait() if ended in ready else -signal.SIGKILL
+    _end(_children)
+    if status < 0:
+        if -status != signal.SIGKILL:
+            signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    sys.exit(status)
+
+
+def _watch() -> None:
+    """End all processes in namespaces when their names end."""
+    known: dict[Path, int] = {}
+    for line in sys.stdin:
+        inode, _, name = line.rstrip("\n").partition(" ")
+        known[Path(name)] = int(inode)
+    _end(lambda: _inside(known))
+
+
+def _end(left: Callable[[], Iterable[int]]) -> None:
+    """Kill processes until there are none: children of a killed one may have come in the meantime."""
+    end = time.monotonic() + _WITHIN_S
+    while (found := list(left())) and time.monotonic() < end:
+        for pid in found:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(_PAUSE_S)
+
+
+def _children() -> list[int]:
+    """Children: those of a killed one become ours."""
+    return [*map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split())]
+
+
+def _inside(known: dict[Path, int]) -> list[int]:
+    """Processes in namespaces that still have their names: numbers of removed ones are used again."""
+    inodes = set()
+    for path, inode in known.items():
+        with suppress(OSError):
+            if path.stat().st_ino == inode:
+                inodes.add(inode)
+    inodes.discard(Path("/proc/self/ns/net").stat().st_ino)  # never all processes of a machine
+    found = []
+    for process in Path("/proc").iterdir() if inodes else ():
+        with suppress(OSError):
+            if process.name.isdecimal() and (process / "ns" / "net").stat().st_ino in inodes:
+                found.append(int(process.name))
+    return found
+
+
+if __name__ == "__main__":
+    _run(sys.argv[1:]) if len(sys.argv) > 1 else _watch()

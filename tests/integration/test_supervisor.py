@@ -1,0 +1,78 @@
+"""Scripts of users end with the process that started them when that is killed, with all that they have started."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.paths import PROJECT
+
+pytestmark = [pytest.mark.parallel, pytest.mark.root]
+WITHIN_S = 30.0
+SCRIPT = "setsid sh -c 'sleep 1000; true' & sleep 1000 & echo started; wait"
+"""One of its processes leaves group and session."""
+IN_A_NAMESPACE = f"""
+supervisor = NamespaceSupervisor()
+script = subprocess.Popen(["unshare", "--net", "sh", "-c", {SCRIPT!r}], stdout=subprocess.PIPE)
+script.stdout.readline()
+supervisor.add(Path(f"/proc/{{script.pid}}/ns/net"))
+"""
+AS_A_CHILD = f"""
+script = subprocess.Popen(supervised(["sh", "-c", {SCRIPT!r}]), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+script.stdout.readline()
+"""
+
+
+def marked(folder: Path, *, but: int = 0) -> list[int]:
+    """Processes that a test has started, by a variable of their environment."""
+    found = []
+    for process in Path("/proc").iterdir():
+        with suppress(OSError):
+            if process.name.isdecimal() and f"STARTED_BY={folder}".encode() in (process / "environ").read_bytes():
+                found.append(int(process.name))
+    return [pid for pid in found if pid != but]
+
+
+@contextmanager
+def parent(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has started a script, and waits."""
+    head = "import subprocess, sys\nfrom pathlib import Path\n"
+    head += "from resources.libraries.python.supervisor import NamespaceSupervisor, supervised\n"
+    made = subprocess.Popen(
+        [sys.executable, "-c", f"{head}{code}\nprint('ready', flush=True)\nsys.stdin.read()"],
+        cwd=PROJECT,
+        env={**os.environ, "STARTED_BY": str(folder)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert made.stdout is not None
+        assert made.stdout.readline() == "ready\n"
+        yield made
+    finally:
+        made.kill()
+        made.communicate()
+        for pid in marked(folder):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("code", [IN_A_NAMESPACE, AS_A_CHILD], ids=["in a namespace", "as a child"])
+def test_after_kill_9_of_the_parent_nothing_of_its_script_runs(tmp_path: Path, code: str) -> None:
+    with parent(tmp_path, code) as made:
+        assert len(marked(tmp_path, but=made.pid)) >= 4, "supervisor, script, and two that it has started"
+        made.kill()
+        made.wait()
+        wait_until("end of the script", lambda: " ".join(map(str, marked(tmp_path))), WITHIN_S)
+
+
+def test_a_supervisor_that_is_closed_has_ended_the_script(tmp_path: Path) -> None:
+    with parent(tmp_path, f"{IN_A_NAMESPACE}supervisor.close()\nscript.wait()\n") as made:
+        assert marked(tmp_path, but=made.pid) == []

@@ -1,0 +1,90 @@
+"""A PDR below its NDR gets a remark with both rates, whoever measured it and wherever it is read."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from csit_utils.analysis.comparisons.comparison import compare
+from csit_utils.analysis.grouping import Metric
+from csit_utils.analysis.verdicts import verdict_of
+from csit_utils.dataset.flatten import instance_rows, rows_of_tests
+from csit_utils.dataset.items import Dataset, ImportedTest
+from csit_utils.dataset.load import load, read_foreign
+from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.store.batch import import_all
+from csit_utils.dataset.store.layout import Layout
+from csit_utils.dataset.store.stored_contents import Stored
+from resources.libraries.python.model.findings.evidence import FlowRate, ItemizedFigure
+from resources.libraries.python.model.measurements.trial import Direction
+from tests.unit.csit_utils.datasets import html_of, plain
+from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, packed, pps, searched
+from tests.unit.csit_utils.robot_output import write_output_xml
+
+NDR_PPS, PDR_PPS = 6.47e6, 6.41e6
+RATES = ("PDR of 6.41 Mpps", "NDR of 6.47 Mpps")
+
+
+def read(folder: Path) -> Dataset:
+    """One cell out of order, and one in order."""
+    flow = FlowRate(
+        instance=1, direction=Direction.FORWARD, sent=9, received=9, offered_pps=1.0, forwarded_pps=1.0, loss_ratio=0.0
+    )
+    each = ItemizedFigure(
+        number="NDR", load_pps=1.0, trials=1, flows=(flow,), fairness=None, worst_instance=1, worst_loss_ratio=0.0
+    )
+    records = [plain(1, 1, NDR_PPS, PDR_PPS, itemized=(each,)), plain(2, 1, PDR_PPS, NDR_PPS, itemized=(each,))]
+    return load([write_output_xml(folder / "output.xml", records)])
+
+
+def has_remark(text: str) -> bool:
+    return all(each in text for each in RATES)
+
+
+def check(rows: Sequence[TestRow]) -> None:
+    wrong, right = sorted(rows, key=lambda row: row.nf_chains or 0)
+    assert [has_remark(line) for line in wrong.evidence.splitlines()].count(True) == 1
+    for metric in (Metric.NDR, Metric.PDR):
+        assert "unstable" in verdict_of(wrong, metric)
+        assert verdict_of(right, metric) == ("measured",)
+    assert not has_remark(right.evidence)
+
+
+def test_rows_records_and_pages_of_an_output_xml_have_the_remark(tmp_path: Path) -> None:
+    dataset = read(tmp_path)
+    check(rows_of_tests(dataset))
+    assert [has_remark(" ".join(item.result.verdict.evidence)) for item in dataset.recorded] == [True, False]
+    assert has_remark(html_of(dataset))
+
+
+def test_a_dataset_has_it(tmp_path: Path) -> None:
+    read(tmp_path)
+    layout = Layout.make(tmp_path / "dataset")
+    with layout.writing(lambda: None):
+        list(import_all(layout, [tmp_path / "output.xml"], None))
+    stored = Stored(layout)
+    check(stored.tests)
+    (wrong,) = [row.anchor for row in stored.tests if row.nf_chains == 1]
+    assert has_remark(" ".join(stored.record(wrong).result.verdict.evidence))
+    assert {row.verdict for row in stored.instances([wrong])} == {"unstable"}
+    assert {row.verdict for row in instance_rows(load([tmp_path / "output.xml"])) if row.anchor == wrong} == {
+        "unstable"
+    }
+
+
+def test_a_comparison_names_the_side_that_has_it(tmp_path: Path) -> None:
+    wrong, right = sorted(rows_of_tests(read(tmp_path)), key=lambda row: row.nf_chains or 0)
+    a, b = compare([wrong], [wrong]).changes
+    for change in (a, b):
+        assert [text[:3] for text in change.remarks if has_remark(text)] == ["A: ", "B: "]
+    assert not any(has_remark(" ".join(each.remarks)) for each in compare([right], [right]).changes)
+
+
+def test_files_of_other_tools_get_it() -> None:
+    result = csit_ndrpdr(ndr={"lower": pps(NDR_PPS)}, pdr={"lower": pps(PDR_PPS)})
+    swapped = searched()
+    swapped |= {"ndr": swapped["pdr"], "pdr": swapped["ndr"]}
+    files = (csit(result), nfvbench({"64": swapped}), csit(csit_ndrpdr()), nfvbench({"64": searched()}))
+    items = [item for data in files for item in read_foreign(packed(data), "a.json") or ()]
+    rows = [item.row for item in items if isinstance(item, ImportedTest)]
+    assert ["PDR of " in row.evidence for row in rows] == [True, True, False, False]
+    assert [verdict_of(row, Metric.PDR) for row in rows] == [("unstable",), ("unstable",), (), ()]
+    assert has_remark(rows[0].evidence)
