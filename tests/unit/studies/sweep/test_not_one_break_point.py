@@ -154,20 +154,6 @@ def test_where_the_last_load_alone_loses_packets_the_interval_reaches_up_to_it(c
     assert point.low <= capacity <= point.high
 
 
-def test_a_service_whose_memory_stops_growing_saturates_by_memory_also_when_read_from_a_file() -> None:
-    points = tuple(
-        each.model_copy(update={"memory_mib": {"v": min(64.0, 16 + 40 * each.input_bps / 1e9)}})
-        for each in points_of(lambda r: np.minimum(r, 1.2), {"v": (growing_to(0.4, 4.0),)})
-    )
-    read = read_statistics(csv_text(statistics(points)), "x.csv")
-    assert [each.memory_mib for each in read] == [each.memory_mib for each in points]
-    point = profile_of("service", read, {"v": 1}).break_point
-    assert point is not None
-    assert (point.indicator, point.vnf) == ("memory", "v")
-    assert point.rate == pytest.approx(1.2, rel=0.01)
-    assert "64 MiB" in point.reason
-
-
 def test_a_highest_rate_and_coefficients_have_intervals() -> None:
     """Loss of 0.5 % is at 0.0530/0.995 = 0.05327, where no load is."""
     points = points_of(lambda r: np.minimum(r, 0.0530), {"v": (growing_to(1.0, 0.0530),)}, 0.086, 12, 0.001)
