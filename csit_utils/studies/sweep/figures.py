@@ -207,13 +207,13 @@ def _per_vnf(sweep: Sweep, vnfs: Sequence[Vnf]) -> Iterator[Json]:
     for number, vnf in enumerate(vnfs):
         used = [(point, 100 * sum(point.cpu[vnf.name])) for point in sweep.points if vnf.name in point.cpu]
         name = f"{vnf_words(vnf)}, {vnf.vcpus} vCPU{'s' * (vnf.vcpus > 1)}"
-        yield cpu_line(sweep, used, name, number, line={"width": 2})
+        yield use_line(sweep, used, name, number, line={"width": 2})
         wanted = [(point, 100 * sum(point.busy[vnf.name])) for point in sweep.points if vnf.name in point.busy]
         waits = any(
             sum(point.busy[vnf.name]) - (point.used(vnf.name) or 0.0) > _WAITS * vnf.vcpus for point, _ in wanted
         )
         if waits:
-            yield cpu_line(sweep, wanted, f"{vnf_words(vnf)} has work", number, line={"width": 2, "dash": "dot"})
+            yield use_line(sweep, wanted, f"{vnf_words(vnf)} has work", number, line={"width": 2, "dash": "dot"})
 
 
 def _per_vcpu(sweep: Sweep, vnfs: Sequence[Vnf]) -> Iterator[Json]:
@@ -225,12 +225,15 @@ def _per_vcpu(sweep: Sweep, vnfs: Sequence[Vnf]) -> Iterator[Json]:
                 if len(point.cpu.get(vnf.name, ())) > thread
             ]
             dashed = {"width": 2, "dash": DASHES[thread % 4]}
-            yield cpu_line(sweep, found, f"{vnf_words(vnf)}, vCPU {thread + 1}", number, line=dashed)
+            yield use_line(sweep, found, f"{vnf_words(vnf)}, vCPU {thread + 1}", number, line=dashed)
 
 
 def _memory_figure(identity: str, record: SweepRecord, sweep: Sweep) -> Iterator[Figure]:
     own = [
-        (vnf_words(vnf), [(point, point.memory_mib[vnf.name]) for point in sweep.points if vnf.name in point.memory_mib])
+        (
+            vnf_words(vnf),
+            [(point, point.memory_mib[vnf.name]) for point in sweep.points if vnf.name in point.memory_mib],
+        )
         for vnf in sweep.vnfs
     ]
     left = [(point, point.available_mib) for point in sweep.points if point.available_mib is not None]
@@ -238,7 +241,10 @@ def _memory_figure(identity: str, record: SweepRecord, sweep: Sweep) -> Iterator
         return
     layout = axes("input rate, Gbit/s", "memory, MiB", **saturation(record.profile))
     variants: Json = {
-        variant: {"data": [usage_line(sweep, row, name, number, "MiB") for number, (name, row) in lines], "layout": layout}
+        variant: {
+            "data": [use_line(sweep, row, name, number, unit="MiB") for number, (name, row) in lines],
+            "layout": layout,
+        }
         for variant, lines in (
             (PER_VNF, [each for each in enumerate(own) if each[1][1]]),
             (AVAILABLE, [(0, ("available on the node", left))] if left else []),
@@ -248,23 +254,17 @@ def _memory_figure(identity: str, record: SweepRecord, sweep: Sweep) -> Iterator
     yield Figure(identity, f"Memory of {sweep.name}", record.simulated, (tuple(variants),), variants)
 
 
-def cpu_line(
-    sweep: Sweep, found: Sequence[tuple[SweepPoint, float]], name: str, colour: int, share: float = 1.0, **style: Json
-) -> Json:
-    """Return percentages of a vCPU over the input rate, or a share of it; `style` are attributes of Plotly."""
-    return usage_line(sweep, found, name, colour, "% of one vCPU", share, **style)
-
-
-def usage_line(
+def use_line(
     sweep: Sweep,
     found: Sequence[tuple[SweepPoint, float]],
     name: str,
     colour: int,
-    unit: str,
+    *,
     share: float = 1.0,
+    unit: str = "% of one vCPU",
     **style: Json,
 ) -> Json:
-    """Return a use of CPU or memory over the input rate, or a share of it; `style` are attributes of Plotly."""
+    """Return CPU or memory in use over the input rate, or a share of it; `style` are attributes of Plotly."""
     return scatter(
         name,
         [(share * place(point, sweep.spec.frame).rate, used) for point, used in found],

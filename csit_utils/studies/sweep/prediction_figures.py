@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from csit_utils.report.figures import SYMBOLS, Figure, Json, axes, no_choice, scatter
-from csit_utils.studies.sweep.figures import cpu_line, metric_figure, place, shown
+from csit_utils.studies.sweep.figures import metric_figure, place, shown, use_line
 from csit_utils.studies.sweep.words import MODELS, kind_words, vnf_words
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
 from resources.libraries.python.studies.sweep.model.profile import Prediction, ProfileMetric
@@ -106,4 +106,4 @@ def _alone(sweep: Sweep, colour: int) -> Json:
 
 def _cpu_line(sweep: Sweep, vnf: Vnf, name: str, colour: int, **style: Json) -> Json:
     used = [(point, 100 * sum(point.cpu[vnf.name])) for point in sweep.points if vnf.name in point.cpu]
-    return cpu_line(sweep, used, name, colour, share_of(sweep, vnf), **style)
+    return use_line(sweep, used, name, colour, share=share_of(sweep, vnf), **style)

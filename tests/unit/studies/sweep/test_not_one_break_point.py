@@ -5,12 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.studies.sweep.analysis.points import LoadObservation
 from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate, profile_of
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.analysis.sentences import break_point_in_words, highest_in_words
-from resources.libraries.python.studies.sweep.analysis.tables import coefficients, read_statistics, statistics
+from resources.libraries.python.studies.sweep.analysis.tables import coefficients
 from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 from tests.unit.studies.sweep.synthetic_sweeps import Function, growing_to, sweep_of

@@ -2,9 +2,9 @@
 
 Such an NF holds each packet for some time in a buffer of a pool, as one that reassembles, reorders or queues does, and
 refuses packets that find no buffer free. With the offered load `a`, packets per second times the time of holding, the
-number of buffers in use has the distribution of Erlang's loss system, a Poisson distribution of mean `a` that ends at the
-number of buffers. Its last probability is the share of packets refused. So memory and throughput bend softly where `a`
-reaches the number of buffers, and memory scatters by itself.
+number of buffers in use has the distribution of Erlang's loss system: a Poisson distribution of mean `a` that ends at
+the number of buffers. Its last probability is the share of packets refused. So memory and throughput bend softly where
+`a` reaches the number of buffers, and memory scatters by itself.
 """
 
 from collections.abc import Mapping

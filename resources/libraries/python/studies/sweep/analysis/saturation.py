@@ -2,8 +2,8 @@
 
 The paper takes the lowest measured load at which the CPU is at its maximum. That load is up to a step of the sweep too
 high, so here a broken line is laid through the CPU (see `broken_lines`), and the break-point is where it bends. What
-saturates no CPU may show in throughput, loss or memory: the same is done with these. Memory may stop growing long before
-a service saturates, as buffers that are kept do, so it counts only where the service saturates at the same load.
+saturates no CPU may show in throughput, loss or memory: the same is done with these. Memory may stop growing long
+before a service saturates, as buffers that are kept do, so it counts only where the service saturates at the same load.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +43,8 @@ _LEVEL = 1e-6
 """Relative: a CPU that is so close to all there are is cut off there."""
 _STRAIGHT = ((1, 0), (1, 1), (1, 1, 0), (1, 1, 1))
 """Shapes of throughput and of what is lost, which are straight below saturation."""
+_ONE_BEND = ((1, 0), (1, 1), (2, 0))
+"""Shapes of memory: of a soft approach to its bound, a line with two bends would take the end."""
 _LIKELIER = 6.0
 """As BETTER, of throughput."""
 
@@ -126,7 +128,7 @@ def find_break_point(
     At its maximum is: all of its CPUs, or a level above which it does not go although there are more. Where several get
     there within one step of the loads, it is the one that uses the greatest share of its CPUs: the others may just be
     waiting for it. Where no CPU gets there: the load at which throughput stops growing, or from which on packets are
-    lost. Where the memory of a VNF stops growing there, too, while it has CPU time left, the break-point is that of memory.
+    lost. Where the memory of a VNF stops growing there, too, and the CPUs have time left, the break-point is of memory.
 
     Args:
         observed: By rising rate.
@@ -163,16 +165,17 @@ def find_break_point(
             )
     steps = np.diff(np.unique([each.rate for each in observed]))
     step = float(np.median(steps)) if len(steps) else 0.0
+    saturated: BreakPoint | None
     if found:
         first = min(found, key=lambda each: each.rate)
         rivals = [each for each in found if each.rate <= first.rate + step]
-        at = max(rivals, key=lambda each: (each.cpus_used or 0.0) / (each.cpus_there or 1))
-        if _has_no_cpu_left(at, observed):
-            return at, tuple(notes)
+        saturated = max(rivals, key=lambda each: (each.cpus_used or 0.0) / (each.cpus_there or 1))
+        if _has_no_cpu_left(saturated, observed):
+            return saturated, tuple(notes)
     else:
-        at = _by_throughput(observed) or _by_loss(observed)
-    memory, remarks = _by_memory(observed, tuple(vcpus), at, step)
-    return memory or at, (*notes, *remarks)
+        saturated = _by_throughput(observed) or _by_loss(observed)
+    memory, remarks = _by_memory(observed, tuple(vcpus), saturated, step)
+    return memory or saturated, (*notes, *remarks)
 
 
 def _has_no_cpu_left(at: BreakPoint, observed: Sequence[LoadObservation]) -> bool:
@@ -316,7 +319,7 @@ def _by_memory(
         x, y = _series(observed, partial(_memory, name))
         if len(np.unique(x)) < FEWEST or np.ptp(y) <= SAME_ALWAYS * y.max():
             continue
-        if (end := curve_break_point(x, y)) is None:
+        if (end := curve_break_point(x, y, _ONE_BEND)) is None:
             continue
         there = f"the memory of {name} does not grow beyond {end.level:.4g} MiB"
         point = _of_service(Indicator.MEMORY, end, x, there, name)
@@ -328,9 +331,9 @@ def _by_memory(
 
 
 def _is_at(one: BreakPoint, other: BreakPoint, step: float) -> bool:
-    """Whether two break-points may be one: their intervals overlap, or they are within one step of the loads."""
+    """Whether two break-points may be one: no more than a step of the loads is between their intervals."""
     low, high = max(one.low or one.rate, other.low or other.rate), min(one.high or one.rate, other.high or other.rate)
-    return low <= high or abs(one.rate - other.rate) <= step
+    return low - high <= step
 
 
 def _by_throughput(observed: Sequence[LoadObservation]) -> BreakPoint | None:
