@@ -104,6 +104,6 @@ def _alone(sweep: Sweep, colour: int) -> Json:
     return _cpu_line(sweep, sweep.vnfs[0], name, colour, line={"width": 2, "dash": "dot"}, marker=marker)
 
 
-def _cpu_line(sweep: Sweep, vnf: Vnf, name: str, colour: int, **style: Json) -> Json:
+def _cpu_line(sweep: Sweep, vnf: Vnf, name: str, colour: int, **style: Any) -> Json:
     used = [(point, 100 * sum(point.cpu[vnf.name])) for point in sweep.points if vnf.name in point.cpu]
     return use_line(sweep, used, name, colour, share=share_of(sweep, vnf), **style)
