@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from csit_utils.report.figures import SYMBOLS, Figure, Json, axes, no_choice, scatter
 from csit_utils.studies.sweep.figures import metric_figure, place, shown, use_line
@@ -105,6 +104,6 @@ def _alone(sweep: Sweep, colour: int) -> Json:
     return _cpu_line(sweep, sweep.vnfs[0], name, colour, line={"width": 2, "dash": "dot"}, marker=marker)
 
 
-def _cpu_line(sweep: Sweep, vnf: Vnf, name: str, colour: int, **style: Any) -> Json:
+def _cpu_line(sweep: Sweep, vnf: Vnf, name: str, colour: int, *, line: Json, marker: Json) -> Json:
     used = [(point, 100 * sum(point.cpu[vnf.name])) for point in sweep.points if vnf.name in point.cpu]
-    return use_line(sweep, used, name, colour, share=share_of(sweep, vnf), **style)
+    return use_line(sweep, used, name, colour, share=share_of(sweep, vnf), line=line, marker=marker)
