@@ -1,18 +1,26 @@
 """D-ITG's flows through a real router: counted, timed, and nothing left of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
-from resources.libraries.python.drivers.generators.ditg.programs import missing
+from resources.libraries.python.drivers.generators.ditg.flows import Script
+from resources.libraries.python.drivers.generators.ditg.programs import (
+    DitgPrograms,
+    Packets,
+    SenderRun,
+    missing,
+    of_flows,
+)
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.measurements.trial import Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Departures, Protocol, Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
@@ -88,6 +96,56 @@ def test_answers_come_back_through_a_nat() -> None:
             (flow.instance, flow.direction) for flow in deployment.plan.flows
         }, result
         assert deployment.problems() == ()
+
+
+SPREADS = {
+    Departures.CONSTANT: (0.0, 0.15),
+    Departures.UNIFORM: (0.22, 0.5),
+    Departures.NORMAL: (0.19, 0.5),
+    Departures.EXPONENTIAL: (0.75, 1.5),
+}
+"""Coefficient of variation of the times between departures: 0, 0.29, 0.25 and 1, with what a busy machine adds."""
+_SPARSE_PPS = 400.0
+"""Both ways of two services: 10 ms between packets of a flow, so that late wake-ups of the sender matter little."""
+
+
+@realtime(LOSS)
+@pytest.mark.parametrize("protocol", [Protocol.UDP, Protocol.ICMP])
+def test_times_between_departures_have_the_distribution_that_is_asked_for(
+    protocol: Protocol, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs: list[SenderRun] = []
+    run = DitgPrograms.run
+
+    def kept(programs: DitgPrograms, script: Script, seconds: float, interfaces: Sequence[str]) -> SenderRun:
+        logs.append(run(programs, script, seconds, interfaces))
+        return logs[-1]
+
+    monkeypatch.setattr(DitgPrograms, "run", kept)
+    with running() as deployment:
+        for departures, (least, most) in SPREADS.items():
+            trial = Trial(
+                load_pps=_SPARSE_PPS,
+                duration_s=2,
+                frame=frame("512B"),
+                protocol=protocol,
+                departures=departures,
+                purpose="sweep",
+            )
+            result = deployment.parts.generator.run(trial)
+            assert all(flow.sent > 0 for flow in result.flows), result
+            assert result.received >= 0.99 * result.sent, result
+            if protocol is Protocol.UDP:  # of ICMP there is no log to rely on
+                spread = variation(logs[-1].arrived)
+                assert least <= spread <= most, (departures, spread)
+        assert deployment.problems() == ()
+
+
+def variation(log: Packets) -> float:
+    """Coefficient of variation of the times between departures, each flow relative to its mean."""
+    gaps = [np.diff(np.sort(of_flows(log, [flow]).sent_s)) for flow in np.unique(log.flow).tolist()]
+    assert len(gaps) == 2 and min(map(len, gaps)) > 50, "of two flows, enough packets each"
+    return float(np.std(np.concatenate([each / each.mean() for each in gaps])))
 
 
 def test_a_plan_with_the_many_addresses_of_a_density_test_is_refused() -> None:

@@ -50,6 +50,8 @@ def test_a_sweep_and_bursts_through_a_real_firewall(tmp_path: Path) -> None:
     assert 0 < low.cpu["nf-1-1"][0] < high.busy["nf-1-1"][0] <= 1
     assert high.busy["nf-1-1"][0] > 0.9, "far above what it forwards it has work all the time"
     assert firewall.profile is not None
+    assert low.memory_mib == {}, "a firewall of the kernel has none of its own"
+    assert low.available_mib is not None and low.available_mib > 0
 
     path = found["Path Alone"].sweep
     assert path is not None
@@ -81,5 +83,6 @@ def test_a_sweep_of_a_virtual_machine_has_the_cpu_time_of_its_threads_where_all_
     assert (vnf.kind, vnf.vcpus) == (NfKind("qemu_firewall"), len(record.plan.cores.cpus("nf-1-1")))
     low, high = record.sweep.points
     assert len(low.cpu["nf-1-1"]) == vnf.vcpus
+    assert all(32 < point.memory_mib["nf-1-1"] < 4096 for point in (low, high)), "resident memory of QEMU"
     # An emulated guest that has just started uses more CPU time than such loads cost.
     assert all(0.005 < sum(point.cpu["nf-1-1"]) <= vnf.vcpus for point in (low, high))

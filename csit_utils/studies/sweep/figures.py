@@ -1,4 +1,4 @@
-"""Plots of one sweep: throughput, delay, loss and CPU against the real input rate, in the units of a profile."""
+"""Plots of one sweep: throughput, delay, loss, CPU and memory over the real input rate, in the units of a profile."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _MEANS, _BELOW, _ABOVE, _FLAGGED = 0, 2, 1, 3
 """Numbers of the palette."""
 _WAITS = 0.05
 """Share of the time from which on it is worth showing that a VNF had work and did not run."""
-PER_VNF, PER_VCPU = "per VNF", "per vCPU"
+PER_VNF, PER_VCPU, AVAILABLE = "per VNF", "per vCPU", "available"
 
 
 LINEAR, LOGARITHMIC = "linear", "logarithmic"
@@ -84,7 +84,7 @@ def shown(value: float | None, scale: str) -> float | None:
 
 
 def sweep_figures(anchor: str, record: SweepRecord) -> list[Figure]:
-    """A plot of each metric and one of the CPUs; none of what was not measured."""
+    """A plot of each metric, one of the CPUs and one of the memory; none of what was not measured."""
     sweep = record.sweep
     if sweep is None or not sweep.points:
         return []
@@ -93,7 +93,7 @@ def sweep_figures(anchor: str, record: SweepRecord) -> list[Figure]:
         for metric in ProfileMetric
         if any(place(point, sweep.spec.frame).values[metric] is not None for point in sweep.points)
     ]
-    return [*found, *_cpu_figure(f"{anchor}-cpu", record, sweep)]
+    return [*found, *_cpu_figure(f"{anchor}-cpu", record, sweep), *_memory_figure(f"{anchor}-memory", record, sweep)]
 
 
 def saturation(profile: Profile | None) -> Json:
@@ -207,13 +207,13 @@ def _per_vnf(sweep: Sweep, vnfs: Sequence[Vnf]) -> Iterator[Json]:
     for number, vnf in enumerate(vnfs):
         used = [(point, 100 * sum(point.cpu[vnf.name])) for point in sweep.points if vnf.name in point.cpu]
         name = f"{vnf_words(vnf)}, {vnf.vcpus} vCPU{'s' * (vnf.vcpus > 1)}"
-        yield cpu_line(sweep, used, name, number, line={"width": 2})
+        yield use_line(sweep, used, name, number, line={"width": 2})
         wanted = [(point, 100 * sum(point.busy[vnf.name])) for point in sweep.points if vnf.name in point.busy]
         waits = any(
             sum(point.busy[vnf.name]) - (point.used(vnf.name) or 0.0) > _WAITS * vnf.vcpus for point, _ in wanted
         )
         if waits:
-            yield cpu_line(sweep, wanted, f"{vnf_words(vnf)} has work", number, line={"width": 2, "dash": "dot"})
+            yield use_line(sweep, wanted, f"{vnf_words(vnf)} has work", number, line={"width": 2, "dash": "dot"})
 
 
 def _per_vcpu(sweep: Sweep, vnfs: Sequence[Vnf]) -> Iterator[Json]:
@@ -225,17 +225,50 @@ def _per_vcpu(sweep: Sweep, vnfs: Sequence[Vnf]) -> Iterator[Json]:
                 if len(point.cpu.get(vnf.name, ())) > thread
             ]
             dashed = {"width": 2, "dash": DASHES[thread % 4]}
-            yield cpu_line(sweep, found, f"{vnf_words(vnf)}, vCPU {thread + 1}", number, line=dashed)
+            yield use_line(sweep, found, f"{vnf_words(vnf)}, vCPU {thread + 1}", number, line=dashed)
 
 
-def cpu_line(
-    sweep: Sweep, found: Sequence[tuple[SweepPoint, float]], name: str, colour: int, share: float = 1.0, **style: Json
+def _memory_figure(identity: str, record: SweepRecord, sweep: Sweep) -> Iterator[Figure]:
+    own = [
+        (
+            vnf_words(vnf),
+            [(point, point.memory_mib[vnf.name]) for point in sweep.points if vnf.name in point.memory_mib],
+        )
+        for vnf in sweep.vnfs
+    ]
+    left = [(point, point.available_mib) for point in sweep.points if point.available_mib is not None]
+    if not any(row for _, row in own):
+        return
+    layout = axes("input rate, Gbit/s", "memory, MiB", **saturation(record.profile))
+    variants: Json = {
+        variant: {
+            "data": [use_line(sweep, row, name, number, unit="MiB") for number, (name, row) in lines],
+            "layout": layout,
+        }
+        for variant, lines in (
+            (PER_VNF, [each for each in enumerate(own) if each[1][1]]),
+            (AVAILABLE, [(0, ("available on the node", left))] if left else []),
+        )
+        if lines
+    }
+    yield Figure(identity, f"Memory of {sweep.name}", record.simulated, (tuple(variants),), variants)
+
+
+def use_line(
+    sweep: Sweep,
+    found: Sequence[tuple[SweepPoint, float]],
+    name: str,
+    colour: int,
+    *,
+    share: float = 1.0,
+    unit: str = "% of one vCPU",
+    **style: Json,
 ) -> Json:
-    """Return percentages of a vCPU over the input rate, or a share of it; `style` are attributes of Plotly."""
+    """Return CPU or memory in use over the input rate, or a share of it; `style` are attributes of Plotly."""
     return scatter(
         name,
-        [(share * place(point, sweep.spec.frame).rate, percent) for point, percent in found],
+        [(share * place(point, sweep.spec.frame).rate, used) for point, used in found],
         colour,
-        hover=f"{escape(name)}<br>%{{x:.4~g}} Gbit/s: %{{y:.4~g}} % of one vCPU",
+        hover=f"{escape(name)}<br>%{{x:.4~g}} Gbit/s: %{{y:.4~g}} {unit}",
         **{"marker": {"size": 6}, **style},
     )

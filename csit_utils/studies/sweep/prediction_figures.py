@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from csit_utils.report.figures import SYMBOLS, Figure, Json, axes, no_choice, scatter
-from csit_utils.studies.sweep.figures import cpu_line, metric_figure, place, shown
+from csit_utils.studies.sweep.figures import metric_figure, place, shown, use_line
 from csit_utils.studies.sweep.words import MODELS, kind_words, vnf_words
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
 from resources.libraries.python.studies.sweep.model.profile import Prediction, ProfileMetric
@@ -105,6 +105,6 @@ def _alone(sweep: Sweep, colour: int) -> Json:
     return _cpu_line(sweep, sweep.vnfs[0], name, colour, line={"width": 2, "dash": "dot"}, marker=marker)
 
 
-def _cpu_line(sweep: Sweep, vnf: Vnf, name: str, colour: int, **style: Json) -> Json:
+def _cpu_line(sweep: Sweep, vnf: Vnf, name: str, colour: int, *, line: Json, marker: Json) -> Json:
     used = [(point, 100 * sum(point.cpu[vnf.name])) for point in sweep.points if vnf.name in point.cpu]
-    return cpu_line(sweep, used, name, colour, share_of(sweep, vnf), **style)
+    return use_line(sweep, used, name, colour, share=share_of(sweep, vnf), line=line, marker=marker)

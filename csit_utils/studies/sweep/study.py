@@ -47,13 +47,24 @@ EXPLANATIONS = (
         "the time, whatever the load.",
     ),
     Explanation(
+        "memory-in-use",
+        "Memory of a VNF",
+        "Memory in use at the end of each second, and what the node can still give to programs.",
+        "MiB.",
+        "That of the VNF's control group, without file pages that were not used lately; without such a group the "
+        "resident memory of its processes.",
+        "Packets in flight are not in it, as queues are empty then. Pages that several processes share count for each. "
+        "NFs in the kernel have no memory of their own.",
+    ),
+    Explanation(
         "saturation",
         "Saturation break-point",
         "The input rate from which on the CPUs of a VNF are at their maximum; profiles have one function below it, and "
-        "another from there on. Without such a CPU it is shown by memory, throughput or loss, and named so.",
+        "another from there on. Without such a CPU it is shown by throughput, loss or memory, and named so.",
         "Gbit/s, one way, L2.",
         "Where a broken line through the mean CPU of each load bends: all vCPUs of a VNF are used, or its use no "
-        "longer grows with the load, or it always has work on shared CPUs. The first VNF to saturate counts. Further "
+        "longer grows with the load, or it always has work on shared CPUs. The first VNF to saturate counts. Memory "
+        "that stops growing there names the break-point where no CPU is full. Further "
         "loads are measured around it while its 95 % interval is wide. Troia et al. take the first load "
         "at or above it, which records have as `measured_rate`.",
         "The interval is of the scatter of the loads only: a wrong form of the line, or a machine that changes "

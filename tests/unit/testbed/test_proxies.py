@@ -176,8 +176,12 @@ def test_of_several_nodes_the_machine_is_the_first_one() -> None:
         for node in (1, 2)
     ]
     names = ("TG", "DUT1", "DUT2")
-    results = {"DUT1": {"stop": rows[0], "cpu_s": 0.25}, "DUT2": {"stop": rows[1], "cpu_s": None}}
-    links: Any = {name: Node(name, read=Sample(), counters={"g": ONE}, **results.get(name, {})) for name in names}
+    results: dict[str, dict[str, Any]] = {
+        "TG": {"read": Sample(available_bytes=1)},
+        "DUT1": {"stop": rows[0], "cpu_s": 0.25, "read": Sample(memory_bytes={"nf-1-1": 5}, available_bytes=90)},
+        "DUT2": {"stop": rows[1], "cpu_s": None, "read": Sample(memory_bytes={"nf-1-2": 6}, available_bytes=80)},
+    }
+    links: Any = {name: Node(name, counters={"g": ONE}, **results[name]) for name in names}
     whole = {Role.CABLES, Role.SWITCH, Role.FUNCTIONS, Role.SAMPLER, Role.FEATURES}
     roles = {"TG": {Role.CABLES, Role.GENERATOR, Role.SAMPLER}, "DUT1": whole, "DUT2": whole}
     plan = make_plan(TOPOLOGY, CELL, TOPOLOGY.dut.layout)
@@ -187,6 +191,7 @@ def test_of_several_nodes_the_machine_is_the_first_one() -> None:
         (HOST, (1.0,)), (VSWITCH, (1.0,)), ("nf-1-1", (1.0,)), ("nf-1-2", (2.0,)),
     ]  # fmt: skip
     assert parts.tracer is None and parts.sampler is not None
-    parts.sampler.read()
+    sample = parts.sampler.read()
+    assert (sample.memory_bytes, sample.available_bytes) == ({"nf-1-1": 5, "nf-1-2": 6}, 80)
     assert [name for name, _, _ in links["TG"].begun] == [], "only systems under test are sampled"
     assert parts.generator.counters() == {"g": ONE}

@@ -48,6 +48,8 @@ def system(
                 loss_ratio=1 - arrived / offered if offered else None,
                 delay_s=None if second % 2 else 1e-4 * (1 + second),
                 cpu={"nf-1-1": (arrived / capacity_pps,)},
+                memory_mib={} if second % 3 == 2 else {"nf-1-1": 10.0 + second},
+                available_mib=None if second % 3 == 2 else 100.0 - second,
             )
             for second in range(load.begin_s, load.begin_s + load.duration_s)
         )
@@ -78,6 +80,7 @@ def test_points_are_means_and_loss_begins_at_the_capacity() -> None:
     assert [made[9].input_bps, made[9].output_bps] == pytest.approx([1e5 * 512, 5e4 * 512])
     assert made[0].used("nf-1-1") == pytest.approx(0.2)
     assert made[0].delay_s == pytest.approx(2e-4), "the mean of seconds 0 and 2; nobody knows that of second 1"
+    assert (made[0].memory_mib, made[0].available_mib) == ({"nf-1-1": 10.5}, 99.5), "of seconds 0 and 1"
     assert all(point.flagged is None for point in made)
 
 

@@ -5,12 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.studies.sweep.analysis.points import LoadObservation
 from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate, profile_of
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.analysis.sentences import break_point_in_words, highest_in_words
-from resources.libraries.python.studies.sweep.analysis.tables import coefficients, read_statistics, statistics
+from resources.libraries.python.studies.sweep.analysis.tables import coefficients
 from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 from tests.unit.studies.sweep.synthetic_sweeps import Function, growing_to, sweep_of
@@ -152,20 +151,6 @@ def test_where_the_last_load_alone_loses_packets_the_interval_reaches_up_to_it(c
     assert point is not None
     assert point.low is not None and point.high is not None
     assert point.low <= capacity <= point.high
-
-
-def test_a_service_whose_memory_stops_growing_saturates_by_memory_also_when_read_from_a_file() -> None:
-    points = tuple(
-        each.model_copy(update={"memory_mib": {"v": min(64.0, 16 + 40 * each.input_bps / 1e9)}})
-        for each in points_of(lambda r: np.minimum(r, 1.2), {"v": (growing_to(0.4, 4.0),)})
-    )
-    read = read_statistics(csv_text(statistics(points)), "x.csv")
-    assert [each.memory_mib for each in read] == [each.memory_mib for each in points]
-    point = profile_of("service", read, {"v": 1}).break_point
-    assert point is not None
-    assert (point.indicator, point.vnf) == ("memory", "v")
-    assert point.rate == pytest.approx(1.2, rel=0.01)
-    assert "64 MiB" in point.reason
 
 
 def test_a_highest_rate_and_coefficients_have_intervals() -> None:

@@ -26,8 +26,8 @@ from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import (
-    CpuCost,
     SamplerReading,
+    SecondCost,
     busiest,
     probes_pps,
     second_of,
@@ -82,6 +82,15 @@ def test_the_time_of_a_vnf_is_that_of_its_ports_threads_by_data_thread() -> None
     after = Sample(threads=threads(made, "nf-1-1", 0.5) | threads(made, "nf-1-2", 0.25))
     assert work(made, before, after, 1.0).cpu == {"nf-1-1": (0.5,), "nf-1-2": (0.25,)}
     assert work(made, before, after, 0.25).cpu["nf-1-1"] == (1.0,), "never more than all of the time"
+
+
+def test_memory_is_that_of_vnfs_at_the_end_of_a_second() -> None:
+    made, idle = plan(8), Sample(memory_bytes={"nf-1-1": 1 << 20}, available_bytes=1 << 30)
+    later = Sample(memory_bytes={"nf-1-1": 3 << 20, "vswitch": 9 << 20}, available_bytes=1 << 29)
+    cost = work(made, idle, later, 1.0)
+    assert (cost.memory_mib, cost.available_mib) == ({"nf-1-1": 3.0}, 512.0)
+    unknown = work(made, Sample(), Sample(), 1.0)
+    assert (unknown.memory_mib, unknown.available_mib) == ({}, None)
 
 
 def test_a_vnf_that_waits_for_its_cpu_has_work_all_the_time() -> None:
@@ -142,10 +151,11 @@ def test_a_sample_is_of_one_way_and_its_delay_the_mean_of_all_probes() -> None:
         return FlowLatency.model_validate(row)
 
     probed = (probes(Direction.FORWARD, 30, 1000.0), probes(Direction.REVERSE, 10, 5000.0))
-    sample = second_of(result(latency=probed), 1000.0, 7, CpuCost({"nf-1-1": (0.5,)}, {}))
+    sample = second_of(result(latency=probed), 1000.0, 7, SecondCost({"nf-1-1": (0.5,)}, {}, {"nf-1-1": 5.0}, 7.0))
     assert (sample.second, sample.input_pps, sample.output_pps, sample.loss_ratio) == (7, 1000.0, 750.0, 0.25)
     assert sample.delay_s == pytest.approx(2e-6)
-    nothing = second_of(result(latency=(probes(Direction.FORWARD, 0, None),)), 1000.0, 0, CpuCost({}, {}))
+    assert (sample.memory_mib, sample.available_mib) == ({"nf-1-1": 5.0}, 7.0)
+    nothing = second_of(result(latency=(probes(Direction.FORWARD, 0, None),)), 1000.0, 0, SecondCost({}, {}, {}, None))
     assert nothing.delay_s is None
 
 
@@ -153,10 +163,12 @@ def test_a_generators_log_gives_a_sample_for_each_second_with_its_bursts() -> No
     rows = [Interval(duration_s=1.0, sent=100.0, received=90.0, delay_ns=2000.0)] * 3
     rows.append(Interval(duration_s=0.5, sent=0.0, received=0.0, delay_ns=None))
     bursty = Trial(load_pps=200.0, duration_s=3.5, frame=B64, on_off_s=(2.0, 1.0))
-    samples = seconds_of(result(trial=bursty, intervals=tuple(rows)), 100.0, [CpuCost({"nf-1-1": (0.1,)}, {})])
+    costs = [SecondCost({"nf-1-1": (0.1,)}, {}, {"nf-1-1": 5.0}, None)]
+    samples = seconds_of(result(trial=bursty, intervals=tuple(rows)), 100.0, costs)
     assert [sample.rate_pps for sample in samples] == [100.0, 100.0, 0.0, 100.0]
     assert [sample.loss_ratio for sample in samples] == [pytest.approx(0.1)] * 3 + [None]
     assert [sample.cpu for sample in samples] == [{"nf-1-1": (0.1,)}, {}, {}, {}]
+    assert [sample.memory_mib for sample in samples] == [{"nf-1-1": 5.0}, {}, {}, {}]
 
 
 def test_the_seconds_of_sending_are_found_among_readings_that_began_earlier() -> None:

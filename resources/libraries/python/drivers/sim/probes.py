@@ -13,7 +13,7 @@ from itertools import accumulate, chain
 from random import Random
 
 from resources.libraries.python.drivers.probes.hops.packet_delays import Stamps, hop_delays
-from resources.libraries.python.drivers.sim.impairment import impaired, memory_bytes, missing_memory, pages_read_bytes
+from resources.libraries.python.drivers.sim.impairment import impaired, missing_memory, pages_read_bytes
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.model.measurements.counters import Cost, InterfaceCounters, Sample
 from resources.libraries.python.model.measurements.delays import HopDelay
@@ -195,10 +195,10 @@ class SimFeatureSampler:
         return {"features": "simulated: from the load and the capacity of each network function"}
 
     def _memory(self, interval: ActivityInterval) -> Iterator[tuple[tuple[str, str], float]]:
-        there, missing = memory_bytes(self._system.plan), missing_memory(self._system.plan)
+        there, missing = self._system.memory_bytes(), missing_memory(self._system.plan)
         for did in interval.did():
             if did.owner in there:
-                yield (did.owner, "memory_bytes"), there[did.owner]
+                yield (did.owner, "memory_bytes"), float(there[did.owner])
                 yield (did.owner, "read_bytes_per_s"), pages_read_bytes(missing[did.owner], did.received)
 
     def _noisy(self, mean: float, name: str, rng: Random) -> float:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError
 
+from resources.libraries.python.drivers.sim.buffer_pools import BufferPool
 from resources.libraries.python.drivers.sim.impairment import Impairment, PacketLosses
 from resources.libraries.python.drivers.sim.power import Power
 from resources.libraries.python.drivers.sim.state_tables import StateTables
@@ -168,6 +169,8 @@ class Simulation(Frozen):
     """Mechanisms that lose and reorder packets while losses are counted."""
     power: Power = Field(default=Power(), exclude_if=lambda power: power == Power())
     """Power of the machine."""
+    buffer_pools: dict[NfKind, BufferPool] = Field(default_factory=dict, exclude_if=lambda pools: not pools)
+    """Buffers of NFs of a kind, whose memory grows with the load and ends there; see `buffer_pools`."""
     state_tables: StateTables = Field(default=StateTables(), exclude_if=lambda tables: tables == StateTables())
     """Tables of connections of kinds that keep such."""
     hot: dict[str, Annotated[float, Field(gt=0, le=1e6)]] = Field(default_factory=dict, exclude_if=lambda hot: not hot)

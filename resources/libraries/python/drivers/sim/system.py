@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from math import inf
 from random import Random
 
+from resources.libraries.python.drivers.sim.buffer_pools import BufferPools
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.flows import Copies, FlowState, crosses, first_of, shape, split
 from resources.libraries.python.drivers.sim.host_gaps import HostInterruptions, InterruptingHost
@@ -119,6 +121,7 @@ class SimulatedSystem:
         self._faults = impaired(plan, simulation.impaired)
         self._work = WorkAccounts(plan, self._truth.idle(), self._faults)
         self._copies = Copies(plan)
+        self._buffers = BufferPools(plan, simulation.buffer_pools, self._key)
         self._host = HostInterruptions(plan, InterruptingHost(simulation.host_gap_hz, simulation.host_gap_us * 1e-6))
         self._loaded = False
         self._metered: SimulatedPower | None = None
@@ -178,6 +181,7 @@ class SimulatedSystem:
         rng = self._rng(trial.frame)
         parts = self._truth.parts
         before = self._copied()
+        self._buffers.begin(load_pps)
         counts: list[FlowCount] = []
         latency: list[FlowLatency] = []
         for part in parts:
@@ -197,7 +201,8 @@ class SimulatedSystem:
         owners_pps = self._truth.rates(trial.frame, self.maximum_pps(trial.frame))
         awake = self._spend(self.clock.now(), done.duration_s, owners_pps, load_pps)
         for owner, rate_pps in owners_pps.items():
-            self._work.add(owner, awake.get(owner, load_pps / rate_pps), done.duration_s)
+            taken = 1 - self._buffers.refused.get(owner, 0.0)
+            self._work.add(owner, awake.get(owner, taken * load_pps / rate_pps), done.duration_s)
         self._rest(self.clock.now() + done.duration_s, self.simulation.overhead_s)
         self._copy(before, done.duration_s)
         lines = self._timelines(trial, load_pps) if trial.timeline_s is not None else ()
@@ -271,10 +276,22 @@ class SimulatedSystem:
         utilization = load_pps / self._truth.capacity_pps(frame, part)
         for state, sent, excess in zip(states, sent_each, lost_each, strict=True):
             state.add(sent, excess, self._limit_hop(state.path, owners))
-            lost = excess + self._lost_by_faults(state, sent - excess, utilization)
+            lost = excess + self._lost_by_pools(state, sent - excess)
+            lost += self._lost_by_faults(state, sent - lost, utilization)
             lost += self._lost_by_host(state, sent - lost, load_pps / len(states), utilization)
             arrived = 0 if self._ends_at(state) < len(state.path.hops) else sent - lost
             yield FlowCount(instance=state.flow.instance, direction=state.flow.direction, sent=sent, received=arrived)
+
+    def _lost_by_pools(self, state: FlowState, packets: int) -> int:
+        """Let NFs without a free buffer refuse a flow's packets; return how many that are."""
+        lost = 0
+        for name, ratio in self._buffers.refused.items():
+            owner = frozenset({name})
+            if crosses(state.path, owner):
+                refused = round((packets - lost) * ratio)
+                state.lose(refused, self._limit_hop(state.path, owner))
+                lost += refused
+        return lost
 
     def _lost_by_faults(self, state: FlowState, packets: int, utilization: float) -> int:
         """Let impaired NFs lose their share of a flow's packets; return how many that are."""
@@ -354,8 +371,12 @@ class SimulatedSystem:
         return self._metered.spend(begin_s, seconds, work)
 
     def sample(self) -> Sample:
-        """How data threads and their CPUs have spent their time."""
-        return self._work.sample()
+        """How data threads and their CPUs have spent their time, and the memory of NFs."""
+        return replace(self._work.sample(), memory_bytes=self.memory_bytes())
+
+    def memory_bytes(self) -> Mapping[str, int]:
+        """Memory of each NF after the last trial."""
+        return self._buffers.memory_bytes()
 
     def used_s(self) -> Mapping[str, float]:
         """CPU time that each owner's data threads have used since the beginning."""

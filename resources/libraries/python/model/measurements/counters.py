@@ -64,6 +64,10 @@ class Sample:
     squeezed: int = 0
     tasks: Mapping[str, Mapping[int, TaskTime]] = field(default_factory=dict)
     """Of virtual machines and of programs beside the kernel, all threads that work for them: by owner and thread id."""
+    memory_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Memory in use by the same, by owner; those of which it is unknown are left out."""
+    available_bytes: int | None = None
+    """Memory that the machine can still give to programs; in a lab the least of all DUTs. None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,6 +156,7 @@ def point(load: LoadStep, measured: MeasuredLoad, spec: SweepSpec) -> SweepPoint
     input_pps = fmean(sample.input_pps for sample in samples)
     output_pps = fmean(sample.output_pps for sample in samples)
     delays = [sample.delay_s for sample in samples if sample.delay_s is not None]
+    available = [sample.available_mib for sample in samples if sample.available_mib is not None]
     return SweepPoint(
         rate_pps=load.rate_pps,
         samples=len(samples),
@@ -168,6 +169,8 @@ def point(load: LoadStep, measured: MeasuredLoad, spec: SweepSpec) -> SweepPoint
         delay_s=fmean(delays) if delays else None,
         cpu=mean_use([sample.cpu for sample in samples]),
         busy=mean_use([sample.busy for sample in samples]),
+        memory_mib=_mean_memory(samples),
+        available_mib=fmean(available) if available else None,
         flagged=_flag(load.rate_pps * spec.flows, input_pps, measured, spec.tolerance),
     )
 
@@ -179,6 +182,15 @@ def mean_use(rows: Sequence[CpuUse]) -> dict[str, tuple[float, ...]]:
         for vnf, shares in row.items():
             known.setdefault(vnf, []).append(shares)
     return {vnf: tuple(fmean(each) for each in zip(*shares, strict=True)) for vnf, shares in known.items()}
+
+
+def _mean_memory(samples: Sequence[SweepSample]) -> dict[str, float]:
+    """Mean of each VNF over the samples that know it."""
+    known: dict[str, list[float]] = {}
+    for sample in samples:
+        for vnf, used in sample.memory_mib.items():
+            known.setdefault(vnf, []).append(used)
+    return {vnf: fmean(used) for vnf, used in known.items()}
 
 
 def _flag(asked_pps: float, counted_pps: float, measured: MeasuredLoad, tolerance: float) -> str | None:

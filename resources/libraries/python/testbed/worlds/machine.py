@@ -3,11 +3,13 @@
 All drivers run on this machine. A testbed of several machines has one of these on each.
 """
 
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.context import NO_CONTAINERS, DriverContext
+from resources.libraries.python.drivers.host.cgroups import cgroups
+from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.cpu import discover, kept_awake
 from resources.libraries.python.drivers.host.cpu.memory import discover_memory
@@ -21,8 +23,9 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.host.ownership.preflight import check
 from resources.libraries.python.drivers.probes.hops.driver import KernelHopTimer
 from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter
-from resources.libraries.python.drivers.probes.sampler.features import LinuxFeatureSampler
+from resources.libraries.python.drivers.probes.sampler.features import LinuxFeatureSampler, group_of
 from resources.libraries.python.drivers.probes.sampler.host import HostSampler
+from resources.libraries.python.drivers.probes.sampler.memory import memory_of
 from resources.libraries.python.drivers.probes.sampler.tasks import Tasks, tasks_on
 from resources.libraries.python.drivers.probes.stacks.perf import PerfSampler, why_unsampled
 from resources.libraries.python.drivers.probes.tracer.driver import KernelTracer
@@ -181,6 +184,7 @@ class TestbedMachine:
         taps = [tap for tap in plan.taps if tap.name in owners]
         first = [SmtOff(self.layout, self._lock)] if plan.smt_off and self._dut is not None else []
         aside = cpu_without_data(self._threads(plan))
+        working = _Working(plan, fabric)
         # A path without NFs has none of them on every DUT.
         here = bool(functions or taps) or not (plan.functions or plan.taps)
         no_switch, no_functions, no_generator = ABSENT
@@ -196,7 +200,8 @@ class TestbedMachine:
             sampler=HostSampler(
                 {thread.cpu for thread in self._threads(plan)},
                 lambda: self._data_threads(plan, fabric),
-                _Working(plan, fabric).threads,
+                working.threads,
+                memory=working.memory_bytes,
             ),
             features=LinuxFeatureSampler(plan, fabric, aside)
             if self._dut is not None and owners - {GENERATOR}
@@ -298,12 +303,13 @@ def _beside_the_kernel(plan: Plan) -> list[str]:
 
 
 class _Working:
-    """Threads of NFs beside the kernel. Their processes are found once: that takes a pass over /proc."""
+    """Threads and memory of NFs beside the kernel. Their processes are found once: that takes a pass over /proc."""
 
     def __init__(self, plan: Plan, fabric: Fabric) -> None:
         self._plan = plan
         self._fabric = fabric
         self._found: dict[str, Tasks] = {}
+        self._groups: dict[str, ControlGroup | None] = {}
 
     def threads(self) -> dict[str, tuple[int, ...]]:
         """Ids of their threads now, by owner."""
@@ -311,7 +317,21 @@ class _Working:
         if wanted and not (self._found and all(each.threads() for each in self._found.values())):
             found = tasks_on(self._plan, self._fabric)
             self._found = {name: found[name] for name in wanted if found[name].processes}
+            self._groups = _groups_of(self._found)
         return {name: tasks.threads() for name, tasks in self._found.items()}
+
+    def memory_bytes(self) -> dict[str, int]:
+        """Memory that they have in use now, by owner; of those that `threads` has found."""
+        used = {name: memory_of(tasks, self._groups.get(name)) for name, tasks in self._found.items()}
+        return {name: each for name, each in used.items() if each is not None}
+
+
+def _groups_of(owners: Mapping[str, Tasks]) -> dict[str, ControlGroup | None]:
+    """Control groups by owner; empty where this machine has no controllers."""
+    with suppress(Unsupported):
+        controllers = cgroups.discover()
+        return {name: group_of(tasks, controllers) for name, tasks in owners.items()}
+    return {}
 
 
 def _threads_of_nfs(plan: Plan, fabric: Fabric) -> dict[str, tuple[int, ...]]:

@@ -118,12 +118,15 @@ def _as_one(remote: RemoteRole[P], found: Sequence[P], merge: Mapping[str, Merge
 
 def _sample(samples: Sequence[Sample]) -> Sample:
     """Data threads of all nodes, and CPUs of the first, whose numbers they have."""
+    available = [sample.available_bytes for sample in samples if sample.available_bytes is not None]
     return Sample(
         threads={name: time for sample in samples for name, time in sample.threads.items()},
         tasks={owner: tasks for sample in samples for owner, tasks in sample.tasks.items()},
         cpus=samples[0].cpus,
         backlog_dropped=sum(sample.backlog_dropped for sample in samples),
         squeezed=sum(sample.squeezed for sample in samples),
+        memory_bytes={owner: used for sample in samples for owner, used in sample.memory_bytes.items()},
+        available_bytes=min(available, default=None),
     )
 
 

@@ -1,4 +1,4 @@
-"""Use of CPUs by data threads, from the kernel's own accounts. See proc(5) and Documentation/scheduler/sched-stats."""
+"""CPUs and memory in use, from the kernel's own accounts. See proc(5) and Documentation/scheduler/sched-stats."""
 
 import os
 import re
@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from resources.libraries.python.drivers.probes.sampler.memory import available_bytes
 from resources.libraries.python.model.measurements.counters import CpuTime, Sample, TaskTime, ThreadTime
 from resources.libraries.python.model.ranges import expand
 
@@ -29,6 +30,7 @@ class HostSampler:
         threads: Callable[[], Mapping[str, Collection[int]]],
         tasks: Callable[[], Mapping[str, Collection[int]]] = dict,
         root: Path = Path("/proc"),
+        memory: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         """Prepare.
 
@@ -39,7 +41,9 @@ class HostSampler:
             tasks: Gives ids of all threads that work for an owner, by its name, where data threads of ports do not do
                 all the work.
             root: Where proc is mounted.
+            memory: Gives the bytes that owners have in use, asked after `tasks`.
         """
+        self._memory = memory
         self._cpus = frozenset(cpus)
         self._threads = threads
         self._tasks = tasks
@@ -56,7 +60,15 @@ class HostSampler:
                 threads[interface] = ThreadTime(running, waiting)
         tasks = {owner: dict(self._task_times(row)) for owner, row in self._tasks().items()}
         dropped, squeezed = self._softnet()
-        return Sample(threads=threads, tasks=tasks, cpus=self._cpu_times(), backlog_dropped=dropped, squeezed=squeezed)
+        return Sample(
+            threads=threads,
+            tasks=tasks,
+            cpus=self._cpu_times(),
+            backlog_dropped=dropped,
+            squeezed=squeezed,
+            memory_bytes=self._memory(),
+            available_bytes=available_bytes(self._root),
+        )
 
     def _task_times(self, threads: Iterable[int]) -> Iterator[tuple[int, TaskTime]]:
         for thread in threads:

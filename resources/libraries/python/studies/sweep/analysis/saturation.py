@@ -2,7 +2,8 @@
 
 The paper takes the lowest measured load at which the CPU is at its maximum. That load is up to a step of the sweep too
 high, so here a broken line is laid through the CPU (see `broken_lines`), and the break-point is where it bends. What
-saturates no CPU may show in memory, throughput or loss: the same is done with these, in this order.
+saturates no CPU may show in throughput, loss or memory: the same is done with these. Memory may stop growing long
+before a service saturates, as buffers that are kept do, so it counts only where the service saturates at the same load.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +43,8 @@ _LEVEL = 1e-6
 """Relative: a CPU that is so close to all there are is cut off there."""
 _STRAIGHT = ((1, 0), (1, 1), (1, 1, 0), (1, 1, 1))
 """Shapes of throughput and of what is lost, which are straight below saturation."""
+_ONE_BEND = ((1, 0), (1, 1), (2, 0))
+"""Shapes of memory: of a soft approach to its bound, a line with two bends would take the end."""
 _LIKELIER = 6.0
 """As BETTER, of throughput."""
 
@@ -124,8 +127,8 @@ def find_break_point(
 
     At its maximum is: all of its CPUs, or a level above which it does not go although there are more. Where several get
     there within one step of the loads, it is the one that uses the greatest share of its CPUs: the others may just be
-    waiting for it. Where no CPU gets there: the load at which the memory of a VNF, or the throughput, stops growing, or
-    from which on packets are lost.
+    waiting for it. Where no CPU gets there: the load at which throughput stops growing, or from which on packets are
+    lost. Where the memory of a VNF stops growing there, too, and the CPUs have time left, the break-point is of memory.
 
     Args:
         observed: By rising rate.
@@ -160,12 +163,28 @@ def find_break_point(
                 f"{name} uses all of its CPUs ({y.max():.2f} of {there}) at {x[y.argmax()]:.4g} Gbit/s only: "
                 "a break-point needs two such loads"
             )
-    if not found:
-        return _without_cpu(observed, tuple(vcpus)), tuple(notes)
-    first = min(found, key=lambda each: each.rate)
-    step = float(np.median(np.diff(np.unique([each.rate for each in observed]))))
-    rivals = [each for each in found if each.rate <= first.rate + step]
-    return max(rivals, key=lambda each: (each.cpus_used or 0.0) / (each.cpus_there or 1)), tuple(notes)
+    steps = np.diff(np.unique([each.rate for each in observed]))
+    step = float(np.median(steps)) if len(steps) else 0.0
+    saturated: BreakPoint | None
+    if found:
+        first = min(found, key=lambda each: each.rate)
+        rivals = [each for each in found if each.rate <= first.rate + step]
+        saturated = max(rivals, key=lambda each: (each.cpus_used or 0.0) / (each.cpus_there or 1))
+        if _has_no_cpu_left(saturated, observed):
+            return saturated, tuple(notes)
+    else:
+        saturated = _by_throughput(observed) or _by_loss(observed)
+    memory, remarks = _by_memory(observed, tuple(vcpus), saturated, step)
+    return memory or saturated, (*notes, *remarks)
+
+
+def _has_no_cpu_left(at: BreakPoint, observed: Sequence[LoadObservation]) -> bool:
+    """Whether the VNF of a break-point uses all of its CPUs there, or all of one, or has work all the time."""
+    name, there = at.vnf or "", at.cpus_there or 0
+    behind = [each for each in observed if name in each.cpu and each.rate >= (at.measured_rate or at.rate)]
+    threads = np.median([each.cpu[name] for each in behind], axis=0)
+    wanted = np.median([each.wanted(name) or 0.0 for each in behind])
+    return bool(max(threads) >= NEARLY or sum(threads) >= NEARLY * there or wanted >= NEARLY * there)
 
 
 def _does_not_follow(y: Array, there: int) -> bool:
@@ -283,18 +302,47 @@ def crowded_break_point(name: str, points: Sequence[LoadObservation], there: int
     )
 
 
-def _without_cpu(observed: Sequence[LoadObservation], vnfs: Sequence[str]) -> BreakPoint | None:
-    """The break-point of a service that is not bound by CPUs, as far as is known."""
+def _by_memory(
+    observed: Sequence[LoadObservation], vnfs: Sequence[str], near: BreakPoint | None, step: float
+) -> tuple[BreakPoint | None, tuple[str, ...]]:
+    """The lowest load at which the memory of a VNF stops growing, and what is to be said of others.
+
+    Args:
+        observed: By rising rate.
+        vnfs: Their names; of none those whose memory is known.
+        near: Where the service saturates; None where that is not known.
+        step: Distance of two loads.
+    """
+    found, notes = [], []
+    lost_percent = observed[-1].values.get(ProfileMetric.LOSS) if observed else None
     for name in vnfs or sorted({name for each in observed for name in each.memory_mib}):
         x, y = _series(observed, partial(_memory, name))
-        if (at := curve_break_point(x, y)) is not None:
-            reason = f"the memory of {name} does not grow beyond {at.level:.4g} MiB"
-            return _of_service(Indicator.MEMORY, at, x, reason, name)
+        if len(np.unique(x)) < FEWEST or np.ptp(y) <= SAME_ALWAYS * y.max():
+            continue
+        if (end := curve_break_point(x, y, _ONE_BEND)) is None:
+            continue
+        there = f"the memory of {name} does not grow beyond {end.level:.4g} MiB"
+        point = _of_service(Indicator.MEMORY, end, x, there, name)
+        if (lost_percent or 0.0) >= 100 * LOSES if near is None else _is_at(point, near, step):
+            found.append(point)
+        else:
+            notes.append(f"{there}, from {point.rate:.4g} Gbit/s on, where the service does not saturate")
+    return min(found, key=lambda each: each.rate, default=None), tuple(notes)
+
+
+def _is_at(one: BreakPoint, other: BreakPoint, step: float) -> bool:
+    """Whether two break-points may be one: no more than a step of the loads is between their intervals."""
+    low, high = max(one.low or one.rate, other.low or other.rate), min(one.high or one.rate, other.high or other.rate)
+    return low - high <= step
+
+
+def _by_throughput(observed: Sequence[LoadObservation]) -> BreakPoint | None:
+    """The load at which throughput stops growing."""
     x, y = _series(observed, lambda each: each.values.get(ProfileMetric.THROUGHPUT))
     if len(np.unique(x)) >= FEWEST and (at := _end_of_throughput(x, y)) is not None:
         reason = f"throughput does not grow beyond {at.level:.4g} Gbit/s, and no CPU is known to be at its maximum"
         return _of_service(Indicator.THROUGHPUT, at, x, reason)
-    return _by_loss(observed)
+    return None
 
 
 def _end_of_throughput(x: Array, y: Array) -> CurveBreakPoint | None:

@@ -1,4 +1,4 @@
-"""From trials and readings of a sampler to seconds of a sweep: what was offered, what arrived, what it cost."""
+"""From trials and readings of a sampler to seconds of a sweep: packets offered and received, CPUs and memory used."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from resources.libraries.python.model.measurements.counters import InterfaceCoun
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.search.findings.usage import usage
-from resources.libraries.python.studies.sweep.model.record import CpuUse, SweepSample, Vnf
+from resources.libraries.python.studies.sweep.model.record import MIB, CpuUse, SweepSample, Vnf
 
 _WAYS = 2
 _PROBE_SHARE = 0.01
@@ -57,15 +57,20 @@ def vnfs(plan: Plan) -> tuple[Vnf, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class CpuCost:
-    """CPU time per second; see `SweepSample.cpu` and `SweepSample.busy`."""
+class SecondCost:
+    """Use of a second; see the fields of `SweepSample`."""
 
     cpu: CpuUse
     busy: CpuUse
+    memory_mib: Mapping[str, float]
+    available_mib: float | None
 
 
-def work(plan: Plan, before: Sample, after: Sample, sending_s: float) -> CpuCost:
-    """Share of the time of sending in which each data thread of each VNF ran, and in which it had work.
+_UNKNOWN = SecondCost({}, {}, {}, None)
+
+
+def work(plan: Plan, before: Sample, after: Sample, sending_s: float) -> SecondCost:
+    """Share of the time of sending in which each data thread of each VNF ran and had work, and memory at its end.
 
     Of a virtual machine or a program beside the kernel it is the time of all threads that work for it: of a guest its
     vCPUs, QEMU's other threads on their CPUs, and vhost threads. Where the world has no times of threads, it is that
@@ -103,7 +108,9 @@ def work(plan: Plan, before: Sample, after: Sample, sending_s: float) -> CpuCost
             busy[vnf.name] = tuple(map(max, cpu[vnf.name], had_work))
         elif own is not None:
             cpu[vnf.name] = own
-    return CpuCost(cpu, busy)
+    memory = {vnf.name: after.memory_bytes[vnf.name] / MIB for vnf in vnfs(plan) if vnf.name in after.memory_bytes}
+    available = None if after.available_bytes is None else after.available_bytes / MIB
+    return SecondCost(cpu, busy, memory, available)
 
 
 def _of_tasks(cpus: Sequence[int], name: str, before: Sample, after: Sample) -> list[tuple[float, float]]:
@@ -139,7 +146,7 @@ def _of_cpus(plan: Plan, name: str, found: Usage) -> tuple[float, ...] | None:
     return tuple(busy[cpu] for cpu in cpus) if all(cpu in busy for cpu in cpus) else None
 
 
-def second_of(result: TrialResult, rate_pps: float, second: int, cost: CpuCost) -> SweepSample:
+def second_of(result: TrialResult, rate_pps: float, second: int, cost: SecondCost) -> SweepSample:
     """A sample from a trial of one second.
 
     Args:
@@ -159,10 +166,12 @@ def second_of(result: TrialResult, rate_pps: float, second: int, cost: CpuCost) 
         delay_s=sum(mean_ns * count for mean_ns, count in probed) / arrived / 1e9 if arrived else None,
         cpu=dict(cost.cpu),
         busy=dict(cost.busy),
+        memory_mib=dict(cost.memory_mib),
+        available_mib=cost.available_mib,
     )
 
 
-def seconds_of(result: TrialResult, rate_pps: float, costs: Sequence[CpuCost]) -> tuple[SweepSample, ...]:
+def seconds_of(result: TrialResult, rate_pps: float, costs: Sequence[SecondCost]) -> tuple[SweepSample, ...]:
     """Samples from a long trial whose generator kept a log; what arrives in a second may have been sent in the last.
 
     Args:
@@ -171,6 +180,7 @@ def seconds_of(result: TrialResult, rate_pps: float, costs: Sequence[CpuCost]) -
         costs: What each second cost; empty where unknown.
     """
     duty = result.trial.on_off_s
+    known = [*costs, *[_UNKNOWN] * (len(result.intervals) - len(costs))]
     return tuple(
         SweepSample(
             rate_pps=rate_pps if duty is None or index % sum(duty) < duty[0] else 0.0,
@@ -179,15 +189,17 @@ def seconds_of(result: TrialResult, rate_pps: float, costs: Sequence[CpuCost]) -
             output_pps=each.received / each.duration_s,
             loss_ratio=max(0.0, 1 - each.received / each.sent) if each.sent else None,
             delay_s=None if each.delay_ns is None else each.delay_ns / 1e9,
-            cpu=dict(costs[index].cpu) if index < len(costs) else {},
-            busy=dict(costs[index].busy) if index < len(costs) else {},
+            cpu=dict(cost.cpu),
+            busy=dict(cost.busy),
+            memory_mib=dict(cost.memory_mib),
+            available_mib=cost.available_mib,
         )
-        for index, each in enumerate(result.intervals)
+        for index, (each, cost) in enumerate(zip(result.intervals, known, strict=False))
     )
 
 
-def busiest(plan: Plan, readings: Sequence[SamplerReading], seconds: int) -> tuple[CpuCost, ...]:
-    """CPU cost of each second of a long trial, if the reading at the start of sending is unknown.
+def busiest(plan: Plan, readings: Sequence[SamplerReading], seconds: int) -> tuple[SecondCost, ...]:
+    """Cost of each second of a long trial, if the reading at the start of sending is unknown.
 
     A generator prepares before it sends and settles afterwards, while data threads have nothing to do: of all windows
     of that length, the one in which they ran most is that of the sending. Bursts end with nothing to do, so that many

@@ -31,6 +31,8 @@ STATISTICS = (
     "delay_ms", "flagged",
 )  # fmt: skip
 """Columns before those of the CPUs: `<vnf>_cpu_percent` and `<vnf>_vcpu<n>_percent`, n from 1."""
+AVAILABLE = "available_mib"
+"""Last column, behind `<vnf>_memory_mib`: memory that the node can still give to programs."""
 COEFFICIENTS = (
     "service", "break_point_gbps", "saturates_first", "metric", "region", "function", "formula", "coefficient", "value",
     "standard_error", "relative_error", "points", "first_rate_gbps", "last_rate_gbps", "low", "high",
@@ -75,6 +77,7 @@ def all_samples(samples: Sequence[SweepSample]) -> list[Row]:
     """S_allsamples: a row per second of every load."""
     threads, busy = (_threads([use(sample) for sample in samples]) for use in (_cpu_of, _busy_of))
     memory = dict.fromkeys(vnf for sample in samples for vnf in sample.memory_mib)
+    available = _is_available_known(samples)
     rows = [
         (
             sample.rate_pps,
@@ -86,16 +89,19 @@ def all_samples(samples: Sequence[SweepSample]) -> list[Row]:
             *_cpu_fields(sample.cpu, threads),
             *_busy_fields(sample.busy, busy),
             *(sample.memory_mib.get(vnf) for vnf in memory),
+            *_available(sample, known=available),
         )
         for sample in samples
     ]
-    return [(*ALL_SAMPLES, *_cpu_columns(threads), *_busy_columns(busy), *_memory_columns(memory)), *rows]
+    beside = (*_memory_columns(memory), *([AVAILABLE] if available else []))
+    return [(*ALL_SAMPLES, *_cpu_columns(threads), *_busy_columns(busy), *beside), *rows]
 
 
 def statistics(points: Sequence[SweepPoint]) -> list[Row]:
     """S_statistics: a row per load, means over its seconds. `read_statistics` reads it back."""
     threads, busy = (_threads([use(point) for point in points]) for use in (_cpu_of, _busy_of))
     memory = dict.fromkeys(vnf for point in points for vnf in point.memory_mib)
+    available = _is_available_known(points)
     rows = [
         (
             point.rate_pps,
@@ -111,10 +117,12 @@ def statistics(points: Sequence[SweepPoint]) -> list[Row]:
             *_cpu_fields(point.cpu, threads),
             *_busy_fields(point.busy, busy),
             *(point.memory_mib.get(vnf) for vnf in memory),
+            *_available(point, known=available),
         )
         for point in points
     ]
-    return [(*STATISTICS, *_cpu_columns(threads), *_busy_columns(busy), *_memory_columns(memory)), *rows]
+    beside = (*_memory_columns(memory), *([AVAILABLE] if available else []))
+    return [(*STATISTICS, *_cpu_columns(threads), *_busy_columns(busy), *beside), *rows]
 
 
 def coefficients(profiles: Sequence[Profile]) -> list[Row]:
@@ -208,6 +216,14 @@ def _busy_columns(vnfs: Iterable[str]) -> Row:
 
 def _memory_columns(vnfs: Iterable[str]) -> Row:
     return tuple(f"{vnf}_memory_mib" for vnf in vnfs)
+
+
+def _is_available_known(rows: Sequence[SweepSample | SweepPoint]) -> bool:
+    return any(row.available_mib is not None for row in rows)
+
+
+def _available(row: SweepSample | SweepPoint, *, known: bool) -> Row:
+    return (row.available_mib,) if known else ()
 
 
 def _busy_fields(busy: CpuUse, vnfs: Iterable[str]) -> Row:
@@ -311,6 +327,7 @@ def _point(row: _Fields) -> SweepPoint:
         cpu=_cpu(row),
         busy=_busy(row),
         memory_mib=_memory(row),
+        available_mib=row.number(AVAILABLE),
         flagged=row.text("flagged"),
     )
 

@@ -83,6 +83,8 @@ class Vnf(Frozen):
     """Others of the plan with a data thread on one of its CPUs."""
 
 
+MIB = 2**20
+"""Bytes in a MiB."""
 CpuUse = Mapping[str, tuple[float, ...]]
 """By VNF: the share of a second that each of its data threads ran, in [0, 1]. Their sum times 100 is percent of a
 vCPU, as `top` shows it."""
@@ -91,6 +93,11 @@ vCPU, as `top` shows it."""
 def _is_empty(value: object) -> bool:
     """Omitted in JSON if unknown."""
     return not value
+
+
+def _is_none(value: object) -> bool:
+    """The same of a number."""
+    return value is None
 
 
 class SweepSample(Frozen):
@@ -114,7 +121,10 @@ class SweepSample(Frozen):
     """As `cpu`, with the time in which a data thread had work and another owner's thread had the CPU. At 1.0 it cannot
     do more, however little it runs. Empty if unknown."""
     memory_mib: dict[str, float] = Field(default_factory=dict, exclude_if=_is_empty)
-    """Memory in use, by VNF; empty if unknown."""
+    """Memory in use at the end of the second, by VNF: that of its control group, else the resident memory of its
+    processes. Of those in the kernel it is unknown."""
+    available_mib: float | None = Field(default=None, exclude_if=_is_none)
+    """Memory that its node can still give to programs; in a lab the least of all DUTs. None if unknown."""
 
 
 class SweepPoint(Frozen):
@@ -137,6 +147,8 @@ class SweepPoint(Frozen):
     busy: dict[str, tuple[float, ...]] = Field(default_factory=dict, exclude_if=_is_empty)
     """As of SweepSample."""
     memory_mib: dict[str, float] = Field(default_factory=dict, exclude_if=_is_empty)
+    """As of SweepSample."""
+    available_mib: float | None = Field(default=None, exclude_if=_is_none)
     """As of SweepSample."""
     flagged: str | None = None
     """Reason why this point differs from the requested load; None where it is."""
