@@ -29,7 +29,7 @@ from resources.libraries.python.version import program_version
 
 _RUN = {
     "local": "runs.local", "night": "runs.night", "doctor": "testbeds.doctor", "qualify": "testbeds.qualify",
-    "otg": "testbeds.otg", "reserve": "testbeds.reserve", "prepare": "testbeds.prepare", "status": "testbeds.status",
+    "reserve": "testbeds.reserve", "prepare": "testbeds.prepare", "status": "testbeds.status",
     "release": "testbeds.release", "cleanup": "testbeds.cleanup", "emulate": "testbeds.emulate",
     "convert": "testbeds.convert", "robot": "runs.robot", "outcome": "runs.outcome",
 }  # fmt: skip
