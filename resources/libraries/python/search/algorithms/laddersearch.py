@@ -22,7 +22,7 @@ from typing import Protocol
 
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame
-from resources.libraries.python.model.request.goal import Goal, GoalResult, LoadEstimate, Prior, SearchProfile
+from resources.libraries.python.model.request.goal import Goal, GoalResult, Prior, SearchProfile
 from resources.libraries.python.search.algorithms.bounds import (
     GoalReading,
     LoadEvidence,
@@ -249,7 +249,6 @@ class LadderSearch:
         names = {goal.name for goal in profile.goals}
         self.prior = prior if prior is not None and names <= prior.lower_pps.keys() else None
         self.prior_refuted = False
-        self.estimate: LoadEstimate | None = None
 
     def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
         """Search up to a highest load."""
