@@ -40,7 +40,8 @@ from resources.libraries.python.search.algorithms.bounds import (
     proven_bounds,
 )
 from resources.libraries.python.search.algorithms.conformance import deviations
-from resources.libraries.python.search.algorithms.laddersearch import FromOverload, LadderSearch, overload_rates_pps
+from resources.libraries.python.search.algorithms.laddersearch import LadderSearch, overload_rates_pps
+from resources.libraries.python.search.neighbours import Overload
 from resources.libraries.python.search.session import NothingOffered, Session, TimeUp
 
 Measure = Callable[[Trial], TrialResult]
@@ -132,7 +133,7 @@ def search_throughput(
     *,
     min_load_pps: float = MIN_LOAD_PPS,
     prior: Prior | None = None,
-    from_overload: FromOverload | None = None,
+    from_overload: Overload | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> SearchOutcome:
     """Search the throughput for all goals of a profile at once.
@@ -240,7 +241,7 @@ class _Plain:
 
 
 def _runner(
-    session: Session, profile: SearchProfile, frame: Frame, prior: Prior | None, from_overload: FromOverload | None
+    session: Session, profile: SearchProfile, frame: Frame, prior: Prior | None, from_overload: Overload | None
 ) -> _Runner:
     """The profile's algorithm."""
     match profile.algorithm:

@@ -1,8 +1,10 @@
 """The driver of TRex: from a plan and trials to its server, from its reports to results; the highest load by trials."""
 
 import logging
+import os
+import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,14 +14,16 @@ from resources.libraries.python.drivers.generators import overload
 from resources.libraries.python.drivers.generators.arrival_gaps import arrival_gaps
 from resources.libraries.python.drivers.generators.trex import config, profile
 from resources.libraries.python.drivers.generators.trex.client import Client
-from resources.libraries.python.drivers.generators.trex.config import place, table_of
-from resources.libraries.python.drivers.generators.trex.registration import Trex
+from resources.libraries.python.drivers.generators.trex.config import PREFIX, arguments, place, table_of
+from resources.libraries.python.drivers.generators.trex.registration import HUGE_FILES, Trex
 from resources.libraries.python.drivers.generators.trex.requirements import interpreter
 from resources.libraries.python.drivers.generators.trex.results import trial_result
-from resources.libraries.python.drivers.generators.trex.server import Server
 from resources.libraries.python.drivers.generators.trex.wire import LINKS_S, OpenedPorts, OpenPorts, Report, RunTrial
-from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
+from resources.libraries.python.drivers.host.cpu.memory import remove_files, require_huge_pages
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
@@ -42,6 +46,9 @@ _LOOPBACK = 1
 _DPDK_MB = 1024
 """Memory of TRex itself with DPDK's drivers, in huge pages."""
 SYSTEM = "system"
+_FOLDER = "trex"
+_SERVER_END_S = 10.0
+_FIRST = -20
 
 
 def most_s(duration_s: float) -> float:
@@ -50,6 +57,107 @@ def most_s(duration_s: float) -> float:
     Then it is clear that the load cannot be offered. The deadline of a trial, of which sending is a part, is 90 s.
     """
     return duration_s + min(_STRETCH * duration_s + _STRETCH_S, _MOST_STRETCH_S)
+
+
+def remove_left(prefixes: Iterable[str]) -> list[str]:
+    """Remove files that programs with these prefixes have left in hugetlbfs; return a sentence for each.
+
+    Raises:
+        CsitError: Some cannot be removed; the others were.
+    """
+    return take_all(partial(remove_files, prefix) for prefix in prefixes)
+
+
+class TrexServer:
+    """One server with a folder of its own."""
+
+    def __init__(self, directory: Path, machine: MachineLock) -> None:
+        """Prepare.
+
+        Args:
+            directory: Where TRex is installed.
+            machine: Owns the process; held.
+        """
+        self._directory = directory
+        self._machine = machine
+        self._folder: Path | None = None
+        self._daemon: Daemon | None = None
+        self._leaves_files = False
+
+    def start(
+        self,
+        inside: Callable[[Callable[[], None]], None],
+        cpu: int,
+        configuration: str,
+        *,
+        mellanox: bool = False,
+        alone: bool = False,
+        huge_pages: bool = False,
+    ) -> None:
+        """Start it; it answers some seconds later.
+
+        Args:
+            inside: Does work in the generator's namespace, in a thread that ends with it.
+            cpu: For threads that the configuration has no place for.
+            configuration: Its configuration file.
+            mellanox: Whether ports are NICs by Mellanox.
+            alone: Whether nothing that is under test has its place on the generator's CPUs: then it goes first there.
+            huge_pages: Whether it keeps its memory in files of hugetlbfs, which it leaves there.
+
+        Raises:
+            CsitError: It cannot be started.
+        """
+        self._folder = self._machine.folder(_FOLDER)
+        if huge_pages:
+            self._machine.claim(HUGE_FILES, PREFIX)
+            self._leaves_files = True
+        file = self._folder / "trex_cfg.yaml"
+        file.write_text(configuration, encoding="ascii")
+        daemon = self._daemon = Daemon(
+            "TRex",
+            arguments(self._directory, file, mellanox=mellanox),
+            self._folder / "server.log",
+            # DPDK keeps its files here; the libraries that came with the server are found by a relative path.
+            {"RUNTIME_DIRECTORY": str(self._folder), "LD_LIBRARY_PATH": str(self._directory)},
+            folder=self._directory,
+        )
+
+        def begin() -> None:
+            if alone:
+                os.setpriority(os.PRIO_PROCESS, 0, _FIRST)
+            daemon.start(cpu, self._machine)
+
+        inside(begin)
+
+    @property
+    def folder(self) -> Path:
+        """Private; for the client's log as well."""
+        if self._folder is None:
+            raise CsitError("TRex is not started")
+        return self._folder
+
+    def problem(self) -> str:
+        """Why it does not run, with its last words; empty while it does."""
+        return self._daemon.problem() if self._daemon is not None else "TRex is not started"
+
+    def last_output(self) -> str:
+        """Its last words."""
+        return self._daemon.last_output() if self._daemon is not None else "nothing"
+
+    def stop(self) -> None:
+        """End it and remove what it wrote. Safe to call at any time and more than once."""
+        if self._daemon is not None:
+            # SIGTERM is to it what SIGINT is: it stops its threads, gives ports back, and ends within 2 to 3 s.
+            self._daemon.request_end()
+            self._daemon.wait_end(_SERVER_END_S)
+            self._daemon = None
+        if self._leaves_files:
+            remove_files(PREFIX)
+            self._machine.release(HUGE_FILES, [PREFIX])
+            self._leaves_files = False
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
 
 
 class TrexGenerator:
@@ -70,7 +178,7 @@ class TrexGenerator:
         self._table = table_of(plan, settings)
         table = self._table
         self._placement = place(plan, len(table.ports) // 2, dpdk=table.dpdk, queues=table.queues)
-        self._server = Server(Path(settings.directory), context.lock)
+        self._server = TrexServer(Path(settings.directory), context.lock)
         ends = [(link.a, link.b) for link in plan.links] + [(link.b, link.a) for link in plan.links]
         self._far_ends = [
             far.interface

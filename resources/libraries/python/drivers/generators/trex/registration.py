@@ -37,7 +37,7 @@ LEFTOVERS = (
     Leftover(
         key=HUGE_FILES,
         label="huge page files of",
-        remove="resources.libraries.python.drivers.generators.trex.server:remove_left",
+        remove="resources.libraries.python.drivers.generators.trex.driver:remove_left",
     ),
 )
 _PACKAGE = "resources.libraries.python.drivers.generators.trex"
