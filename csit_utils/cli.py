@@ -112,7 +112,7 @@ def _add_remarks(parameter: TyperArgument | TyperOption) -> None:
 
 _RUN = {
     "local": "runs.local", "night": "runs.night", "doctor": "testbeds.doctor", "qualify": "testbeds.qualify",
-    "otg": "testbeds.otg", "reserve": "testbeds.reserve", "prepare": "testbeds.prepare", "status": "testbeds.status",
+    "reserve": "testbeds.reserve", "prepare": "testbeds.prepare", "status": "testbeds.status",
     "release": "testbeds.release", "cleanup": "testbeds.cleanup", "emulate": "testbeds.emulate",
     "convert": "testbeds.convert", "robot": "runs.robot", "outcome": "runs.outcome",
 }  # fmt: skip

@@ -38,9 +38,6 @@ from resources.libraries.python.drivers.generators.iperf3 import run
 from resources.libraries.python.drivers.generators.otg.client import OtgClient
 from resources.libraries.python.drivers.generators.otg.flows import figures, sent_flows, trial_result
 from resources.libraries.python.drivers.generators.otg.registration import Otg
-from resources.libraries.python.drivers.generators.otg.server.planned_flows import planned_flows
-from resources.libraries.python.drivers.generators.otg.server.schema import OtgConfig
-from resources.libraries.python.drivers.generators.otg.server.schema import parse as parse_request
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.load import convert_topology, load_json, load_topology, load_yaml
 from resources.libraries.python.model.measurements.qualification import Qualification, QualificationKey, QualifiedPoint
@@ -90,7 +87,6 @@ from tests.unit.csit_utils.foreign_files import EXAMPLES
 from tests.unit.csit_utils.stateful_cells import cell
 from tests.unit.drivers.generators.iperf3.iperf3_reports import HERE as IPERF3
 from tests.unit.drivers.generators.iperf3.iperf3_reports import result, trial, written
-from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, IPV6, TCP, UDP, VLAN, configuration
 from tests.unit.drivers.generators.otg.otg_configurations import FLOWS as OTG_FLOWS
 from tests.unit.packers import PACKERS
 from tests.unit.planning.labs import TWO_NODES
@@ -258,10 +254,6 @@ def _reservation(content: bytes, folder: Path) -> None:
     (folder / "reservation.json").write_bytes(content)
     if "failed" in (said := leases.answer({"do": "status", "directory": str(folder)})):
         raise CsitError(said["failed"])
-
-
-def _otg(content: bytes, _: Path) -> None:
-    planned_flows(parse_request(content, OtgConfig), {"eth1": 1e10, "eth2": None}, 0)
 
 
 def _notation(content: bytes, _: Path) -> None:
@@ -538,15 +530,6 @@ TARGETS = {
     "policies of chains": Target(_policy, (b"firewall > nat & ids | router", b"(nat & ids) > router"), _POLICY, 0.08),
     "records": Target(
         lambda content, _: deque(read_json(content, "a.json"), 0), (_RECORD, _SWEEP), _JSON, 0.03
-    ),
-    "OTG requests": Target(
-        _otg,
-        _json(
-            configuration(),
-            configuration(packet=[ETHERNET, VLAN, IPV6, UDP], rate={"choice": "percentage", "percentage": 10}),
-            configuration(packet=[ETHERNET, VLAN, IPV6, TCP]),
-        ),
-        _JSON, 0.03,
     ),
     "captures": Target(captured_load, CAPTURES, CAPTURE_PIECES, 0.03),
     "packed captures": Target(_file(packed_capture, "load.pcap.gz"), (PACKED,), (b"\x1f\x8b\x08",), 0.02),

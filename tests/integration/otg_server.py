@@ -1,6 +1,5 @@
-"""The OTG server as a process of its own, and a veth pair whose ends are its ports."""
+"""The OTG server of tests as a process of its own."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -8,16 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from csit_utils.bench.traffic.generator import veth_pair
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
 from tests.integration.robot_runs import PROJECT
 
-TOPOLOGY = PROJECT / "topologies" / "local-otg.yaml"
-NAMESPACE = f"csit-otg-{os.getpid()}"
-LEFT, RIGHT = "otga", "otgb"
 _START_S, _END_S = 60.0, 30.0
 
 
@@ -28,19 +23,7 @@ class OtgServer:
         """Start it, in a network namespace where one is given, and wait until it listens."""
         self.log = log
         inside = [] if network is None else ["nsenter", f"--net={network}"]
-        # A shell starts its background commands with SIGINT ignored, and tests may be one of these.
-        argv = [
-            *inside,
-            "env",
-            "--default-signal=INT",
-            sys.executable,
-            "-m",
-            "csit_utils",
-            "otg",
-            "--port",
-            "0",
-            *arguments,
-        ]
+        argv = [*inside, sys.executable, "-m", "tests.integration.otg_peer", *arguments]
         with log.open("wb") as written:
             self.process = subprocess.Popen(argv, cwd=PROJECT, stdout=written, stderr=subprocess.STDOUT)
         wait_until("the OTG server", lambda: "" if self.output.startswith("http") else self._state, _START_S)
@@ -73,16 +56,6 @@ def serving(log: Path, *arguments: str, network: Path | None = None) -> Iterator
             server.end()
 
 
-@contextmanager
-def serving_a_cable(log: Path, namespace: str = NAMESPACE) -> Iterator[OtgServer]:
-    """Run a server whose two ports are joined by a cable."""
-    with (
-        veth_pair(namespace, (LEFT, RIGHT)),
-        serving(log, LEFT, RIGHT, "--namespace", namespace, "--cpus", "0") as server,
-    ):
-        yield server
-
-
 def certificate(folder: Path, address: str) -> tuple[Path, Path]:
     """Files of a certificate for an address: with its key, as a server has it, and without, as clients do."""
     own, trusted = folder / "server.pem", folder / "cert.pem"
@@ -97,6 +70,6 @@ def certificate(folder: Path, address: str) -> tuple[Path, Path]:
 
 def topology(url: str) -> Topology:
     """The testbed `local-otg`, with its server at another place."""
-    found = load_topology(TOPOLOGY)
+    found = load_topology(PROJECT / "topologies" / "local-otg.yaml")
     tg = found.tg.model_copy(update={"otg": Otg(location=url)})
     return found.model_copy(update={"nodes": {**found.nodes, found.tg_name: tg}})

@@ -1,4 +1,4 @@
-"""An OTG server as the generator of a lab: only its API is reached, here of our own server beside the TG's ports."""
+"""An OTG server as the generator of a lab: only its API is reached, here of a small one beside the TG's ports."""
 
 import json
 import os
@@ -46,10 +46,8 @@ def server(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtgSe
     """A server with TLS, of the ports of the TG; its certificate is beside its log."""
     folder, node = tmp_path_factory.mktemp("otg"), lab.nodes["TG"]
     own, _ = certificate(folder, node.address)
-    with serving(
-        folder / "server.log", *PORTS.values(), "--address", node.address, "--certificate", str(own), "--cpus", "0",
-        network=node.network,
-    ) as running:  # fmt: skip
+    arguments = ("--address", node.address, "--certificate", str(own))
+    with serving(folder / "server.log", *arguments, network=node.network) as running:
         yield running
         assert "Traceback" not in running.output
         (record,) = reservable_generator("TG", running.url, LocalConnection()).values()

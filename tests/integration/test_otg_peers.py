@@ -23,11 +23,9 @@ from resources.libraries.python.drivers.generators.otg.client import OtgClient, 
 from resources.libraries.python.drivers.generators.otg.driver import missing_on
 from resources.libraries.python.drivers.generators.otg.flows import SentFlow, figures
 from resources.libraries.python.drivers.generators.otg.registration import Otg
-from resources.libraries.python.drivers.generators.otg.server import http_api
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError, Unsupported
 from resources.libraries.python.model.load import load_topology
-from tests.integration.otg_server import LEFT, RIGHT
 from tests.integration.robot_runs import PROJECT
 from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, FLOWS, UDP
 from tests.unit.model.yaml_bombs import MERGE_BOMB
@@ -37,6 +35,7 @@ import grpc
 from snappi import otg_pb2, otg_pb2_grpc
 
 pytestmark = pytest.mark.parallel
+LEFT, RIGHT = "otga", "otgb"
 MAGNA = os.environ.get("CSIT_MAGNA", "magna")
 NO_MAGNA = "" if shutil.which(MAGNA) else (
     "openconfig/magna is not installed: build it (go build ./cmd/magna) and name the program by CSIT_MAGNA"
@@ -217,18 +216,6 @@ def test_answers_of_another_form_are_one_sentence(head: bytes, body: bytes) -> N
                 ask()
             assert len(str(said.value)) <= LONGEST_MESSAGE and str(said.value).isprintable()
     assert time.process_time() - began_s < 2.0
-
-
-@pytest.mark.parametrize("begin", [b"", b"POST /config HTTP/1.1\r\nContent-Length: 60000\r\n\r\n"])
-def test_a_request_that_comes_a_byte_at_a_time_ends_at_the_limit(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_api, "LONGEST_REQUEST_S", 0.5)
-    with http_api.listening(("127.0.0.1", 0)) as server, socket.create_connection(server.server_address[:2]) as slow:
-        slow.sendall(begin)
-        thread = threading.Thread(target=drip, args=(b"POST /config HTTP/1.1\r\nX-Long: " + b"x" * 60_000, slow))
-        thread.start()
-        thread.join(60)
-        assert not thread.is_alive()
-        assert server.asked.empty()
 
 
 CLIENT = """

@@ -65,12 +65,11 @@ def test_rfc_2544_fills_ndr_and_pdr(tmp_path: Path) -> None:
 
 
 def test_a_soak_has_a_result_of_its_own(tmp_path: Path) -> None:
-    row = run(tmp_path, "-v", "SEARCH:soak,sum=60")
+    row = run(tmp_path, "-v", "SEARCH:soak,time=60")
     assert (row.ndr, row.pdr) == (None, None)
     assert row.soak is not None
     assert row.soak.goal.loss_ratio == 1e-7
-    held = [t for t in row.trials if t.trial.purpose == "soak" and t.trial.load_pps == row.soak.lower_pps]
-    assert sum(trial.trial.duration_s for trial in held) == pytest.approx(60.0)
+    assert row.soak.complete and row.soak.lower_pps and row.soak.lower_pps < (row.soak.upper_pps or 0.0)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,6 @@ COMPOSITION = (
     "csit_utils/commands/runs/local",
     "csit_utils/commands/testbeds/doctor",
     "csit_utils/commands/testbeds/qualify",
-    "csit_utils/commands/testbeds/otg",
     "csit_utils/commands/bench",
     "csit_utils/commands/runs/bisect",
     "csit_utils/commands/runs/night",

@@ -24,7 +24,7 @@ from resources.libraries.python.drivers.sim.simulation import LINE_RATE_64B_PPS,
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.goal import Prior
-from resources.libraries.python.search.algorithms.laddersearch import FromOverload
+from resources.libraries.python.search.neighbours import Overload
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import search_throughput
 
@@ -84,9 +84,7 @@ def warm(make: MakeSystem, rng: Random, earlier: Random) -> SearchRun:
     return with_prior(make, rng, prior_of(found))
 
 
-def with_prior(
-    make: MakeSystem, rng: Random, prior: Prior | None, from_overload: FromOverload | None = None
-) -> SearchRun:
+def with_prior(make: MakeSystem, rng: Random, prior: Prior | None, from_overload: Overload | None = None) -> SearchRun:
     """Run our search with a given prior."""
     clock = VirtualClock()
     outcome = search_throughput(

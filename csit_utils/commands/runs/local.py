@@ -61,7 +61,7 @@ def local(
     ip_version: Annotated[str, typer.Option(help="Versions of IP, such as 4,6.")] = "",
     cache_ways: Annotated[str, typer.Option(help="Ways of the last-level cache for each NF, by resctrl.")] = "",
     search: Annotated[
-        str, typer.Option(help="Search profile: quick (rough), ladder, reference, rfc2544, soak or plr.")
+        str, typer.Option(help="Search profile: quick (rough), ladder, reference, rfc2544 or soak.")
     ] = "quick",
     output: Annotated[Path | None, typer.Option(help="Folder of the results; default: results/<time>.")] = None,
     priors: Annotated[

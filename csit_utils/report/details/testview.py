@@ -52,7 +52,6 @@ _NAMES = {
     "mlrsearch": "MLRsearch",
     "ladder": "the ladder search",
     "rfc2544": "RFC 2544's binary search",
-    "soak": "the soak search",
     "plr": "PLRsearch",
 }
 
@@ -316,21 +315,6 @@ def _goals(item: RecordedTest, row: TestRow) -> list[GoalView]:
         for found in (result.ndr, result.pdr, result.soak)
         if found is not None
     ]
-    if result.plr is not None:
-        found_pps = result.plr.mean_pps
-        means = ", ".join(f"{rate(mean)} by {name}" for name, mean in result.plr.by_function.items())
-        views.append(
-            GoalView(
-                "PLR",
-                f"critical load at a mean loss ratio of {result.plr.loss_ratio:g}, estimate ± deviation; {means}",
-                found_pps,
-                None,
-                f"{rate(found_pps)} ± {rate(result.plr.stdev_pps)}",
-                True,
-                found_pps * l1_bps(1.0, frame),
-                *_verdict_of(result.verdict, "PLR"),
-            )
-        )
     for name, found, bps in (("MRR", result.mrr, row.mrr_l1_bps), ("ORR", result.orr, row.orr_l1_bps)):
         if found is not None:
             spread = f" ± {rate(found.stdev_pps)}" if found.stdev_pps is not None else ""
@@ -349,11 +333,11 @@ def _verdict_of(verdict: Verdict, number: str) -> tuple[tuple[str, ...], tuple[s
 def _goal(found: GoalResult, verdict: Verdict, *, frame_l1: float) -> GoalView:
     goal = found.goal
     definition = (
-        f"loss ≤ {percent(goal.loss_ratio)}, bounds within {percent(goal.relative_width)}, "
+        f"critical load at a mean loss ratio of {percent(goal.loss_ratio)}, estimate ± its deviation"
+        if goal.name == Metric.SOAK
+        else f"loss ≤ {percent(goal.loss_ratio)}, bounds within {percent(goal.relative_width)}, "
         f"trials of {seconds(goal.final_trial_duration_s)}"
     )
-    if goal.name == Metric.SOAK:
-        definition += f" that add up to {seconds(goal.duration_sum_s)}, over which the loss counts"
     if found.lower_pps is None:
         text = f"below {rate(found.lowest_tried_pps or found.upper_pps)}"
     elif found.upper_pps is None:

@@ -22,7 +22,7 @@ from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import LatencyAtLoad, l1_bps
 from resources.libraries.python.planning.names import VSWITCH
-from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
+from resources.libraries.python.search.profiles import SOAK_GOAL
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.planning.tags import nic_driver, short_model
 
@@ -222,10 +222,6 @@ def _figures(result: DensityRecord) -> tuple[dict[str, Any], str]:
     """The result, and why a test that passed here has none there."""
     if result.asked.test_type is TestType.MRR:
         return _mrr(result)
-    if result.plr is not None:
-        low, high = (result.plr.mean_pps + sign * result.plr.stdev_pps for sign in (-1, 1))
-        bounds = {"lower": _with_bandwidth(result, max(0.0, low)), "upper": _with_bandwidth(result, high)}
-        return {"type": "soak", "critical_rate": bounds}, ""
     if _is_soak(result) and result.soak is None:
         return dict(_UNKNOWN), "no critical load was found"
     goals = {"SOAK": result.soak} if result.soak else {"NDR": result.ndr, "PDR": result.pdr}
@@ -243,9 +239,8 @@ def _figures(result: DensityRecord) -> tuple[dict[str, Any], str]:
 
 
 def _is_soak(result: DensityRecord) -> bool:
-    """Whether one load over a long time was asked for: by a series of trials, or estimated by PLRsearch."""
-    asked = {goal.name for goal in result.asked.profile.goals}
-    return result.soak is not None or result.plr is not None or not asked.isdisjoint({SOAK_GOAL, PLR_GOAL})
+    """Whether the load of a small mean loss ratio was asked for."""
+    return result.soak is not None or any(goal.name == SOAK_GOAL for goal in result.asked.profile.goals)
 
 
 def _mrr(result: DensityRecord) -> tuple[dict[str, Any], str]:

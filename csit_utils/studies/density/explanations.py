@@ -60,26 +60,15 @@ EXPLANATIONS = (
     Explanation(
         "soak",
         "SOAK, soak rate",
-        "The highest load at which the loss ratio stays within a very small bound for minutes: one packet in ten "
-        "million over five minutes, unless the goal says otherwise.",
+        "The load at which the mean loss ratio is very small, one in ten million unless the goal says otherwise: an "
+        "estimate minus and plus its standard deviation.",
         "Packets per second, all service instances and both directions together.",
-        "Decided by a series of trials at one load: lost packets of the whole series count against the ratio, so "
-        "the others may compensate for a bad trial, and a rare stall counts. The page shows the highest load that "
-        "passed; the lowest that failed is beside it. Selected by `-v SEARCH:soak`.",
-        "It is not a longer NDR: NDR permits no loss in a trial, but permits bad trials. Soak rates of different "
-        "ratios or lengths are not comparable, and a ratio below one packet per series is the same as zero.",
-    ),
-    Explanation(
-        "plr",
-        "PLR, critical load",
-        "The load at which the mean loss ratio is very small, one in ten million unless the goal says "
-        "otherwise: an estimate and its standard deviation.",
-        "Packets per second, all service instances and both directions together.",
-        "PLRsearch (draft-vpolak-bmwg-plrsearch): two functions of loss over load are fitted to all trials; the page "
-        "shows their mean, and its deviation due to the trials and to their difference. Selected by `-v SEARCH:plr`"
-        ".",
-        "It is extrapolated, unlike the soak rate, and has no bounds. The deviation does not include how well "
-        "the functions fit the system: a sharp edge is one or two percent above the estimate.",
+        "PLRsearch (draft-vpolak-bmwg-plrsearch), as in FD.io CSIT: two functions of loss over load are fitted to all "
+        "trials. The bounds are the mean of both minus and plus its deviation, due to the trials and to their "
+        "difference. Selected by `-v SEARCH:soak`.",
+        "It is extrapolated, and no longer NDR: NDR permits no loss in a trial, but permits bad trials. Soak rates of "
+        "different ratios are not comparable. The deviation does not include how well the functions fit the system: a "
+        "sharp edge is one or two percent above the estimate.",
     ),
     Explanation(
         "mrr",

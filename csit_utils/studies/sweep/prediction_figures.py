@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from csit_utils.report.figures import SYMBOLS, Figure, Json, axes, no_choice, scatter
 from csit_utils.studies.sweep.figures import metric_figure, place, shown, use_line

@@ -322,7 +322,7 @@ def refused_cell(nf_chains: int, nf_nodes: int, reason: str, source: str = "outp
 CSC = ServiceType.CSC
 
 
-SOAK = Goal(name="SOAK", loss_ratio=1e-7, exceed_ratio=0.0, final_trial_duration_s=10.0, duration_sum_s=300.0)
+SOAK = Goal(name="SOAK", loss_ratio=1e-7, final_trial_duration_s=5.1, duration_sum_s=1800.0)
 
 
 PRIOR = Prior(test_id="Density.old", started_at="2026-11-19T08:00:00Z", lower_pps={"NDR": 1e5})
@@ -360,7 +360,7 @@ def soaked(chains: int = 1, rate: float = 2e5, **changes: object) -> DensityReco
         "latency": latency,
         "trials": tuple(trial(rate * factor, chains, 0.0, purpose="soak") for factor in (0.9, 1.0, 1.0)),
         "search": RECORD.model_copy(
-            update={"algorithm": Algorithm.SOAK, "prior": None, "prior_refuted": False, "aborted_trials": 0}
+            update={"algorithm": Algorithm.PLR, "prior": None, "prior_refuted": False, "aborted_trials": 0}
         ),
         "verdict": VERDICT,
     }

@@ -19,7 +19,7 @@ from csit_utils.dataset.load import read_foreign
 from csit_utils.report.exports.uti import info_file
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType, TestType
-from resources.libraries.python.model.request.goal import Goal, GoalResult, LoadEstimate
+from resources.libraries.python.model.request.goal import Goal, GoalResult
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils import builders
@@ -206,17 +206,9 @@ def test_soak_has_both_bounds() -> None:
     assert read["test_type"] == "soak"
     assert read["test_id"].endswith("-soak")
     assert read["result"]["critical_rate"]["upper"]["rate"] == {"value": 1.1e6, "unit": "pps"}
-
-
-def test_an_estimate_of_plrsearch_is_csits_soak_within_one_deviation() -> None:
-    found = LoadEstimate(loss_ratio=1e-7, mean_pps=1e6, stdev_pps=1e4, by_function={})
-    profile = builders.PROFILE.model_copy(update={"goals": (Goal(name="PLR", loss_ratio=1e-7),)})
-    asked = measured().asked.model_copy(update={"profile": profile})
-    record = measured().model_copy(update={"asked": asked, "plr": found, "ndr": None, "pdr": None})
-    read = content(record)
-    bounds = {name: rate["rate"]["value"] for name, rate in read["result"]["critical_rate"].items()}
-    assert (read["test_type"], bounds) == ("soak", {"lower": 990_000, "upper": 1_010_000})
-    without = content(record.model_copy(update={"plr": None}))
+    profile = builders.PROFILE.model_copy(update={"goals": (SOAK,)})
+    asked = record.asked.model_copy(update={"profile": profile})
+    without = content(record.model_copy(update={"asked": asked, "soak": None}))
     assert (without["test_type"], without["passed"]) == ("soak", False)
 
 

@@ -38,7 +38,7 @@ def test_csv_has_the_soak_rate_its_verdict_and_the_search(tmp_path: Path) -> Non
         soak, warm, old = csv.DictReader(stream)
     assert (float(soak["soak_lower_pps"]), float(soak["soak_pps_per_core"])) == (2e5, 1e5)
     assert (soak["soak_loss_ratio"], soak["soak_verdict"], soak["ndr_lower_pps"]) == ("1e-07", "unstable", "")
-    assert (soak["search_algorithm"], soak["search_prior"], soak["search_prior_refuted"]) == ("soak", "", "")
+    assert (soak["search_algorithm"], soak["search_prior"], soak["search_prior_refuted"]) == ("plr", "", "")
     assert (warm["soak_lower_pps"], warm["soak_verdict"]) == ("", "")
     assert (warm["search_algorithm"], warm["search_prior"]) == ("ladder", "Density.old")
     assert (warm["search_prior_started_at"], warm["search_prior_refuted"]) == ("2026-11-19T08:00:00Z", "True")
@@ -61,9 +61,8 @@ def test_the_page_shows_the_soak_rate_and_how_it_was_searched() -> None:
     html = html_of(dataset_of(soaked()))
     text = Page(html.split('id="metrics"')[0]).text
     assert "SOAK 200 kpps … 201 kpps" in text
-    assert "loss ≤ 0.00001 %" in text
-    assert "trials of 10 s that add up to 5 min" in text
-    assert "Searched by the soak search, without an earlier result: 43 trials, none ended early" in text
+    assert "mean loss ratio of 0.00001 %" in text
+    assert "Searched by PLRsearch, without an earlier result: 43 trials, none ended early" in text
     assert "SOAK50" in text
     assert "PDR50" not in text
     assert "loss within SOAK's ratio" in text

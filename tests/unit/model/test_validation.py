@@ -14,7 +14,6 @@ from csit_utils.bisection.spec import BisectionSpec
 from csit_utils.dataset.foreign.csit import Test as CsitTest
 from csit_utils.dataset.foreign.nfvbench import NfvbenchRun
 from resources.libraries.python import driver_registry
-from resources.libraries.python.drivers.generators.otg.server.schema import ControlState, MetricsRequest, OtgConfig
 from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.drivers.sim.sizing import SimulatedService
 from resources.libraries.python.errors import ConfigError
@@ -35,7 +34,7 @@ LAB = (Path(__file__).parents[3] / "topologies" / "available" / "lab-2n-vpp.yaml
 FILES = (
     Topology, driver_registry.settings_of("TG"), driver_registry.settings_of("DUT"), Simulation, TrafficProfile,
     BisectionSpec, ChainFile, InterferenceFile, OutageFile, StatefulFile, DeploymentSpec, WorkloadSpec,
-    SimulatedService, OtgConfig, ControlState, MetricsRequest, CsitTest, NfvbenchRun,
+    SimulatedService, CsitTest, NfvbenchRun,
 )  # fmt: skip
 """What users write, or other programs for them."""
 WRONG: tuple[Any, ...] = ("x\x07 y", "", -7, 1e30, float("nan"), True, None, [], [[]], {}, {"x": "x"}, {1: 2})

@@ -4,7 +4,7 @@ import pytest
 
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.search.algorithms.conformance import REQUIREMENTS
-from resources.libraries.python.search.profiles import LADDER, REFERENCE, RFC2544, SOAK
+from resources.libraries.python.search.profiles import LADDER, REFERENCE, RFC2544, profile
 from tests.unit.search.search_fakes import Bench, capped, search
 
 
@@ -36,7 +36,7 @@ def test_what_is_irregular_is_named() -> None:
 
 
 def test_a_soak_is_decided_otherwise() -> None:
-    assert "series" in words(SOAK, 4e6)["load-classification"]
+    assert "functions are fitted" in words(profile("soak,time=60"), 4e6)["load-classification"]
 
 
 def test_partial_trials_of_the_ladder_are_named() -> None:

@@ -107,16 +107,3 @@ def test_a_goal_is_itemized_by_the_trials_that_met_it_at_its_lower_bound() -> No
     assert [(flow.sent, flow.received) for flow in found.flows] == [(1000, 996), (1000, 1000)]
     none = GoalResult(goal=goal, lower_pps=None, upper_pps=1e6, throughput_pps=None, complete=True)
     assert itemize_goal(none, trials) is None
-
-
-def test_a_soak_is_itemized_by_its_whole_series() -> None:
-    """A trial of the series may lose more than the ratio; the series is what has to keep it."""
-    made = trials_of([[(1000, 4), (1000, 0)], [(1000, 0), (1000, 0)]])
-    trials = [one.model_copy(update={"trial": one.trial.model_copy(update={"purpose": "soak"})}) for one in made]
-    goal = Goal(name="SOAK", loss_ratio=0.001, exceed_ratio=0.0)
-    found = itemize_goal(
-        GoalResult(goal=goal, lower_pps=1e6, upper_pps=1.004e6, throughput_pps=1e6, complete=True), trials
-    )
-    assert found is not None
-    assert (found.number, found.trials) == ("SOAK", 2)
-    assert [(flow.sent, flow.received) for flow in found.flows] == [(2000, 1996), (2000, 2000)]

@@ -11,16 +11,16 @@ from scipy.integrate import quad
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
-from resources.libraries.python.model.request.goal import LoadEstimate
 from resources.libraries.python.search.algorithms import plrsearch
-from resources.libraries.python.search.algorithms.plrsearch import FUNCTIONS, Observation, bell, stretch
+from resources.libraries.python.search.algorithms.plrsearch import FUNCTIONS, CriticalLoad, Observation, bell, stretch
 from resources.libraries.python.search.profiles import SOAK_GOAL, profile
+from resources.libraries.python.search.throughput import MIN_LOAD_PPS
 from tests.unit.examples import share
-from tests.unit.search.search_fakes import LINE_PPS, Bench, capped, of_model, search
+from tests.unit.search.search_fakes import LINE_PPS, Bench, capped, found, of_model, search
 
 CAPACITY_PPS = 0.4 * LINE_PPS
 _RATIO = 1e-3
-LONG_ENOUGH = profile(f"plr,loss={_RATIO},time=480")
+LONG_ENOUGH = profile(f"soak,loss={_RATIO},time=480")
 """After 120 s (18 trials) the estimate for a soft knee has not converged, and depends on rounding."""
 
 
@@ -52,12 +52,11 @@ def of_noisy(noise: float) -> float:
 def test_a_known_critical_load_is_found(name: ModelName, truth_pps: float) -> None:
     model = make_model(Simulation(model=name), CAPACITY_PPS)
     outcome = search(Bench(of_model(model, 3)), profile=LONG_ENOUGH)
-    assert outcome.goals == ()
-    assert outcome.estimate is not None
-    assert 0 < outcome.estimate.stdev_pps < 0.1 * truth_pps
-    off = abs(outcome.estimate.mean_pps - truth_pps)
+    lower, upper = found(outcome.goal(SOAK_GOAL))
+    mean, deviation = (lower + upper) / 2, (upper - lower) / 2
+    assert 0 < deviation < 0.1 * truth_pps
     # The functions are smooth: around a sharp edge they are off by a percent or two, whatever the deviation says.
-    assert off < max(3 * outcome.estimate.stdev_pps, 0.02 * truth_pps)
+    assert abs(mean - truth_pps) < max(3 * deviation, 0.02 * truth_pps)
     assert not outcome.generator_bound
     assert outcome.elapsed_s <= LONG_ENOUGH.duration_max_s
     durations = [each.trial.duration_s for each in outcome.trials]
@@ -65,12 +64,17 @@ def test_a_known_critical_load_is_found(name: ModelName, truth_pps: float) -> No
 
 
 def test_a_system_that_loses_nothing_is_generator_bound() -> None:
-    outcome = search(Bench(capped(2 * LINE_PPS)), profile=profile("plr,time=60"))
+    outcome = search(Bench(capped(2 * LINE_PPS)), profile=profile("soak,time=60"))
     assert outcome.generator_bound
-    assert outcome.estimate is not None
-    assert outcome.estimate.mean_pps <= LINE_PPS
-    assert any(line.startswith("PLR: no trial lost") for line in outcome.evidence)
-    assert outcome.goal(SOAK_GOAL) is None
+    (result,) = outcome.goals
+    assert result.complete and result.upper_pps is None
+    assert 0 < (result.lower_pps or 0.0) <= LINE_PPS
+    assert any(line.startswith("SOAK: loss ratio 1e-07 was still met") for line in outcome.evidence)
+
+
+def test_a_system_that_loses_at_any_load_is_below_range() -> None:
+    (result,) = search(Bench(capped(0.0)), profile=profile("soak,time=60")).goals
+    assert (result.lower_pps, result.lowest_tried_pps) == (None, MIN_LOAD_PPS)
 
 
 @settings(max_examples=share(15))
@@ -90,7 +94,7 @@ def test_the_functions_are_integrals_of_what_they_are_named_after(m: float, spre
 @given(m=st.floats(2.0, 1e8), spread=st.floats(0.0, 1.0))
 def test_the_functions_are_finite_and_increase_at_any_load(m: float, spread: float) -> None:
     loads = np.geomspace(1.0, 1e9, 60)
-    for _, function in FUNCTIONS:
+    for function in FUNCTIONS:
         rates = function(loads, np.full(60, m), np.full(60, m**spread))
         assert np.isfinite(rates).all()
         assert (np.diff(rates) > -1e-6).all()
@@ -103,9 +107,9 @@ class Told:
     def __init__(self, *_: object) -> None:
         self.seen: list[Observation] = []
 
-    def add(self, seen: Observation) -> LoadEstimate:
+    def add(self, seen: Observation) -> CriticalLoad:
         self.seen.append(seen)
-        return LoadEstimate(loss_ratio=_RATIO, mean_pps=1000.0, stdev_pps=1.0, by_function={})
+        return CriticalLoad(mean_pps=1000.0, stdev_pps=1.0)
 
 
 def above(load_pps: float, duration_s: float) -> tuple[int, int]:
@@ -121,7 +125,7 @@ def test_loads_are_chosen_as_the_draft_has_it(monkeypatch: pytest.MonkeyPatch) -
     """
     monkeypatch.setattr(plrsearch, "Inference", Told)
     bench = Bench(above)
-    search(bench, 10_000.0, profile=profile(f"plr,loss={_RATIO},time=100"))
+    search(bench, 10_000.0, profile=profile(f"soak,loss={_RATIO},time=100"))
     after_loss = 1000.0
     assert [trial.load_pps for trial in bench.asked][:13] == pytest.approx(
         [
@@ -141,5 +145,5 @@ def test_a_trial_that_fell_short_is_not_the_first_one() -> None:
             return super().measure(trial).model_copy(update={"generator_limited": len(self.asked) == 1})
 
     bench = Tired(above)
-    search(bench, 10_000.0, profile=profile(f"plr,loss={_RATIO},time=30"))
+    search(bench, 10_000.0, profile=profile(f"soak,loss={_RATIO},time=30"))
     assert [trial.load_pps for trial in bench.asked][:3] == [5050, 5050, 10_000]

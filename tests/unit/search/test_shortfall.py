@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.request.goal import Goal, GoalResult, SearchProfile
-from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, profile
+from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544
 from resources.libraries.python.search.session import charged, judged
 from resources.libraries.python.search.throughput import shortfall
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, Forward, capped, found, search, trial_result
 
-SOAK = profile("soak,loss=1e-4,sum=60,time=7200")
-ALL = pytest.mark.parametrize("chosen", [LADDER, REFERENCE, RFC2544, SOAK], ids=lambda each: each.name)
+ALL = pytest.mark.parametrize("chosen", [LADDER, REFERENCE, RFC2544], ids=lambda each: each.name)
 
 
 class Short(Bench):

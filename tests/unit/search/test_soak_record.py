@@ -12,7 +12,9 @@ from tests.unit.search.search_fakes import found
 
 def test_latency_is_of_shares_of_the_soak_rate_and_the_rate_has_its_verdict() -> None:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
-    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("soak"))
+    asked = MeasurementRequest(
+        test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("soak,time=120")
+    )
     experiment = DensityTest(SIM, world_of(SIM), asked, NOWHERE)
     experiment.deploy()
     experiment.search(("NDR", "PDR"))
@@ -28,8 +30,8 @@ def test_latency_is_of_shares_of_the_soak_rate_and_the_rate_has_its_verdict() ->
         ("SOAK90", 0.9),
     ]
     assert said[-1].startswith("SOAK90 p99 ")
-    assert [item.number for item in draft.itemized] == ["SOAK", "overload"]
+    assert [item.number for item in draft.itemized] == ["overload"]
     assert draft.verdict is not None
     assert draft.verdict.of("SOAK") == (VerdictKind.VSWITCH_BOUND,)
     assert draft.search is not None
-    assert (draft.search.algorithm, draft.search.prior) == ("soak", None)
+    assert (draft.search.algorithm, draft.search.prior) == ("plr", None)

@@ -44,7 +44,7 @@ def checklist(record: DensityRecord) -> tuple[CheckedRequirement, ...]:
 
 
 def _evidence(record: DensityRecord) -> Mapping[str, str]:
-    trials = [each for each in record.trials if each.trial.purpose in ("search", "soak", "plr")]
+    trials = [each for each in record.trials if each.trial.purpose in ("search", "soak")]
     results = [found for found in (record.ndr, record.pdr, record.soak) if found is not None]
     durations = sorted({each.trial.duration_s for each in trials})
     per_goal = {

@@ -36,7 +36,6 @@ from resources.libraries.python.search.profiles import LADDER
 _CONFIDENCE = 0.95
 _SHORTEST_S, _LONGEST_S = 1e-3, 1e6
 """Bounds of the durations that a user may ask for; so an answer has at most 10^9 trials."""
-_PURPOSES = ("search", "soak")
 _EQUAL = 1 + 1e-9
 """Durations and loads that differ by a smaller factor are equal."""
 
@@ -124,7 +123,7 @@ def other_goals(trials: Iterable[TrialResult], goals: Sequence[OtherGoal] = GOAL
     """Return what the search trials of a record say about each goal; empty if there are none."""
     by_load: dict[float, list[_TrialSeen]] = defaultdict(list)
     for result in trials:
-        counts = result.trial.purpose in _PURPOSES and result.trial.load_pps > 0 and result.is_evidence
+        counts = result.trial.purpose == "search" and result.trial.load_pps > 0 and result.is_evidence
         if counts and (loss_ratio := result.charged_loss_ratio) is not None:
             lost = max(0, result.sent - result.received) + (result.unsent or 0)
             seen = _TrialSeen(result.trial, loss_ratio, lost, effective_s(result), result.aborted)

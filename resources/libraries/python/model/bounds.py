@@ -66,7 +66,7 @@ HIGHEST_PARAMETER = 1e12
 LARGEST_ANSWER_BYTES = 1 << 20
 """Maximum size of the answer of a BMC to one request."""
 LONGEST_REQUEST_S = 90.0
-"""Maximum duration of a connection to or of an OTG server, from its first byte to the end of the answer."""
+"""Maximum duration of a connection to an OTG server, from its first byte to the end of the answer."""
 MOST_SETS = 2**14
 """Maximum number of sets of VNFs, that are looked at one by one to count chains; 14 VNFs of any length."""
 HIGHEST_PPS = 1e12

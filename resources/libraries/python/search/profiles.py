@@ -1,8 +1,7 @@
 """Search profiles by name.
 
 `ladder` asks what FD.io CSIT asks by a search of our own on a fixed ladder of loads, `reference` searches as CSIT does
-as well; `quick` looks around on a small machine; `rfc2544`, `soak` and `plr`
-ask other questions.
+as well; `quick` looks around on a small machine; `rfc2544` and `soak` ask other questions.
 """
 
 import logging
@@ -18,7 +17,6 @@ from resources.libraries.python.model.request.goal import Algorithm, Goal, Searc
 NDR = "NDR"
 PDR = "PDR"
 SOAK_GOAL = "SOAK"
-PLR_GOAL = "PLR"
 
 LADDER = SearchProfile(
     name="ladder",
@@ -83,42 +81,23 @@ RFC2544 = LADDER.model_copy(
 SOAK = LADDER.model_copy(
     update={
         "name": "soak",
-        "algorithm": Algorithm.SOAK,
-        "goals": (
-            Goal(
-                name=SOAK_GOAL,
-                loss_ratio=1e-7,
-                exceed_ratio=0.0,
-                initial_trial_duration_s=10.0,
-                final_trial_duration_s=10.0,
-                duration_sum_s=300.0,
-            ),
-        ),
-        "duration_max_s": 1800.0,
-    }
-)
-"""The load that loses at most one packet of ten million over five minutes. CSIT's soak tests have the same loss ratio
-and the same time limit."""
-
-PLR = SOAK.model_copy(
-    update={
-        "name": "plr",
         "algorithm": Algorithm.PLR,
         "goals": (
             Goal(
-                name=PLR_GOAL,
+                name=SOAK_GOAL,
                 loss_ratio=1e-7,
                 initial_trial_duration_s=5.1,
                 final_trial_duration_s=5.1,
                 duration_sum_s=1800.0,
             ),
         ),
+        "duration_max_s": 1800.0,
     }
 )
 """PLRsearch: the load with a mean loss ratio of 1e-7, estimated within half an hour, with its deviation. CSIT's
 settings: the first trial takes 5.1 s, each further one 0.1 s more."""
 
-_PROFILES = {each.name: each for each in (LADDER, QUICK, REFERENCE, RFC2544, SOAK, PLR)}
+_PROFILES = {each.name: each for each in (LADDER, QUICK, REFERENCE, RFC2544, SOAK)}
 
 _RENAMED = {"csit": "ladder"}
 """Earlier names. `csit` has CSIT's goals, and not CSIT's algorithm."""
@@ -141,7 +120,7 @@ _OF_ALL = {
 
 
 def profile(text: str) -> SearchProfile:
-    """The profile of a name, with other settings where they are said: `rfc2544,width=0.001`, `soak,loss=1e-6,sum=600`.
+    """The profile of a name, with other settings where they are said: `rfc2544,width=0.001`, `soak,loss=1e-6,time=600`.
 
     Its name is then the whole text, so that its results are not taken for those of the plain profile. An earlier name
     of a profile is accepted with a warning.

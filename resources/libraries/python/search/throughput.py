@@ -24,7 +24,6 @@ from resources.libraries.python.model.request.goal import (
     Algorithm,
     Goal,
     GoalResult,
-    LoadEstimate,
     Prior,
     SearchProfile,
     SearchRecord,
@@ -41,9 +40,9 @@ from resources.libraries.python.search.algorithms.bounds import (
     proven_bounds,
 )
 from resources.libraries.python.search.algorithms.conformance import deviations
-from resources.libraries.python.search.algorithms.laddersearch import FromOverload, LadderSearch, overload_rates_pps
+from resources.libraries.python.search.algorithms.laddersearch import LadderSearch, overload_rates_pps
+from resources.libraries.python.search.neighbours import Overload
 from resources.libraries.python.search.session import NothingOffered, Session, TimeUp
-from resources.libraries.python.search.soak import PURPOSE, Soak, series_of
 
 Measure = Callable[[Trial], TrialResult]
 
@@ -96,8 +95,6 @@ class SearchOutcome(Frozen):
     """The highest load of the search; where the generator fell short, the lowest load at which that made a bound."""
     elapsed_s: float
     record: SearchRecord
-    estimate: LoadEstimate | None = None
-    """Estimate of PLRsearch, which has no bounds."""
 
     def goal(self, name: str) -> GoalResult | None:
         """The result for the goal of that name; None when it was not asked for."""
@@ -136,7 +133,7 @@ def search_throughput(
     *,
     min_load_pps: float = MIN_LOAD_PPS,
     prior: Prior | None = None,
-    from_overload: FromOverload | None = None,
+    from_overload: Overload | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> SearchOutcome:
     """Search the throughput for all goals of a profile at once.
@@ -182,14 +179,12 @@ def search_throughput(
     bound_by = [f"{result.goal.name}: {_still_met(result, max_load_pps)}" for result in unbounded]
     results = tuple(uncharged(result, session.trials) for result in raw)
     short = [(one, other) for one, other in zip(raw, results, strict=True) if one != other]
-    bound_by += _estimate_at_the_end(runner.estimate, profile, session, max_load_pps)
     bound_by += [f"{one.goal.name}: {shortfall(one, session.trials)}" for one, _ in short]
     return SearchOutcome(
         goals=results,
         trials=tuple(session.trials),
         generator_bound=silent or bool(bound_by),
         evidence=(*notes, *bound_by),
-        estimate=runner.estimate,
         max_load_pps=min((one.upper_pps or max_load_pps for one, _ in short), default=max_load_pps),
         elapsed_s=session.elapsed_s,
         record=SearchRecord(
@@ -205,23 +200,6 @@ def search_throughput(
     )
 
 
-def _estimate_at_the_end(
-    estimate: LoadEstimate | None, profile: SearchProfile, session: Session, max_load_pps: float
-) -> list[str]:
-    """An estimate that no trial has held back but the generator."""
-    lossy = (
-        max(0, each.sent - each.received) >= each.sent * profile.goals[0].loss_ratio
-        for each in session.trials
-        if each.is_evidence
-    )
-    if estimate is None or any(lossy):
-        return []
-    return [
-        f"{profile.goals[0].name}: no trial lost a share of {estimate.loss_ratio:g} up to {rate(max_load_pps)}, the "
-        "highest load; the estimate is only a lower bound"
-    ]
-
-
 def _still_met(result: GoalResult, max_load_pps: float) -> str:
     return (
         f"loss ratio {result.goal.loss_ratio:g} was still met at {rate(max_load_pps)}, the highest load that can be "
@@ -235,8 +213,6 @@ class _Runner(Protocol):
     prior: Prior | None
     """The prior."""
     prior_refuted: bool
-    estimate: LoadEstimate | None
-    """In the place of bounds; None but from PLRsearch."""
 
     def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
         """Search up to a highest load."""
@@ -254,7 +230,6 @@ class _Plain:
         self._session, self._profile, self._search = session, profile, search
         self.prior: Prior | None = None
         self.prior_refuted = False
-        self.estimate: LoadEstimate | None = None
 
     def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
         """Search up to a highest load."""
@@ -266,7 +241,7 @@ class _Plain:
 
 
 def _runner(
-    session: Session, profile: SearchProfile, frame: Frame, prior: Prior | None, from_overload: FromOverload | None
+    session: Session, profile: SearchProfile, frame: Frame, prior: Prior | None, from_overload: Overload | None
 ) -> _Runner:
     """The profile's algorithm."""
     match profile.algorithm:
@@ -281,8 +256,6 @@ def _runner(
             from resources.libraries.python.search.algorithms.reference_searches import binary_search  # noqa: PLC0415
 
             return _Plain(session, profile, partial(binary_search, session, profile, frame))
-        case Algorithm.SOAK:
-            return Soak(session, profile, frame)
         case Algorithm.PLR:
             # SciPy takes long to import too.
             from resources.libraries.python.search.algorithms.plrsearch import Plr  # noqa: PLC0415
@@ -339,8 +312,5 @@ def _lost_too_much(result: GoalResult, trials: Sequence[TrialResult], load_pps: 
     if all(trial.unsent is None for trial in at):
         return True
     at = [trial.model_copy(update={"unsent": None if trial.unsent is None else 0}) for trial in at]
-    series = series_of(at)
-    if any(trial.trial.purpose == PURPOSE for trial in at):
-        return series[load_pps].failed(result.goal)
     row = gather(at, result.goal)[0]
     return (row.proven(result.goal) if result.complete else row.likely(result.goal)) is GoalReading.BAD

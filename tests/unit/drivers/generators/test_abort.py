@@ -59,14 +59,3 @@ def test_a_lossless_path_that_holds_less_than_one_look_never_ends_a_trial(steps:
         before, sent = sent, sent + more
         counters.received = (max(before, sent - held),)
         assert not watch.ends_it((sent,))
-
-
-def test_progress_is_reported_at_each_poll_and_a_trial_can_be_ended_where_no_loss_is_allowed() -> None:
-    told: list[Sequence[int]] = []
-    stop = False
-    watch = LossWatch(Flows(0), (0,), None, lambda: stop, told.append)
-    assert watch.needed
-    assert not watch.ends_it((5,))
-    stop = True
-    assert watch.ends_it((9,))
-    assert told == [(5,), (9,)]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.functions.wireguard import driver as wireguard
-from resources.libraries.python.drivers.generators.trex import server as trex
+from resources.libraries.python.drivers.generators.trex import driver as trex
 from resources.libraries.python.drivers.host.cpu.memory import remove_files
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file, take_all
 from resources.libraries.python.drivers.probes.tracer import tracefs

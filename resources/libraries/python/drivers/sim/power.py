@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -18,6 +18,9 @@ from resources.libraries.python.drivers.sim.clock import EPOCH, VirtualClock
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.measurements.energy import MeterSeries
 from resources.libraries.python.testbed.roles.watching import Readings
+
+if TYPE_CHECKING:
+    from resources.libraries.python.drivers.sim.system import SimulatedSystem
 
 _Watts = Annotated[float, Field(ge=0)]
 _BURST = 32
@@ -182,10 +185,10 @@ class SimMeters:
         deployed: Returns the running system; None where nothing is deployed.
     """
 
-    def __init__(self, node: str, power: Power, deployed: Callable[[], "Metered | None"]) -> None:
+    def __init__(self, node: str, power: Power, deployed: Callable[[], "SimulatedSystem | None"]) -> None:
         self._node, self._power, self._deployed = node, power, deployed
         self._begin_s = self._duration_s = 0.0
-        self._system: Metered | None = None
+        self._system: SimulatedSystem | None = None
 
     def begin(self, duration_s: float) -> None:
         """Begin to read; the system keeps its energy meanwhile."""
@@ -208,18 +211,3 @@ class SimMeters:
         if system.clock.now() == self._begin_s:
             system.rest(self._duration_s)
         return system.end_metering().read(self._node, self._begin_s, system.clock.now())
-
-
-class Metered(Protocol):
-    """A system whose energy is kept."""
-
-    clock: VirtualClock
-
-    def begin_metering(self) -> None:
-        """Keep the energy from now on."""
-
-    def rest(self, seconds: float) -> None:
-        """Let time pass without traffic."""
-
-    def end_metering(self) -> SimulatedPower:
-        """Keep it no longer; return what was kept."""

@@ -12,7 +12,7 @@ class Goal(Frozen):
     """One goal of a throughput search, in the terms of draft-ietf-bmwg-mlrsearch."""
 
     name: str
-    """`NDR`, `PDR`, `SOAK` or `PLR`."""
+    """`NDR`, `PDR` or `SOAK`."""
     loss_ratio: Annotated[float, Field(ge=0, lt=1)]
     exceed_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.5
     relative_width: Annotated[float, Field(gt=0, lt=1)] = 0.005
@@ -30,8 +30,6 @@ class Algorithm(StrEnum):
     """Our own choice of loads on a fixed ladder, with MLRsearch's classification of loads."""
     RFC2544 = "rfc2544"
     """Binary search; one trial of full length decides a load."""
-    SOAK = "soak"
-    """A long series of trials at one load decides it."""
     PLR = "plr"
     """PLRsearch: functions fitted to all trials estimate the load of a mean loss ratio."""
 
@@ -87,17 +85,6 @@ class SearchRecord(Frozen):
     """Forwarded in the trials at the highest load by which the search found its range."""
     deviations: tuple[Deviation, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
     """From the MLRsearch specification (draft-ietf-bmwg-mlrsearch-15, to be RFC 9971); None in older records."""
-
-
-class LoadEstimate(Frozen):
-    """The critical load: where the mean loss ratio is that of a goal. Rates are aggregates."""
-
-    loss_ratio: float
-    mean_pps: float
-    stdev_pps: float
-    """Standard deviation of the posterior distribution of both fitted functions together."""
-    by_function: dict[str, float]
-    """Mean by each of them; their distance is a part of the deviation."""
 
 
 class SearchProfile(Frozen):

@@ -60,11 +60,9 @@ def _found(algorithm: Algorithm, goals: Sequence[GoalResult], trials: Sequence[T
     if algorithm is Algorithm.LADDER and partial:
         line = f"{len(partial)} trials were set to end below a loss ratio of {highest:g}, and do not count for it"
         yield deviation("load-classification", line)
-    if algorithm is Algorithm.SOAK:
-        yield deviation("load-classification", "the packets lost in a series of trials decide a load, not its trials")
     if algorithm is Algorithm.PLR:
         yield deviation("load-classification", "no load is classified: functions are fitted to all trials")
-        yield deviation("relevant-lower-bound", "an estimate and its deviation instead of bounds")
+        yield deviation("relevant-lower-bound", "the bounds are an estimate minus and plus its deviation")
     for result in goals:
         if result.lower_pps is None:
             yield deviation("relevant-lower-bound", f"{result.goal.name}: irregular, there is none")

@@ -18,11 +18,10 @@ overrule it.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
 
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame
-from resources.libraries.python.model.request.goal import Goal, GoalResult, LoadEstimate, Prior, SearchProfile
+from resources.libraries.python.model.request.goal import Goal, GoalResult, Prior, SearchProfile
 from resources.libraries.python.search.algorithms.bounds import (
     GoalReading,
     LoadEvidence,
@@ -33,6 +32,7 @@ from resources.libraries.python.search.algorithms.bounds import (
     proven_bounds,
 )
 from resources.libraries.python.search.algorithms.ladder import Ladder
+from resources.libraries.python.search.neighbours import Overload
 from resources.libraries.python.search.session import Session
 
 PRIOR_WEIGHT, PRIOR_PER_RUNG = 4.0, 1.0
@@ -52,17 +52,6 @@ _WIDE = 4
 """Rungs; a range that is wider is halved, a narrower one is climbed."""
 _APART = 1.005
 """Two loads of which a slope is taken differ by at least this factor."""
-
-
-class FromOverload(Protocol):
-    """Throughput by earlier searches where they had a hint of overload."""
-
-    @property
-    def steady(self) -> bool:
-        """Whether trials in overload have not differed from each other, so that one is enough."""
-
-    def throughput_pps(self, goal: str, hint_pps: float) -> float | None:
-        """Return a lower bound of the goal of that name; None if not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,13 +232,12 @@ class LadderSearch:
         profile: SearchProfile,
         frame: Frame,
         prior: Prior | None = None,
-        from_overload: FromOverload | None = None,
+        from_overload: Overload | None = None,
     ) -> None:
         self._session, self._goals, self._frame, self._from_overload = session, profile.goals, frame, from_overload
         names = {goal.name for goal in profile.goals}
         self.prior = prior if prior is not None and names <= prior.lower_pps.keys() else None
         self.prior_refuted = False
-        self.estimate: LoadEstimate | None = None
 
     def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
         """Search up to a highest load."""
@@ -302,7 +290,7 @@ class Controller:
         goals: Sequence[Goal],
         ladder: Ladder,
         prior: Prior | None = None,
-        from_overload: FromOverload | None = None,
+        from_overload: Overload | None = None,
     ) -> None:
         self._ladder, self._from_overload = ladder, from_overload
         self._standings = [GoalEvidence(goal, ladder) for goal in goals]

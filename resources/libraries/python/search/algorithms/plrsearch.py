@@ -1,4 +1,4 @@
-"""PLRsearch: mean and deviation of the critical load, by Bayesian inference from trials.
+"""PLRsearch, the search of soak rates: mean and deviation of the critical load, by Bayesian inference from trials.
 
 The inference follows draft-vpolak-bmwg-plrsearch-03:
 
@@ -16,9 +16,9 @@ Here the focus on the posterior is reached by tempering: in each round the weigh
 at which enough of the points matter. The last rounds, with the full weights, make the result. Random numbers start from
 the same seed in each search.
 
-The critical load is the one whose mean loss ratio is the goal's. Where `soak` decides loads by whether they kept a loss
-ratio, this fits both functions to all trials, and reports the mean and the standard deviation of the load at which they
-reach the ratio. So it speaks of loss ratios far below what a single trial can show, as far as the functions fit.
+The critical load is the one whose mean loss ratio is the goal's: both functions are fitted to all trials. The bounds
+of the result are the mean minus and plus one standard deviation of the load at which they reach the ratio, as in FD.io
+CSIT. So it speaks of loss ratios far below what a single trial can show, as far as the functions fit.
 
 Loads, after the draft: the middle of the range, its top, twice what came back; then the present estimate. Trials
 without loss far below the critical load teach little, so after each of them the estimate is drawn towards the smallest
@@ -36,7 +36,7 @@ from scipy.special import erf, erfc, erfcx
 
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame
-from resources.libraries.python.model.request.goal import GoalResult, LoadEstimate, Prior, SearchProfile
+from resources.libraries.python.model.request.goal import GoalResult, Prior, SearchProfile
 from resources.libraries.python.search.session import Session, TimeUp
 
 _Array = npt.NDArray[np.float64]
@@ -55,6 +55,15 @@ _SMALL = -30.0
 _FAR = 1e3
 """Above it t erfcx(t) is 1 / sqrt(pi) but for its next terms."""
 _TINY = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalLoad:
+    """The critical load, aggregate."""
+
+    mean_pps: float
+    stdev_pps: float
+    """Standard deviation of the posterior distribution of both functions together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +108,7 @@ def _log_g(z: _Array) -> _Array:
     return np.asarray(np.where(z < 0, below, above))
 
 
-FUNCTIONS: tuple[tuple[str, Function], ...] = (("stretch", stretch), ("erf", bell))
+FUNCTIONS: tuple[Function, ...] = (stretch, bell)
 
 
 class Inference:
@@ -115,21 +124,15 @@ class Inference:
         self._target, self._min_pps, self._max_pps = log(loss_ratio), min_load_pps, max_load_pps
         self._rng = np.random.default_rng(0)
         self._focus = [(np.zeros(2), np.eye(2)) for _ in FUNCTIONS]
-        self._loss_ratio = loss_ratio
         self.seen: list[Observation] = []
 
-    def add(self, trial: Observation) -> LoadEstimate:
+    def add(self, trial: Observation) -> CriticalLoad:
         """Take in a trial; return the estimate by all of them."""
         self.seen.append(trial)
-        parts = [self._estimate(index, function) for index, (_, function) in enumerate(FUNCTIONS)]
+        parts = [self._estimate(index, function) for index, function in enumerate(FUNCTIONS)]
         means = np.array([mean for mean, _ in parts])
         variance = float(np.mean([deviation**2 for _, deviation in parts]) + np.var(means))
-        return LoadEstimate(
-            loss_ratio=self._loss_ratio,
-            mean_pps=float(means.mean()),
-            stdev_pps=sqrt(variance),
-            by_function={name: mean for (name, _), (mean, _) in zip(FUNCTIONS, parts, strict=True)},
-        )
+        return CriticalLoad(float(means.mean()), sqrt(variance))
 
     def _estimate(self, index: int, function: Function) -> tuple[float, float]:
         """Mean and deviation of the critical load by one function."""
@@ -210,12 +213,14 @@ def _tempered(log_weights: _Array) -> _Array:
     return _normalized(low * log_weights)
 
 
-PURPOSE = "plr"
+PURPOSE = "soak"
 _LONGER_S = 0.1
 _ADDED, _DRAINED = 4, 3
 """Copies of a load that lost enough for each trial without such a loss before it; copies that each of these uses up."""
 _BY_RATE = 4
 """From this trial on loads are chosen by the estimate."""
+_ABOVE = 1 + 1e-6
+"""An estimate that is no closer to the lowest load is above it."""
 
 
 class Plr:
@@ -231,10 +236,12 @@ class Plr:
         self._session, self._frame, self._goal = session, frame, profile.goals[0]
         self.prior: Prior | None = None
         self.prior_refuted = False
-        self.estimate: LoadEstimate | None = None
+        self._estimate: CriticalLoad | None = None
+        self._min_load_pps = 0.0
 
     def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
-        """Search up to a highest load until the time is over; `estimate` is what was found."""
+        """Search up to a highest load until the time is over."""
+        self._min_load_pps = min_load_pps
         inference = Inference(self._goal.loss_ratio, min_load_pps, max_load_pps)
         lossy, without = [max_load_pps], 0
         load_pps, duration_s = (min_load_pps + max_load_pps) / 2, self._goal.final_trial_duration_s
@@ -243,9 +250,9 @@ class Plr:
             try:
                 result, _ = self._session.run(trial)
             except TimeUp:
-                return ()
+                return tuple(each.model_copy(update={"complete": True}) for each in self.known(max_load_pps))
             seen = _observation(result)
-            self.estimate = inference.add(seen)
+            self._estimate = inference.add(seen)
             if seen.lost >= self._goal.loss_ratio * seen.intended:
                 lossy = sorted([*lossy, *[load_pps] * (_ADDED * (without + 1))])
                 without = 0
@@ -256,17 +263,34 @@ class Plr:
                 lossy = lossy[_DRAINED:]
             duration_s += _LONGER_S
 
-    def known(self, max_load_pps: float) -> tuple[GoalResult, ...]:  # noqa: ARG002 - it has no bounds
-        """Nothing: the estimate is all that is found."""
-        return ()
+    def known(self, max_load_pps: float) -> tuple[GoalResult, ...]:  # noqa: ARG002 - loads above it count as well
+        """Return the incomplete result from the trials so far; no trial that lost enough means no upper bound."""
+        trials = [each for each in self._session.trials if each.is_evidence]
+        lossy = any(each.lost >= self._goal.loss_ratio * each.intended for each in map(_observation, trials))
+        lower_pps = upper_pps = lowest_pps = None
+        if self._estimate is not None:
+            low_pps = self._estimate.mean_pps - self._estimate.stdev_pps
+            upper_pps = self._estimate.mean_pps + self._estimate.stdev_pps if lossy else None
+            lower_pps = low_pps if low_pps > self._min_load_pps * _ABOVE else None
+        if lower_pps is None:
+            lowest_pps = min((each.trial.load_pps for each in trials), default=None)
+        result = GoalResult(
+            goal=self._goal,
+            lower_pps=lower_pps,
+            upper_pps=upper_pps,
+            throughput_pps=None,
+            complete=False,
+            lowest_tried_pps=lowest_pps,
+        )
+        return (result,)
 
     def _next_pps(self, result: TrialResult, lossy: list[float], without: int, max_load_pps: float) -> float:
         done = sum(each.trial.purpose == PURPOSE and each.is_evidence for each in self._session.trials)
         if done == 1:
             return max_load_pps
-        if done < _BY_RATE or self.estimate is None:
+        if done < _BY_RATE or self._estimate is None:
             return result.forwarded_pps / (1 - self._goal.loss_ratio)
-        load_pps = self.estimate.mean_pps
+        load_pps = self._estimate.mean_pps
         if without and lossy[0] > load_pps:
             weight = 2.0 ** (1 - without)
             load_pps = (lossy[0] + weight * load_pps) / (1 + weight)

@@ -84,8 +84,6 @@ def itemize(number: str, trials: Iterable[TrialResult]) -> ItemizedFigure | None
 def itemize_goal(found: GoalResult, trials: Iterable[TrialResult]) -> ItemizedFigure | None:
     """Itemize a goal at its lower bound: the trials there that met it and ran to their end.
 
-    A soak is met by the whole series, so each trial of the series counts, whatever it lost.
-
     Returns:
         None where there is no lower bound, or no such trial is known.
     """
@@ -95,11 +93,11 @@ def itemize_goal(found: GoalResult, trials: Iterable[TrialResult]) -> ItemizedFi
     good = [
         trial
         for trial in trials
-        if trial.trial.purpose in ("search", "soak")
+        if trial.trial.purpose == "search"
         and abs(trial.trial.load_pps - load_pps) <= _SAME_LOAD * load_pps
         and not (trial.generator_limited or trial.aborted)
         and trial.loss_ratio is not None
-        and (trial.trial.purpose == "soak" or trial.loss_ratio <= found.goal.loss_ratio)
+        and trial.loss_ratio <= found.goal.loss_ratio
     ]
     longest_s = max((trial.trial.duration_s for trial in good), default=0.0)
     # Short trials were made on the way, and long ones decided.

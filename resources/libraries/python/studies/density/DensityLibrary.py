@@ -418,8 +418,6 @@ def result_in_words(result: DensityRecord) -> str:
         for name, goal in goals
         if goal is not None
     ]
-    if result.plr is not None:
-        found.append(f"PLR {rate(result.plr.mean_pps)} ± {rate(result.plr.stdev_pps)}")
     received = (("MRR", result.mrr), ("ORR", result.orr))
     found += [f"{name} {rate(number.mean_pps)}" for name, number in received if number is not None]
     if result.at_rate is not None:

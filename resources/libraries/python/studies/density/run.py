@@ -11,7 +11,7 @@ from resources.libraries.python.model.measurements.qualification import Qualific
 from resources.libraries.python.model.measurements.stacks import described
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.goal import Algorithm, GoalResult, LoadEstimate, Prior
+from resources.libraries.python.model.request.goal import Algorithm, GoalResult, Prior
 from resources.libraries.python.model.result import (
     Environment,
     LatencyAtLoad,
@@ -43,7 +43,6 @@ from resources.libraries.python.search.losses import flow_in_words, loss_loads, 
 from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.density.planning.extras import ONE_GOAL
 from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
 from resources.libraries.python.studies.density.search_priors import MatrixPrediction, MeasuredCells, PriorBook
 from resources.libraries.python.testbed.deployment.call_stacks import sample_stacks
@@ -186,10 +185,10 @@ class DensityTest:
     def search(self, goals: Sequence[str]) -> tuple[str, ...]:
         """Search the throughput for the goals of these names; return what was found in sentences.
 
-        The profiles `soak` and `plr` have a goal of their own, which is searched whatever goals are named.
+        The profile `soak` has a goal of its own, which is searched whatever goals are named.
         """
         asked, max_load_pps = self.draft.asked, self._highest_loads().search_pps
-        own = asked.profile.algorithm in ONE_GOAL
+        own = asked.profile.algorithm is Algorithm.PLR
         profile = asked.profile.model_copy(
             update={"goals": tuple(goal for goal in asked.profile.goals if own or goal.name in goals)}
         )
@@ -208,7 +207,6 @@ class DensityTest:
         )
         self._outcome = outcome
         self.draft.ndr, self.draft.pdr, self.draft.soak = outcome.ndr, outcome.pdr, outcome.goal(SOAK_GOAL)
-        self.draft.plr = outcome.estimate
         self.draft.search = outcome.record.model_copy(update={"predicted": prediction.goals})
         items = (itemize_goal(found, outcome.trials) for found in outcome.goals)
         trial = locating_trial(profile, asked.frame, outcome.goals, min(max_load_pps, outcome.max_load_pps))
@@ -216,8 +214,7 @@ class DensityTest:
             overload.append(self.measure(trial))
         self.draft.itemized = tuple(item for item in (*items, itemize(OVERLOAD, overload)) if item is not None)
         self._judge()
-        estimates = tuple(map(describe_estimate, filter(None, [outcome.estimate])))
-        return (*estimates, *(describe(result) for result in outcome.goals), *outcome.evidence)
+        return (*(describe(result) for result in outcome.goals), *outcome.evidence)
 
     def _prior(self) -> Prior | None:
         """Result of an earlier search of this cell on this testbed."""
@@ -501,11 +498,6 @@ class DensityTest:
 
 def _without_losses(result: TrialResult) -> TrialResult:
     return result.model_copy(update={"losses": ()})
-
-
-def describe_estimate(found: LoadEstimate) -> str:
-    """An estimate in words."""
-    return f"PLR {rate(found.mean_pps)} ± {rate(found.stdev_pps)} at a mean loss ratio of {found.loss_ratio:g}"
 
 
 def describe(result: GoalResult) -> str:

@@ -24,7 +24,7 @@ from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SELECTED, PLACEHOLDER
 from resources.libraries.python.recording.run_journal import past_of
-from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
+from resources.libraries.python.search.profiles import SOAK_GOAL
 from resources.libraries.python.studies.density.model.selection import limits_of, parse_kinds
 from resources.libraries.python.studies.density.planning.duration import test_s
 from resources.libraries.python.studies.density.planning.extras import chosen_extras, estimate_s
@@ -80,7 +80,7 @@ def rows_for(lookup: Lookup) -> PlannedRows | None:
     topology = located(chosen_topology(lookup))
     refuse_wrong_simulation(topology)
     search = chosen_profile(lookup)
-    soak = any(goal.name in (SOAK_GOAL, PLR_GOAL) for goal in search.goals)
+    soak = any(goal.name == SOAK_GOAL for goal in search.goals)
     layout, memory = layout_of(topology), memory_of(topology)
     made = make_rows(topology, layout, choice.selection, choice.test_type, memory, soak=soak)
     extras = chosen_extras(lookup)

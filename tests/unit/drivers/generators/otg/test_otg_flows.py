@@ -1,7 +1,5 @@
 """Flows of a plan as OTG's, and OTG's metrics as a result."""
 
-import json
-import struct
 from collections.abc import Mapping
 from types import SimpleNamespace
 
@@ -17,8 +15,6 @@ from resources.libraries.python.drivers.generators.otg.flows import (
     trial_result,
 )
 from resources.libraries.python.drivers.generators.otg.registration import Otg
-from resources.libraries.python.drivers.generators.otg.server.planned_flows import planned_flows
-from resources.libraries.python.drivers.generators.otg.server.schema import OtgConfig, parse
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
@@ -41,31 +37,32 @@ def row(name: str, sent: int, received: int, **changes: object) -> SimpleNamespa
     return SimpleNamespace(name=name, **{**known, **changes})
 
 
-def test_our_own_server_sends_what_a_plan_says() -> None:
+def test_a_flow_has_its_ports_addresses_size_rate_and_time() -> None:
     sent = sent_flows(FLOWS, trial(probe_pps=100.0), latency=True, sender=SENDER)
-    asked = configuration(sent, PORTS, 0.5)
-    plans = planned_flows(parse(json.dumps(asked).encode(), OtgConfig), {"tg-1-1": None, "eth7": None}, 0)
-    assert [(each.pps, each.frame_bytes, each.duration_s, each.latency) for each in plans] == [
-        (5000, 128, 0.5, False), (100, 128, 0.5, True), (5000, 132, 0.5, False), (100, 132, 0.5, True),
-    ]  # fmt: skip
-    assert [(each.spec.tx_interface, each.spec.rx_interface) for each in plans[1:3]] == [
-        ("tg-1-1", "eth7"),
-        ("eth7", "tg-1-1"),
-    ]
-    assert len(plans[0].spec.headers) == 254
-    first, last = (bytes.fromhex(plans[0].spec.headers[index]) for index in (0, -1))
-    assert (first[26:30], last[26:30], first[30:34]) == (bytes([10, 0, 0, 1]), bytes([10, 0, 0, 254]), b"\x14\0\0\1")
-    tagged = bytes.fromhex(plans[2].spec.headers[0])
-    assert (tagged[12:16], tagged[16:18]) == (b"\x81\0\0\7", b"\x86\xdd")
+    load, probe, tagged, _ = configuration(sent, PORTS, 0.5)["flows"]
+    for flow, pps, size in ((load, 5000, 128), (probe, 100, 128), (tagged, 5000, 132)):
+        assert (flow["rate"]["pps"], flow["size"]["fixed"]) == (pps, size)
+        assert (flow["duration"]["fixed_seconds"], flow["metrics"]["latency"]) == (
+            {"seconds": 0.5}, {"enable": flow is probe},
+        )  # fmt: skip
+    assert probe["tx_rx"]["port"] == {"tx_name": "tg-1-1", "rx_names": ["tg-1-2"]}
+    assert tagged["tx_rx"]["port"] == {"tx_name": "tg-1-2", "rx_names": ["tg-1-1"]}
+    ethernet, ip, _ = (header[header["choice"]] for header in load["packet"])
+    assert (ethernet["src"]["value"], ethernet["dst"]["value"]) == ("02:00:00:00:00:01", "02:00:00:00:00:02")
+    assert ip["src"]["increment"] == {"start": "10.0.0.1", "step": "0.0.0.1", "count": 254}
+    assert ip["dst"]["value"] == "20.0.0.1"
+    assert [header["choice"] for header in tagged["packet"]] == ["ethernet", "vlan", "ipv6", "udp"]
+    assert tagged["packet"][1]["vlan"]["id"]["value"] == 7
 
 
 def test_a_load_of_tcp_is_segments_in_the_middle_of_a_connection() -> None:
     sent = sent_flows(FLOWS, trial(probe_pps=100.0, protocol=Protocol.TCP), latency=True, sender=SENDER)
-    asked = configuration(sent, PORTS, 0.5)
-    assert [each["packet"][-1]["choice"] for each in asked["flows"]] == ["tcp", "udp"] * 2
-    plans = planned_flows(parse(json.dumps(asked).encode(), OtgConfig), {"tg-1-1": None, "eth7": None}, 0)
-    first = bytes.fromhex(plans[0].spec.headers[0])
-    assert (first[23], struct.unpack("!HHIIHH", first[34:50])) == (6, (49191, 49191, 1, 1, 0x5010, 0xFFFF))
+    last = [flow["packet"][-1] for flow in configuration(sent, PORTS, 0.5)["flows"]]
+    assert [header["choice"] for header in last] == ["tcp", "udp"] * 2
+    fields = {name: field["value"] for name, field in last[0]["tcp"].items()}
+    assert fields == {
+        "src_port": 49191, "dst_port": 49191, "seq_num": 1, "ack_num": 1, "ctl_ack": 1, "window": 0xFFFF,
+    }  # fmt: skip
 
 
 def test_a_mix_has_a_flow_of_each_size_with_its_share_and_a_direction_can_have_all() -> None:

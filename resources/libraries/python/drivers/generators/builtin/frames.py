@@ -10,7 +10,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from resources.libraries.python.drivers.generators.builtin import given_frames
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.planning.address_bounds import MOST_SOURCES
@@ -214,9 +213,6 @@ def load_frames(
     """
     slots = np.arange(len(area))
     lengths = np.asarray(pattern, dtype=np.int64)[slots % len(pattern)] - FCS_BYTES
-    if flow.headers:
-        given_frames.write(flow, slots, area)
-        return lengths
     sources, rows = FlowTuples.of(flow, count).places(slots)
     behind = _HEADER + IPV6_MORE * flow.ipv6
     protocol = TCP if tcp else UDP if udp or flow.ipv6 else LOAD_PROTOCOL

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from resources.libraries.python.drivers.generators.builtin import frames, given_frames, kernel
+from resources.libraries.python.drivers.generators.builtin import frames, kernel
 from resources.libraries.python.drivers.generators.builtin.arrivals import (
     ArrivalRing,
     gap_report,
@@ -100,14 +100,9 @@ class ProbeReceiver:
             CsitError: the kernel refused.
         """
         self._probes = probes
-        if flow.headers:
-            self._number_offset = given_frames.payload_offset(flow) + given_frames.MARK_BYTES
-            program = given_frames.mark_filter(flow, probes=True)
-            protocol = kernel.ETH_P_ALL
-        else:
-            self._number_offset = frames.NUMBER_OFFSET + frames.IPV6_MORE * flow.ipv6
-            program = _filter(ipv6=flow.ipv6)
-            protocol = kernel.ETH_P_IPV6 if flow.ipv6 else kernel.ETH_P_IP
+        self._number_offset = frames.NUMBER_OFFSET + frames.IPV6_MORE * flow.ipv6
+        program = _filter(ipv6=flow.ipv6)
+        protocol = kernel.ETH_P_IPV6 if flow.ipv6 else kernel.ETH_P_IP
         slots = min(probes + _SPARE_SLOTS, _MOST_SLOTS)
         self._ring = PacketRing(flow.rx_interface, slots, protocol, _SLOT_BYTES, program)
         self.close = self._ring.close
@@ -139,25 +134,19 @@ class _Probed:
 class FlowPorts:
     """Ports of the worker's flows, and the senders on them."""
 
-    def __init__(
-        self,
-        spec: WorkerSpec,
-        stop_asked: Callable[[], bool] = lambda: False,
-        report: Callable[[Sequence[int]], None] | None = None,
-    ) -> None:
+    def __init__(self, spec: WorkerSpec, stop_asked: Callable[[], bool] = lambda: False) -> None:
         """Wait until every port has a carrier, and find out how to send.
 
         Args:
             spec: flows, and the way of sending that is wanted.
             stop_asked: whether the driver wants a running trial to end.
-            report: called with the packets sent of each flow, in a trial with `TrialSpec.progress`.
 
         Raises:
             CsitError: there is no such port, or XDP is a must and does not work.
             NotReady: a port has no carrier.
         """
         self._flows = spec.flows
-        self._stop_asked, self._report = stop_asked, report
+        self._stop_asked = stop_asked
         _wait_for_carrier({name for flow in spec.flows for name in (flow.tx_interface, flow.rx_interface)})
         self._aside = BackgroundCloser()
         self._counters = Counters(
@@ -200,8 +189,7 @@ class FlowPorts:
         rings = self._rings(load.per_flow) if spec.gaps else []
         try:
             refused, before = self._counters.refused(), self._received()
-            report = self._report if spec.progress else None
-            watch = LossWatch(self._counters.received, before, spec.most_lost, self._stop_asked, report)
+            watch = LossWatch(self._counters.received, before, spec.most_lost, self._stop_asked)
             ready()
             begun_ns = time.time_ns()
             sent = sender.send(watch)

@@ -47,7 +47,6 @@ class LossWatch:
         before: Sequence[int],
         most_lost: int | None,
         stop_asked: Callable[[], bool] = lambda: False,
-        report: Callable[[Sequence[int]], None] | None = None,
     ) -> None:
         """Start watching.
 
@@ -56,19 +55,17 @@ class LossWatch:
             before: what they were before the trial.
             most_lost: how many may be lost; None: any number.
             stop_asked: Whether another worker has ended the trial.
-            report: Called at each look with the packets sent; the trial then also ends where nothing may be lost.
         """
         self._received = received
         self._most_lost = most_lost
         self._stop_asked = stop_asked
-        self._report = report
         self._before = before
         self._sent: Sequence[int] = [0] * len(before)
 
     @property
     def needed(self) -> bool:
         """Whether any check is needed."""
-        return self._most_lost is not None or self._report is not None
+        return self._most_lost is not None
 
     def ends_it(self, sent: Sequence[int]) -> bool:
         """Look; to be called every 0.1 s and not more often.
@@ -76,10 +73,8 @@ class LossWatch:
         Args:
             sent: packets sent so far per flow, probes included.
         """
-        if self._report is not None:
-            self._report(sent)
         if self._most_lost is None:
-            return self._report is not None and self._stop_asked()
+            return False
         received = self._received()
         lost = sum(
             max(0, earlier - (now - before))

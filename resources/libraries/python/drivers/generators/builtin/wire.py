@@ -21,11 +21,6 @@ class FlowSpec:
     """The first of `sources` consecutive addresses."""
     sources: int
     destination_ip: str
-    headers: tuple[str, ...] = ()
-    """Headers of its frames in hexadecimal, as many as `sources`: each frame has the next ones. Empty: they are made of
-    the addresses above."""
-    mark: int = 0
-    """First word behind given headers, an even number of 32 bits; probes have the next number."""
 
     @property
     def ipv6(self) -> bool:
@@ -68,10 +63,6 @@ class TrialSpec:
     """Every load frame has a number, and the receiver counts what became of each."""
     mark: int = 0
     """Mark of the numbered frames of the first flow, a number of 32 bits; the next ones follow. 0: that of probes."""
-    progress: bool = False
-    """The worker reports every 0.1 s what it has sent, and ends early on request."""
-    late_s: float = 0.0
-    """How much longer than planned sending may take where that is needed to send all packets."""
     gaps: bool = False
     """The times of arrival of load frames are kept, and the report has the gaps between them."""
     udp: bool = False

@@ -2,14 +2,12 @@
 
 `python -m resources.libraries.python.drivers.generators.builtin.worker`. In comes its specification as a line of JSON,
 out goes how it will send; then per trial in comes `prepare`, out goes `ready` (frames made, counters read), in comes
-`go`, and out goes the report, and before it what has been sent so far where that is asked for; `stop` in between ends
-the trial early. Between trials another specification may come, which is answered as the first one is. Instead of any
-answer there may be an error; one about a specification, and the end of the input, end the worker.
+`go`, and out goes the report; `stop` in between ends the trial early. Instead of any answer there may be an error; one
+about the specification, and the end of the input, end the worker.
 """
 
 import gc
 import os
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -35,10 +33,6 @@ class Exchange(JsonPipe):
         self.hear()
         return True
 
-    def report_sent(self, sent: Sequence[int]) -> None:
-        """Report what has been sent of each flow while a trial runs."""
-        self.say({"sent": list(sent)})
-
     def ready(self) -> None:
         """Report ready and wait for `go`; without it the driver has exited, and so does this process."""
         self.say({"ready": True})
@@ -56,7 +50,7 @@ def _open(exchange: Exchange, request: dict[str, Any]) -> FlowPorts | None:
             _go_first()
         if spec.namespace:
             kernel.enter_namespace(spec.namespace)
-        ports = FlowPorts(spec, exchange.stop_asked, exchange.report_sent)
+        ports = FlowPorts(spec, exchange.stop_asked)
     except CsitError as error:
         exchange.fail(error)
         return None
@@ -90,8 +84,6 @@ def main() -> None:
                     exchange.fail(error)
                 gc.collect()
             case {"flows": _}:
-                if ports is not None:
-                    ports.close()
                 if (ports := _open(exchange, request)) is None:
                     return
                 # what stays is moved out of the collector's sight, and the collector never runs in a trial

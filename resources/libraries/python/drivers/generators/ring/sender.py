@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from resources.libraries.python.drivers.generators.builtin import frames, given_frames, kernel
+from resources.libraries.python.drivers.generators.builtin import frames, kernel
 from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad
 from resources.libraries.python.drivers.generators.builtin.parallel_calls import BackgroundCloser, together
 from resources.libraries.python.drivers.generators.builtin.sender import (
@@ -77,11 +77,7 @@ class ProbeSender:
         """
         while self._take_stamp():  # those of an earlier trial that broke off
             pass
-        self._frames = (
-            given_frames.GivenProbeFrames(self._flow, pattern)
-            if self._flow.headers
-            else frames.ProbeFrames(self._flow, pattern, mark, count=flows)
-        )
+        self._frames = frames.ProbeFrames(self._flow, pattern, mark, count=flows)
         self._first = self._ever
         self._stamps_ns = np.zeros(probes, dtype=np.int64)
 
@@ -186,8 +182,6 @@ def send_paced(
     probes: Sequence[ProbeSender],
     probe_schedule: Schedule,
     watch: LossWatch,
-    *,
-    late_s: float = 0.0,
 ) -> SentTraffic:
     """Send load and probes when they are due.
 
@@ -197,7 +191,6 @@ def send_paced(
         probes: one per flow, or none.
         probe_schedule: of the probes.
         watch: says when to end early.
-        late_s: how much longer than planned it may take.
 
     Raises:
         CsitError: an interface does not send.
@@ -212,7 +205,7 @@ def send_paced(
     probe_due_s = probe_offset if probe_total else _NEVER_S
     pacer = Pacer(schedule)
     first_s = last_s = 0.0
-    end_s = max(schedule.length_s, probe_schedule.length_s + probe_offset) + GRACE_S + late_s
+    end_s = max(schedule.length_s, probe_schedule.length_s + probe_offset) + GRACE_S
     look_s = EVERY_S if watch.needed else _NEVER_S
     aborted = False
     start = clock()
@@ -288,7 +281,7 @@ class RingSender:
         self._rings: list[TxRing] = []
         self._probes: list[ProbeSender] = []
         self._load = self._probe = Schedule(0.0, len(self._flows), 0)
-        self._duration_s, self._late_s, self._unpaced = 0.0, 0.0, False
+        self._duration_s, self._unpaced = 0.0, False
         self._aside = BackgroundCloser()
 
     def prepare(self, spec: TrialSpec) -> None:
@@ -297,7 +290,7 @@ class RingSender:
         Raises:
             CsitError: a port is gone or refuses the frames.
         """
-        self._duration_s, self._late_s, self._unpaced = spec.duration_s, spec.late_s, spec.load_pps is None
+        self._duration_s, self._unpaced = spec.duration_s, spec.load_pps is None
         self._load, self._probe = schedules(spec, len(self._flows))
         if (wanted := (spec.frame_bytes, spec.udp, spec.tcp, spec.flows, spec.captured)) != self._made:
             self._empty()
@@ -316,7 +309,7 @@ class RingSender:
         if self._unpaced:
             return send_unpaced(self._rings, self._duration_s)
         probes = self._probes if self._probe.total else ()
-        return send_paced(self._rings, self._load, probes, self._probe, watch, late_s=self._late_s)
+        return send_paced(self._rings, self._load, probes, self._probe, watch)
 
     def _empty(self) -> None:
         self._made = None

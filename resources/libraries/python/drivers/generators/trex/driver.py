@@ -1,8 +1,10 @@
 """The driver of TRex: from a plan and trials to its server, from its reports to results; the highest load by trials."""
 
 import logging
+import os
+import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,14 +14,16 @@ from resources.libraries.python.drivers.generators import overload
 from resources.libraries.python.drivers.generators.arrival_gaps import arrival_gaps
 from resources.libraries.python.drivers.generators.trex import config, profile
 from resources.libraries.python.drivers.generators.trex.client import Client
-from resources.libraries.python.drivers.generators.trex.config import place, table_of
-from resources.libraries.python.drivers.generators.trex.registration import Trex
+from resources.libraries.python.drivers.generators.trex.config import PREFIX, arguments, place, table_of
+from resources.libraries.python.drivers.generators.trex.registration import HUGE_FILES, Trex
 from resources.libraries.python.drivers.generators.trex.requirements import interpreter
 from resources.libraries.python.drivers.generators.trex.results import trial_result
-from resources.libraries.python.drivers.generators.trex.server import Server
 from resources.libraries.python.drivers.generators.trex.wire import LINKS_S, OpenedPorts, OpenPorts, Report, RunTrial
-from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
+from resources.libraries.python.drivers.host.cpu.memory import remove_files, require_huge_pages
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
@@ -32,18 +36,21 @@ from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
 _LOG = logging.getLogger(__name__)
-READY_S = 90.0
+_READY_S = 90.0
 """3 s in software mode, longer with huge pages and many NICs, and the first time on an emulated machine about 50 s."""
 _ANSWER_S = 15.0
-OPENED_S = READY_S + LINKS_S + _ANSWER_S
+_OPENED_S = _READY_S + LINKS_S + _ANSWER_S
 """Time until the ports are taken into use, links included."""
 _STRETCH = 0.5
 _STRETCH_S = 0.5
 _MOST_STRETCH_S = 30.0
-LOOPBACK = 1
-DPDK_MB = 1024
+_LOOPBACK = 1
+_DPDK_MB = 1024
 """Memory of TRex itself with DPDK's drivers, in huge pages."""
 SYSTEM = "system"
+_FOLDER = "trex"
+_SERVER_END_S = 10.0
+_FIRST = -20
 
 
 def most_s(duration_s: float) -> float:
@@ -52,6 +59,107 @@ def most_s(duration_s: float) -> float:
     Then it is clear that the load cannot be offered. The deadline of a trial, of which sending is a part, is 90 s.
     """
     return duration_s + min(_STRETCH * duration_s + _STRETCH_S, _MOST_STRETCH_S)
+
+
+def remove_left(prefixes: Iterable[str]) -> list[str]:
+    """Remove files that programs with these prefixes have left in hugetlbfs; return a sentence for each.
+
+    Raises:
+        CsitError: Some cannot be removed; the others were.
+    """
+    return take_all(partial(remove_files, prefix) for prefix in prefixes)
+
+
+class TrexServer:
+    """One server with a folder of its own."""
+
+    def __init__(self, directory: Path, machine: MachineLock) -> None:
+        """Prepare.
+
+        Args:
+            directory: Where TRex is installed.
+            machine: Owns the process; held.
+        """
+        self._directory = directory
+        self._machine = machine
+        self._folder: Path | None = None
+        self._daemon: Daemon | None = None
+        self._leaves_files = False
+
+    def start(
+        self,
+        inside: Callable[[Callable[[], None]], None],
+        cpu: int,
+        configuration: str,
+        *,
+        mellanox: bool = False,
+        alone: bool = False,
+        huge_pages: bool = False,
+    ) -> None:
+        """Start it; it answers some seconds later.
+
+        Args:
+            inside: Does work in the generator's namespace, in a thread that ends with it.
+            cpu: For threads that the configuration has no place for.
+            configuration: Its configuration file.
+            mellanox: Whether ports are NICs by Mellanox.
+            alone: Whether nothing that is under test has its place on the generator's CPUs: then it goes first there.
+            huge_pages: Whether it keeps its memory in files of hugetlbfs, which it leaves there.
+
+        Raises:
+            CsitError: It cannot be started.
+        """
+        self._folder = self._machine.folder(_FOLDER)
+        if huge_pages:
+            self._machine.claim(HUGE_FILES, PREFIX)
+            self._leaves_files = True
+        file = self._folder / "trex_cfg.yaml"
+        file.write_text(configuration, encoding="ascii")
+        daemon = self._daemon = Daemon(
+            "TRex",
+            arguments(self._directory, file, mellanox=mellanox),
+            self._folder / "server.log",
+            # DPDK keeps its files here; the libraries that came with the server are found by a relative path.
+            {"RUNTIME_DIRECTORY": str(self._folder), "LD_LIBRARY_PATH": str(self._directory)},
+            folder=self._directory,
+        )
+
+        def begin() -> None:
+            if alone:
+                os.setpriority(os.PRIO_PROCESS, 0, _FIRST)
+            daemon.start(cpu, self._machine)
+
+        inside(begin)
+
+    @property
+    def folder(self) -> Path:
+        """Private; for the client's log as well."""
+        if self._folder is None:
+            raise CsitError("TRex is not started")
+        return self._folder
+
+    def problem(self) -> str:
+        """Why it does not run, with its last words; empty while it does."""
+        return self._daemon.problem() if self._daemon is not None else "TRex is not started"
+
+    def last_output(self) -> str:
+        """Its last words."""
+        return self._daemon.last_output() if self._daemon is not None else "nothing"
+
+    def stop(self) -> None:
+        """End it and remove what it wrote. Safe to call at any time and more than once."""
+        if self._daemon is not None:
+            # SIGTERM is to it what SIGINT is: it stops its threads, gives ports back, and ends within 2 to 3 s.
+            self._daemon.request_end()
+            self._daemon.wait_end(_SERVER_END_S)
+            self._daemon = None
+        if self._leaves_files:
+            remove_files(PREFIX)
+            self._machine.release(HUGE_FILES, [PREFIX])
+            self._leaves_files = False
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
 
 
 class TrexGenerator(TrafficGenerator):
@@ -72,7 +180,7 @@ class TrexGenerator(TrafficGenerator):
         self._table = table_of(plan, settings)
         table = self._table
         self._placement = place(plan, len(table.ports) // 2, dpdk=table.dpdk, queues=table.queues)
-        self._server = Server(Path(settings.directory), context.lock)
+        self._server = TrexServer(Path(settings.directory), context.lock)
         ends = [(link.a, link.b) for link in plan.links] + [(link.b, link.a) for link in plan.links]
         self._far_ends = [
             far.interface
@@ -100,10 +208,10 @@ class TrexGenerator(TrafficGenerator):
         if python is None:
             raise Unsupported(f"no Python for TRex's client library (trex.python: {self._settings.python})")
         # Both sides talk by TCP, inside the generator's namespace.
-        self._fabric.change(GENERATOR, [rtnetlink_messages.set_up("lo", LOOPBACK)])
+        self._fabric.change(GENERATOR, [rtnetlink_messages.set_up("lo", _LOOPBACK)])
         inside = partial(self._fabric.run_inside, GENERATOR)
         if self._table.dpdk:
-            require_huge_pages("TRex on DPDK", self._settings.memory_mb or DPDK_MB, self._numa_node())
+            require_huge_pages("TRex on DPDK", self._settings.memory_mb or _DPDK_MB, self._numa_node())
         nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
         self._server.start(
             inside,
@@ -121,8 +229,8 @@ class TrexGenerator(TrafficGenerator):
         )
         client = self._client = Client(python, self._server.folder / "client.log", self._machine, self._server.problem)
         inside(lambda: client.start(self._clients_cpu()))
-        order = OpenPorts(directory=self._settings.directory, ports=len(self._table.ports), within_s=READY_S)
-        opened = self._opened = client.ask(order, OpenedPorts, "the server's answer", OPENED_S)
+        order = OpenPorts(directory=self._settings.directory, ports=len(self._table.ports), within_s=_READY_S)
+        opened = self._opened = client.ask(order, OpenedPorts, "the server's answer", _OPENED_S)
         if len(self._plan.flows) > opened.counters:
             drivers = ", ".join(opened.drivers)
             raise Unsupported(f"the plan has {len(self._plan.flows)} flows, TRex on {drivers} counts {opened.counters}")

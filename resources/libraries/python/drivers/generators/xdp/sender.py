@@ -67,8 +67,6 @@ class XdpSender:
         """
         if len(flows) > memory.MOST_FLOWS:
             raise Unsupported(f"{len(flows)} flows, and {self.name} have room for {memory.MOST_FLOWS}")
-        if any(flow.headers for flow in flows):
-            raise Unsupported(f"{self.name} have headers of their own")
         self._flows = tuple(flows)
         self._load = self._probe = Schedule(0.0, len(flows), 0)
         self._end_s = 0.0

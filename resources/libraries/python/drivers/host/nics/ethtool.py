@@ -17,12 +17,10 @@ from dataclasses import dataclass, replace
 from resources.libraries.python.errors import CommandFailed
 
 _SIOCETHTOOL = 0x8946
-_GSET, _GDRVINFO = 0x01, 0x03
+_GDRVINFO = 0x03
 _OFFLOADS = {"tso": (0x1E, 0x1F), "gro": (0x2B, 0x2C)}
 _GFLAGS, _SFLAGS, _FLAG_LRO = 0x25, 0x26, 1 << 15
 _VALUE = struct.Struct("=II")
-_SETTINGS = struct.Struct("=IIIHBBBBBBIIHBBIII")
-_UNKNOWN_MBPS = frozenset({0, 0xFFFF, 0xFFFFFFFF})
 _DRIVER_INFO = struct.Struct("=I32s32s32s32s32s12s5I")
 _NOT_OFFERED = frozenset({errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL})
 _log = logging.getLogger(__name__)
@@ -130,17 +128,6 @@ def bus_address(where: socket.socket, interface: str) -> str:
     answer = _ask(where, interface, _DRIVER_INFO.pack(_GDRVINFO, *[b""] * 6, *[0] * 5), ("ethtool", "-i", interface))
     bus: bytes = _DRIVER_INFO.unpack(answer)[4]
     return bus.split(b"\0")[0].decode(errors="replace")
-
-
-def speed_bps(where: socket.socket, interface: str) -> float | None:
-    """Return the speed of a port's link; None where its driver does not report it."""
-    try:
-        answer = _ask(where, interface, _SETTINGS.pack(_GSET, *[0] * 17), ("ethtool", interface))
-    except CommandFailed:
-        return None
-    fields = _SETTINGS.unpack(answer)
-    mbps = fields[3] | fields[12] << 16
-    return None if mbps in _UNKNOWN_MBPS else mbps * 1e6
 
 
 def offload(where: socket.socket, interface: str, option: str) -> bool:

@@ -2,10 +2,10 @@
 
 import importlib
 import socket
-from contextlib import ExitStack
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
-
-from resources.libraries.python.drivers.host.sockets.time_limit import shut_down_after
 
 
 def limited_adapter(limits: ExitStack, longest_s: float) -> Any:  # noqa: ANN401 - of a package without types
@@ -22,7 +22,7 @@ def limited_adapter(limits: ExitStack, longest_s: float) -> Any:  # noqa: ANN401
             def _new_conn(self) -> socket.socket:
                 made: socket.socket = super()._new_conn()
                 limits.close()  # of the last connection: requests come one after the other
-                limits.enter_context(shut_down_after(made, longest_s))
+                limits.enter_context(_shut_down_after(made, longest_s))
                 return made
 
         return type(pool.__name__, (pool,), {"ConnectionCls": LimitedConnection})
@@ -37,3 +37,27 @@ def limited_adapter(limits: ExitStack, longest_s: float) -> Any:  # noqa: ANN401
             }
 
     return LimitedAdapter
+
+
+@contextmanager
+def _shut_down_after(connection: socket.socket, limit_s: float) -> Iterator[None]:
+    """Shut a connection down when the limit is over: what reads or writes there meets its end.
+
+    Timeouts of sockets are of one call each, so a peer that sends a byte now and then never meets one. Works for TLS
+    too, also if `connection` is wrapped later.
+    """
+    own = connection.dup()
+
+    def shut_down() -> None:
+        with suppress(OSError):  # the peer was faster
+            own.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(limit_s, shut_down)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        own.close()

@@ -18,7 +18,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -148,15 +148,8 @@ def specification(plain: dict[str, Any]) -> Specification:
     return Specification(**{**plain, "events": tuple(plain["events"]), "followed": followed})
 
 
-class PageSource(Protocol):
-    """Source of pages."""
-
-    def read(self) -> tuple[list[tuple[int, Words]], list[int]]:
-        """Pages that are there, at most a batch, valid until the next call; and CPUs of which there may be more."""
-
-
 class Buffers:
-    """The raw buffers of all CPUs; fulfils `PageSource`."""
+    """The raw buffers of all CPUs."""
 
     def __init__(self, paths: Sequence[Path], page_bytes: int) -> None:
         self._descriptors = [os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC) for path in paths]
@@ -164,7 +157,10 @@ class Buffers:
         self._first = 0
 
     def read(self) -> tuple[list[tuple[int, Words]], list[int]]:
-        """As `PageSource` says. Each call begins with another CPU, so that none has to wait for a busy one."""
+        """Return pages that are there, at most a batch, valid until the next call; and CPUs of which there may be more.
+
+        Each call begins with another CPU, so that none has to wait for a busy one.
+        """
         cpus = len(self._descriptors)
         order = [(self._first + number) % cpus for number in range(cpus)]
         self._first = (self._first + 1) % cpus
@@ -279,7 +275,7 @@ def _or_latest(until_ns: int | None) -> int:
 class TraceReading:
     """Turns pages and windows into graphs."""
 
-    def __init__(self, stream: EventStream, pages: PageSource) -> None:
+    def __init__(self, stream: EventStream, pages: Buffers) -> None:
         self._stream = stream
         self._pages = pages
         self._until_ns = 0

@@ -11,7 +11,7 @@ from resources.libraries.python.model.measurements.stacks import Stacks
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.record import PACKED, Record, is_empty, is_false, is_none
 from resources.libraries.python.model.request.cell import Cell
-from resources.libraries.python.model.request.goal import GoalResult, LoadEstimate, SearchRecord
+from resources.libraries.python.model.request.goal import GoalResult, SearchRecord
 from resources.libraries.python.model.result import (
     Affinity,
     AtRate,
@@ -37,8 +37,6 @@ class DensityRecord(Record):
     pdr: GoalResult | None = None
     soak: GoalResult | None = None
     """The load that keeps a small loss ratio over minutes."""
-    plr: LoadEstimate | None = Field(default=None, exclude_if=is_none)
-    """The load of a mean loss ratio, estimated by PLRsearch."""
     search: SearchRecord | None = None
     """Course of the throughput search; None in records before this key."""
     mrr: ReceiveRate | None = None

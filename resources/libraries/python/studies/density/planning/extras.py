@@ -6,8 +6,7 @@ noisy, stall, knee, two_band, sag), the cells of {1,2,6,10} x {1,2,6} that fit. 
 tests took 0.8 to 1.5 times their estimate, less on a steady system, more on a rough one; with `reference` up to 2
 times. Three tests of `quick` with MLRsearch and real packets on a 2-core virtual machine: NDRPDR 40 s (estimated 29),
 LATENCY 24 s (24), MRR 3 s (3). There, where data threads share CPUs, NDRPDR tests of `quick` took 45 s on average (47).
-`rfc2544` and `soak` were calibrated on 60 searches each, ten capacities of each simulated system: 310 s (240 to 622 s
-by system) and 653 s (323 to 1173 s).
+`rfc2544` was calibrated on 60 searches, ten capacities of each simulated system: 310 s (240 to 622 s by system).
 """
 
 from collections.abc import Callable
@@ -151,13 +150,10 @@ def chosen_extras(lookup: Lookup) -> Extras:
 
 LATENCY_LOADS = 4
 """Latency is measured at 0, 10, 50 and 90 % of PDR."""
-ONE_GOAL = (Algorithm.SOAK, Algorithm.PLR)
-"""They have a goal of their own, whatever a test asks for."""
 _FIRST_GOAL = {
     Algorithm.LADDER: 1.5,
     Algorithm.MLRSEARCH: 1.8,
     Algorithm.RFC2544: 2.1,
-    Algorithm.SOAK: 2.2,
     Algorithm.PLR: 1.0,
 }
 """Search time of one goal alone over its duration sum, overheads included."""
@@ -165,7 +161,6 @@ _FURTHER_GOAL = {
     Algorithm.LADDER: 0.5,
     Algorithm.MLRSEARCH: 0.6,
     Algorithm.RFC2544: 3.1,
-    Algorithm.SOAK: 0.0,
     Algorithm.PLR: 0.0,
 }
 """Cost of one more goal: most of its trials served the other goal already, but in a binary search."""
@@ -209,7 +204,7 @@ def estimate_s(
 def _search_s(profile: SearchProfile, test_type: TestType, *, is_shared: bool) -> float:
     """A latency test searches for PDR alone, or for a soak's goal. The goal with most evidence is the first one."""
     like = profile.algorithm
-    every = test_type is not TestType.LATENCY or like in ONE_GOAL
+    every = test_type is not TestType.LATENCY or like is Algorithm.PLR
     goals = [goal for goal in profile.goals if every or goal.name == "PDR"]
     sums = sorted((goal.duration_sum_s for goal in goals), reverse=True)
     further = max(_FURTHER_GOAL[like], _SHARED_GOAL) if is_shared else _FURTHER_GOAL[like]
