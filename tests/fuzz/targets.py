@@ -103,7 +103,7 @@ OTG_TRIAL = Trial(load_pps=1e4, duration_s=0.5, frame=frame("64B"), probe_pps=10
 OTG_SENT = sent_flows(OTG_FLOWS, OTG_TRIAL, latency=True, sender="controller 1")
 ZONE_FILES = {b"n": "name", b"m": "max_energy_range_uj"}
 """By initial letter; others are the counter."""
-RECORDED = PROJECT / "tests" / "unit" / "recording" / "version_2_0"
+RECORDED = PROJECT / "tests" / "fuzz" / "recorded"
 
 
 @dataclass(frozen=True)
@@ -379,7 +379,7 @@ _RUN = b"".join(
         TestBroken(line=3, at=AT, test="t", attempt=1, reason="vSwitch died"),
         TestFinished(line=4, at=AT, test="t", status="PASS", digest="0", record="a.json"),
         RunResumed(line=5, at=AT, boot_id=None, environment=header().environment),
-        CellQuarantined(line=6, at=AT, test="u", status="FAIL", cell="1x1", reason="died twice"),
+        CellQuarantined(line=6, at=AT, test="u", status="FAIL", digest="1", record="b.json", cell="1x1", reason="died"),
         RunCutShort(line=7, at=AT, reason="disk full", tests=("t",), cells=("1x1",)),
         RunEnded(line=8, at=AT),
     )
@@ -438,7 +438,7 @@ STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
         _LOADS,
         *(
             {"line": "measurement", "at": AT, "plan": "0", "measurement": each, "facts": {}, "missing": {}}
-            for each in _recorded("interference")["interference"]["meetings"][:3]
+            for each in _recorded("interference")["interference"]["measurements"][:3]
         ),
     ),
     BisectionJournal: (

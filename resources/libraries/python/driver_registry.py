@@ -107,7 +107,6 @@ def forget() -> None:
         guests_of,
         settings_of,
         key_of,
-        earlier_keys,
         leftovers,
         container_engines,
         node_checks,
@@ -160,13 +159,6 @@ def key_of(options: type[Frozen]) -> str:
     """Key of a node under which settings are."""
     every = (*generators().values(), *vswitches().values(), *functions().values())
     return next(key for driver in every for key, model in driver.options.items() if model is options)
-
-
-@cache
-def earlier_keys() -> "tuple[Callable[[dict[str, Any]], dict[str, Any]], ...]":
-    """Functions that turn keys of earlier versions into those of today."""
-    every = (*generators().values(), *vswitches().values(), *functions().values())
-    return tuple(dict.fromkeys(each.reads_earlier for each in every if each.reads_earlier is not None))
 
 
 def check_known(name: str, names: Collection[str]) -> str:

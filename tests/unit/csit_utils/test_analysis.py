@@ -18,7 +18,6 @@ from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.dataset.rows import frame_text
 from csit_utils.studies.density.analysis.density import CellState, asks_for, matrices
-from csit_utils.studies.density.analysis.fairness import itemized
 from csit_utils.studies.density.analysis.summary import changes
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.goal import GoalResult
@@ -33,8 +32,6 @@ from tests.unit.csit_utils.builders import (
     goal_result,
     mrr_result,
     result,
-    search_trials,
-    trial,
 )
 from tests.unit.csit_utils.datasets import CSC, CSP, dataset_of, plain
 
@@ -190,18 +187,6 @@ def test_changes_distinguish_services_from_nfs_and_noise_from_change() -> None:
     assert services.resolved
     assert (nodes.axis, nodes.end) == ("NFs", (1, 2))
     assert not nodes.resolved, "the bounds of 211.8 reach up to 212.7"
-
-
-def test_instances_are_itemized_from_the_trials_of_older_records_too() -> None:
-    trials = (*search_trials(9e4, 1e5, 4, IMIX), trial(1e5, 4, 0.004))
-    ndr, pdr = itemized(plain(4, 1, 9e4, 1e5, trials=trials))
-    assert (ndr.number, pdr.number) == ("NDR", "PDR")
-    assert (pdr.worst_instance, len(pdr.flows), pdr.trials) == (4, 8, 2)
-    assert pdr.worst_loss_ratio == pytest.approx(0.016)
-    received = [25_000.0] * 3 + [24_600.0]
-    assert pdr.fairness == pytest.approx(sum(received) ** 2 / (4 * sum(value**2 for value in received)))
-    (mrr,) = itemized(mrr_result(CSC, 2, 1))
-    assert (mrr.number, mrr.trials) == ("MRR", 3)
 
 
 def test_each_number_has_its_own_verdict() -> None:

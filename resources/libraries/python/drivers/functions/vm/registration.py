@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import FormerField, Inconsistency
+from resources.libraries.python.model.base import Frozen, Inconsistency
 from resources.libraries.python.model.driver import (
     TUN,
     FunctionDriver,
@@ -25,7 +25,7 @@ from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.planning.media import to_vswitch, vswitch_of
 
 
-class Vm(FormerField):
+class Vm(Frozen):
     """How virtual machines are made."""
 
     memory_mb: Annotated[int, Field(ge=64)] = 128

@@ -38,7 +38,7 @@ class DensityRecord(Record):
     plr: LoadEstimate | None = Field(default=None, exclude_if=is_none)
     """The load of a mean loss ratio, estimated by PLRsearch."""
     search: SearchRecord | None = None
-    """Course of the throughput search; None in records before this key."""
+    """Course of the throughput search; None without one."""
     mrr: ReceiveRate | None = None
     """Maximum receive rate: at line rate, or at the most that the generator can send."""
     orr: ReceiveRate | None = Field(default=None, exclude_if=is_none)
