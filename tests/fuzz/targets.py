@@ -27,7 +27,7 @@ from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
 from csit_utils.dataset.inputs import Source, sources
 from csit_utils.dataset.items import Problem, RecordedTest
 from csit_utils.dataset.load import items, read_json, read_source
-from csit_utils.night.state import NightJournal, NightState
+from csit_utils.night.session import NightChoices, NightJournal
 from csit_utils.report.units import seconds
 from csit_utils.studies.density.analysis.other_goals import goal_of, other_goals
 from csit_utils.studies.density.answer_text import other_goal_view
@@ -84,7 +84,6 @@ from resources.libraries.python.testbed.node.sent import energy, leases
 from resources.libraries.python.testbed.node.sent.energy import watts_of
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 from tests.fuzz.capture_inputs import CAPTURE_PIECES, CAPTURES, PACKED, captured_load, packed_capture
-from tests.fuzz.nights import NIGHT
 from tests.fuzz.oracle import ATTEMPTS, refused
 from tests.unit.csit_utils.foreign_files import EXAMPLES
 from tests.unit.csit_utils.stateful_cells import cell
@@ -384,6 +383,12 @@ _RUN = b"".join(
         RunEnded(line=8, at=AT),
     )
 )
+NIGHT = {
+    "topology": str(PROJECT / "topologies" / "sim.yaml"), "simulated": True, "hours": 1e-4,
+    "types": "CSC", "tests": "MRR", "variables": {"SEARCH": "quick", "CELLS": "1x1"}, "data": ["/nowhere"],
+    "within": 0.02, "unseen_days": 7, "began": AT,
+}  # fmt: skip
+"""As `./csit night` writes it."""
 QUALIFIED = Qualification(
     key=QualificationKey(generator="builtin", version="1", nic="veth", machine="m", kernel="6.1", cpus=1),
     measured_at=AT,
@@ -445,7 +450,17 @@ STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
         *({"step": "observed", "revision": f"1.{end}", "values": [9e5 + end], "seconds": 2.5} for end in (0, 5) * 2),
         {"step": "skipped", "revision": "1.3", "reason": "make ended with 2"},
     ),
-    NightJournal: ({"run": "01-unseen", "test": "a.1", "status": "PASS", "session": 0, "elapsed_s": 2.5},),
+    NightJournal: tuple(
+        {
+            "run": "01-unseen",
+            "test": "a.1",
+            "title": "CSC 1R1C",
+            "why": "never measured",
+            "seconds": 60.0,
+            "status": status,
+        }
+        for status in ("PLANNED", "PASS")
+    ),
     StatefulJournal: ({"line": "cell", "cell": cell(2).model_dump(mode="json")},),
     OutageJournal: (
         {"line": "rate", "rate_pps": 1e5, "ndr_pps": None},
@@ -515,7 +530,9 @@ TARGETS = {
         _bisected, (steps_of(BisectionJournal, *STEPS[BisectionJournal]),), (*_JSON, b"\n", b"-1", b"1e-300"), 0.01
     ),
     "bisections": Target(_file(_bisection, "bisection.yaml"), (_BISECTION.encode(), _COMMANDS.encode()), _YAML, 0.02),
-    "plans of nights": Target(_file(lambda at: load_json(at, NightState), "night.plan"), _json(NIGHT), _JSON, 0.01),
+    "choices of nights": Target(
+        _file(lambda at: load_json(at, NightChoices), "night.choices"), _json(NIGHT), _JSON, 0.01
+    ),
     "goals": Target(
         _goal, (b"rfc2544", b"loss=1e-4,trial=10,sum=60,exceed=0.5,width=0.01"),
         (*_NOTATION, b"=", b"trial=", b"sum=", b"5e-324", b"0"), 0.05,

@@ -297,7 +297,7 @@ def mrr_result(service: ServiceType, chains: int, nodes: int, **changes: Any) ->
             offered_pps=2e6, receive_rates_pps=rates, mean_pps=sum(rates) / 3, stdev_pps=rates[1] - rates[0]
         ),
     }
-    return base.model_copy(update={**fields, **changes})
+    return _itemized(base.model_copy(update={"itemized": (), **fields, **changes}))
 
 
 def does_not_fit(service: ServiceType, chains: int, nodes: int) -> DensityRecord:
