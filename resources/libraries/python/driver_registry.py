@@ -98,22 +98,6 @@ def node_checks() -> "tuple[NodeCheck, ...]":
     return tuple(_declared("CHECKS"))
 
 
-def forget() -> None:
-    """Find drivers again when they are next looked up: tests add packages while they run."""
-    for known in (
-        vswitches,
-        generators,
-        functions,
-        guests_of,
-        settings_of,
-        key_of,
-        leftovers,
-        container_engines,
-        node_checks,
-    ):
-        known.cache_clear()
-
-
 def load(name: str) -> Callable[..., Any]:
     """Import a function by its dotted name (`package.module:function`)."""
     module, _, function = name.partition(":")

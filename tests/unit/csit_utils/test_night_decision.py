@@ -14,7 +14,7 @@ from tests.unit.csit_utils.histories import FIRST, nights, row
 
 CELLS, NIGHTS, LEVEL, FALL, BUDGET_S, TOOK_S = range(1, 31), 12, 5e6, 0.88, 4 * 3600.0, 300.0
 FALLEN, UNSEEN, NOISY = {1, 2, 3}, {4, 5, 6}, set(range(7, 15))
-"""Cells that fell in the last night, that were not measured for ten days, and whose rates vary by 6 %; all by 0.3 %."""
+"""Cells that fell in the last night, that were not measured for a week, and whose rates vary by 6 %; all by 0.3 %."""
 
 
 def noise_of(cell: int) -> float:
@@ -31,7 +31,7 @@ def history(seed: int) -> list[TestRow]:
         each
         for cell in CELLS
         for each in nights(
-            2 if cell in UNSEEN else NIGHTS,
+            NIGHTS - 7 if cell in UNSEEN else NIGHTS,
             lambda night, cell=cell: LEVEL * (FALL if cell in FALLEN and night == NIGHTS - 1 else 1),  # type: ignore[misc]
             f"lab-{seed}",
             ("CSC", cell, 1),

@@ -33,8 +33,7 @@ class LoadsFound(Frozen):
 class CompletedMeasurement(Frozen):
     """A measurement that is complete; what was deployed for it is removed."""
 
-    line: Literal["measurement", "meeting"] = "measurement"
-    """`meeting` before 3.0."""
+    line: Literal["measurement"] = "measurement"
     at: str
     plan: str
     """Digest of the plan by which it was deployed."""
