@@ -205,9 +205,6 @@ def test_each_number_has_its_own_verdict() -> None:
     assert short(verdict_of(row, Metric.NDR)) == "vSwitch"
     assert short(["oversubscribed"]) == "shared"
     assert found.evidence_of("PDR") == ("a", "b")
-    # What older records say is said of all their numbers.
-    (old,) = rows_of_tests(dataset_of(plain(1, 1, 2e5, verdict=found.model_copy(update={"findings": ()}))))
-    assert verdict_of(old, Metric.NDR) == tuple(found.kinds)
 
 
 def _histogram(*values: int) -> HdrHistogram:
