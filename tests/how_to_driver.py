@@ -24,7 +24,7 @@ def added_drivers(folder: Path) -> Iterator[Mapping[str, Path]]:
     added = [target.parent.name for target in files.values() if target.name == "__init__.py"]
     for role in _ROLES:
         role.__path__.append(str(folder / role.__name__.rpartition(".")[2]))
-    driver_registry.forget()
+    _search_again()
     try:
         yield {target.stem: target for target in files.values() if target.suffix == ".yaml"}
     finally:
@@ -34,4 +34,11 @@ def added_drivers(folder: Path) -> Iterator[Mapping[str, Path]]:
                 for name in [name for name in sys.modules if name.startswith(f"{role.__name__}.{package}")]:
                     del sys.modules[name]
                 vars(role).pop(package, None)
-        driver_registry.forget()
+        _search_again()
+
+
+def _search_again() -> None:
+    """Let drivers be searched when they are next looked up: a registry of a running program does not change."""
+    for known in vars(driver_registry).values():
+        if hasattr(known, "cache_clear"):
+            known.cache_clear()

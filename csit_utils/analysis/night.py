@@ -197,77 +197,73 @@ def plan_night(
     now: datetime,
     rules: NightRules,
 ) -> NightPlan:
-    """Choose the measurements of a night.
+    """Choose the measurements of a night that begins now.
 
-    Args:
-        tests: All tests of the matrix and of the chosen studies.
-        known: What stored results say; a test that is missing was never measured.
-        budget_s: Time limit; may be infinite.
-        now: Begin of the night.
-        rules: What counts as settled.
-
-    Returns:
-        A plan whose expected duration is at most the budget. Each test is in its lines, or left out with the reason.
+    A test that is missing in `known` was never measured. The expected duration of the plan is at most the budget, which
+    may be infinite. Each test is in its lines, or left out with the reason.
     """
-    wanted: dict[NightKey, list[NightLine]] = {}
-    omitted: list[OmittedTest] = []
-    for test in tests:
-        about = known.get(test.key, StoredEvidence())
-        if test.why_not is not None:
-            omitted.append(OmittedTest(test, about, Omission.UNFIT))
-        elif lines := list(_wanted(test, about, now, rules)):
-            if test.seconds is None:
-                omitted.append(OmittedTest(test, about, Omission.NO_DURATION, len(lines)))
-            else:
-                wanted[test.key] = lines
-        else:
-            omitted.append(OmittedTest(test, about, Omission.SETTLED))
-    planned: dict[NightKey, list[NightLine]] = defaultdict(list)
+    wanted = {test: list(_wanted(test, known.get(test.key, StoredEvidence()), now, rules)) for test in tests}
+    planned: dict[NightTest, list[NightLine]] = defaultdict(list)
     opened: set[tuple[object, ...]] = set()
     spent_s = 0.0
-    for line in sorted((line for lines in wanted.values() for line in lines), key=_urgency):
-        key = line.test.key
+    affordable = (line for test, lines in wanted.items() if test.seconds is not None for line in lines)
+    for line in sorted(affordable, key=_urgency):
         price_s = line.seconds + (0.0 if line.run in opened else rules.opening_s)
-        if len(planned[key]) == line.repeat - 1 and spent_s + price_s <= budget_s:
-            planned[key].append(line)
+        if len(planned[line.test]) == line.repeat - 1 and spent_s + price_s <= budget_s:
+            planned[line.test].append(line)
             opened.add(line.run)
             spent_s += price_s
-    for key, lines in wanted.items():
-        if (count := len(planned[key])) < len(lines):
-            omitted.append(OmittedTest(lines[0].test, lines[0].known, Omission.NO_TIME, len(lines), count))
-    order = {test.key: number for number, test in enumerate(tests)}
-    lines = [line for own in planned.values() for line in own]
-    return _in_runs(
-        lines, sorted(omitted, key=lambda each: order[each.test.key]), budget_s, rules.opening_s * len(opened)
+    omitted = tuple(
+        OmittedTest(test, known.get(test.key, StoredEvidence()), why, len(lines), len(planned[test]))
+        for test, lines in wanted.items()
+        if (why := _omission(test, len(lines), len(planned[test]))) is not None
     )
-
-
-def _in_runs(lines: list[NightLine], omitted: list[OmittedTest], budget_s: float, opening_s: float) -> NightPlan:
-    """Put lines into the order in which they are measured: by reason and run, together those of one suite."""
-    first: dict[object, int] = {}
-    for place, line in enumerate(sorted(lines, key=_urgency)):
-        first.setdefault((line.run, line.test.key.suite), place)
-    rank = list(NightReason).index
-
-    def place_of(line: NightLine) -> tuple[object, ...]:
-        suite = first[line.run, line.test.key.suite]
-        return rank(line.reason), line.test.study, line.repeat, suite, _urgency(line)
-
-    ordered = sorted(lines, key=place_of)
     runs: dict[tuple[NightReason, int, str], list[NightLine]] = defaultdict(list)
-    for line in ordered:
+    for line in _in_order([line for own in planned.values() for line in own]):
         runs[line.run].append(line)
     return NightPlan(
-        tuple(ordered), tuple(omitted), budget_s, opening_s, {run: tuple(own) for run, own in runs.items()}
+        tuple(line for own in runs.values() for line in own),
+        omitted,
+        budget_s,
+        rules.opening_s * len(opened),
+        {run: tuple(own) for run, own in runs.items()},
     )
+
+
+def _omission(test: NightTest, wanted: int, planned: int) -> Omission | None:
+    if test.why_not is not None:
+        return Omission.UNFIT
+    if not wanted:
+        return Omission.SETTLED
+    if test.seconds is None:
+        return Omission.NO_DURATION
+    return Omission.NO_TIME if planned < wanted else None
+
+
+def _in_order(lines: Iterable[NightLine]) -> list[NightLine]:
+    """Return lines in the order in which they are measured: by reason and run, together those of one suite."""
+    first: dict[object, int] = {}
+    for place, line in enumerate(urgent := sorted(lines, key=_urgency)):
+        first.setdefault((line.run, line.test.key.suite), place)
+
+    def place_of(line: NightLine) -> tuple[object, ...]:
+        return _rank(line), line.test.study, line.repeat, first[line.run, line.test.key.suite]
+
+    return sorted(urgent, key=place_of)
+
+
+def _rank(line: NightLine) -> int:
+    return list(NightReason).index(line.reason)
 
 
 def _urgency(line: NightLine) -> tuple[int, float, float, NightKey, int]:
-    return list(NightReason).index(line.reason), -line.score, line.seconds, line.test.key, line.repeat
+    return _rank(line), -line.score, line.seconds, line.test.key, line.repeat
 
 
 def _wanted(test: NightTest, known: StoredEvidence, now: datetime, rules: NightRules) -> Iterator[NightLine]:
     """Measurements of a test that something would be learned from."""
+    if test.why_not is not None:
+        return
     if known.suspected is not None:
         for repeat in range(1, known.missing + 1):
             yield NightLine(test, known, NightReason.SUSPECTED, repeat, abs(known.suspected))

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import FlowRow, HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow, TrialRow
 from csit_utils.dataset.testrows import recorded_row, unrecorded_row
-from csit_utils.studies.density.analysis.fairness import itemized
 
 
 def rows_of_tests(dataset: Dataset) -> list[TestRow]:
@@ -90,7 +89,7 @@ def instance_rows(dataset: Dataset) -> Iterator[InstanceRow]:
     """One row per test, throughput figure, instance and direction."""
     for item in dataset.recorded:
         anchor = item.anchor
-        for found in itemized(item.result):
+        for found in item.result.itemized:
             verdict = " ".join(item.result.verdict.of(found.number))
             for flow in found.flows:
                 yield InstanceRow(

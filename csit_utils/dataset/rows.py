@@ -12,8 +12,6 @@ from typing import Annotated, Any, get_args, get_type_hints
 from csit_utils.dataset.goal_words import profile_text
 from resources.libraries.python.model.measurements.energy import IDLE, joules_per_packet_at, row_at, watts_at
 from resources.libraries.python.model.request.cell import Cell, Dimensions, Frame
-from resources.libraries.python.model.request.goal import Algorithm, SearchProfile
-from resources.libraries.python.search.profiles import current_name
 from resources.libraries.python.studies.density.planning.matrix import core_usage
 
 
@@ -99,11 +97,6 @@ def _nf_data_cores(cell: Cell) -> float:
 
 def _data_cores(cell: Cell) -> float:
     return cell.vs_dtc + _nf_data_cores(cell)
-
-
-def _profile_name(profile: SearchProfile) -> str:
-    """The present name of a profile, for comparisons with new results."""
-    return current_name(profile.name) if profile.algorithm is Algorithm.LADDER else profile.name
 
 
 def _drivers(by_role: Mapping[str, str]) -> str:
@@ -199,7 +192,7 @@ class TestRow:
     environment: Annotated[str | None, At("counted.environment")] = None
     """Digest of the environment; equal digests mean equal recorded values."""
     plan_digest: Annotated[str | None, At("plan_digest")] = None
-    profile: Annotated[str | None, At("asked.profile", _profile_name)] = None
+    profile: Annotated[str | None, At("asked.profile.name")] = None
     goals: Annotated[str | None, At("asked.profile", profile_text)] = None
     test_type: Annotated[str | None, At("asked.test_type", str)] = None
     service_type: Annotated[str | None, At("asked.cell.service_type", str)] = None

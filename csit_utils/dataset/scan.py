@@ -1,6 +1,6 @@
 """Scanner of Robot's output.xml by bytes, block by block: it builds no tree and skips most bytes.
 
-Between tests, suites and their metadata are matched. Of a test, three parts are read: its start
+Between tests, suites and cells that do not fit are matched. Of a test, three parts are read: its start
 tag, messages with a record, and its status at the end. A test in another form,
 or without a record, is parsed by a real XML parser. This covers output of Robot Framework 3 to 7; it is
 no validation of XML: damage in skipped parts goes unnoticed and does no harm.
@@ -18,7 +18,7 @@ from defusedxml.ElementTree import DefusedXMLParser
 
 from csit_utils.dataset.blocks import BeyondBound, Blocks, XmlBlocks
 from csit_utils.dataset.items import Problem, Refusal, Status
-from csit_utils.dataset.refusals import logged_cells, metadata_cells
+from csit_utils.dataset.refusals import logged_cells
 from resources.libraries.python.model.bounds import (
     DEEPEST_ELEMENT,
     LARGEST_BETWEEN_BYTES,
@@ -178,9 +178,8 @@ _STATUS = re.compile(
     rb'<status(?: status="([A-Z ]+)" start="[^"<>&]*" elapsed="[^"<>&]*"(/?)|(\s' + ATTRIBUTES + rb"))>"
     rb"(?:([^<]*)</status>)?\s*"
 )
-_NAMED = re.compile(rb'\s+name="([^"\n\t\r]*)"')
 _BETWEEN = re.compile(  # its first byte is the same in all cases, so that the others are skipped at memory speed
-    rb"<(?:suite(\s" + ATTRIBUTES + rb"|)>|(/suite\s*>)|meta(\s" + ATTRIBUTES + rb")>([^<]*)</meta>|(/robot\s*>)"
+    rb"<(?:suite(\s" + ATTRIBUTES + rb"|)>|(/suite\s*>)|(/robot\s*>)"
     rb"|msg(?:\s" + ATTRIBUTES + rb")?>" + REFUSED_MARKER.encode() + rb"([^<]*)</msg>)"
 )
 _SHORTEST_BETWEEN = len("<suite>")
@@ -282,7 +281,7 @@ class _Scanner:
     def _between(self, buffer: bytes, at: int, end: int) -> Iterator[Scanned]:
         """Process the start and end of suites, and cells that do not fit."""
         for found in _BETWEEN.finditer(buffer, at, end):
-            suite, suite_end, meta, value, robot_end, refused = found.groups()
+            suite, suite_end, robot_end, refused = found.groups()
             try:
                 if suite is not None:
                     if not suite.endswith(b"/"):
@@ -294,12 +293,8 @@ class _Scanner:
                     self._closed = True
                 elif refused is not None:
                     yield from self._logged(refused)
-                elif b"Does not fit" in meta:
-                    usual = _NAMED.fullmatch(meta)
-                    name = text_of(usual[1]) if usual else attributes_of(meta).get("name", "")
-                    yield from metadata_cells(self._source, name, text_of(value).strip())
             except NotXml as error:
-                self._blocks.once("a suite", f"a suite's name or metadata: {error}")
+                self._blocks.once("a suite", f"a suite's name: {error}")
                 if suite is not None:
                     self._suites.append("?")
         self._prefix = "".join(f"{name}." for name in self._suites)
@@ -410,12 +405,12 @@ def _find_test(buffer: bytes, at: int) -> int:
 
 
 def _safe_end(buffer: bytes, at: int) -> int:
-    """Return a position between tests at which no tag, metadata or message is split."""
+    """Return a position between tests at which no tag or message is split."""
     last = buffer.rfind(b"<", at)
     before = buffer.rfind(b"<", at, max(at, last))
     if last < 0:
         return len(buffer)
-    return before if before >= 0 and buffer.startswith((b"<meta", b"<msg"), before) else last
+    return before if before >= 0 and buffer.startswith(b"<msg", before) else last
 
 
 def status_of(text: str) -> Status:

@@ -17,10 +17,10 @@ from pydantic import BaseModel
 from csit_utils.dataset.goal_order import remarked_head
 from csit_utils.dataset.items import ReadError, RecordedTest, Unrecorded
 from csit_utils.dataset.rows import DEFAULTS, PLACES, TestRow
+from resources.libraries.python.model.base import refused_version
 from resources.libraries.python.model.record import SCHEMA_VERSION
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.result import Finding, MeasurementRequest, Verdict, VerdictKind, l1_bps, l2_bps
-from resources.libraries.python.recording.earlier_versions import DENSITY_VERSIONS, was_lowered
 from resources.libraries.python.recording.packed_record import Counted, light
 from resources.libraries.python.recording.records import fault_of_times
 from resources.libraries.python.studies.density.model.record import DensityRecord
@@ -105,7 +105,6 @@ RawRequest: Any = _struct(
     MeasurementRequest, {name: {} for name in _ASKED if name not in PARTS}, **dict.fromkeys(PARTS, msgspec.Raw)
 )
 
-_VERSIONS = {SCHEMA_VERSION, *DENSITY_VERSIONS}
 _HEADS, _PACKED_HEADS, _RAW = (msgspec.json.Decoder(each) for each in (Head, PackedHead, RawRequest))
 _PACKED, _END = b'"packed":"', b'"}'
 
@@ -128,37 +127,22 @@ def packed_head(text: bytes | str) -> Struct:
     """Read a packed record; return a `PackedHead`.
 
     Raises:
-        ReadError: Not a packed record of a supported version.
+        ReadError: Not a packed record, or one of another schema version.
     """
     try:
         head = _PACKED_HEADS.decode(_without_packed(text.encode() if isinstance(text, str) else text))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ReadError(str(error)) from error
-    if head.schema_version not in _VERSIONS:
-        raise ReadError(f"unsupported schema version {head.schema_version} of the record")
+    if head.schema_version != SCHEMA_VERSION:
+        raise ReadError(f"the record has {refused_version(head.schema_version, SCHEMA_VERSION)}")
     if (fault := fault_of_times(head.started_at, head.finished_at)) is not None:
         raise ReadError(fault)
-    return remarked_head(_by_their_name(head))
+    return remarked_head(head)
 
 
 def head_of(result: DensityRecord, digest: str) -> Struct:
     """Return the `Head` of a whole record with a digest."""
     return _HEADS.decode(light(result, digest))
-
-
-def _by_their_name(head: Struct) -> Struct:
-    """Move a result that an older record calls MRR to its present name; see `earlier_versions`."""
-    found = head.mrr
-    if found is None or not was_lowered(
-        head.schema_version, found.offered_pps or 0.0, found.mean_pps or 0.0, simulated=head.simulated
-    ):
-        return head
-    findings = tuple(
-        msgspec.structs.replace(each, numbers=tuple("ORR" if number == "MRR" else number for number in each.numbers))
-        for each in head.verdict.findings
-    )
-    verdict = msgspec.structs.replace(head.verdict, findings=findings)
-    return msgspec.structs.replace(head, mrr=None, orr=found, verdict=verdict)
 
 
 def _without_packed(text: bytes) -> bytes:
@@ -415,5 +399,4 @@ def unrecorded_row(item: Unrecorded) -> TestRow:
         nf_size=sizes[0] if sizes else None,
         vs_dtc=switches[0] if switches else None,
         frame=frames[0] if frames else None,
-        unfit=item.message.startswith("PlanError"),  # so began messages of earlier runs
     )

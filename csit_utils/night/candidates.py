@@ -1,6 +1,6 @@
 """Tests that a night can choose from, with their expected durations, and stored results of them."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,44 +35,33 @@ _UNLESS_ASKED = "${UNLESS ASKED}"
 def matrix_tests(
     variables: Mapping[str, str], types: Sequence[ServiceType], test_types: Sequence[TestType]
 ) -> Iterator[NightTest]:
-    """Yield the tests of a density matrix, in the order of suites.
-
-    Args:
-        variables: Of the suites, with `TOPOLOGY`.
-        types: Service types.
-        test_types: A suite each, for each service type.
+    """Yield the tests of a density matrix, of which each service and test type is a suite, in the order of suites.
 
     Raises:
         CsitError: A choice is wrong.
     """
     topology, search = load_topology(Path(variables["TOPOLOGY"])), profile(variables["SEARCH"])
     extras = chosen_extras(variables.get)
-    for service_type in types:
-        for test_type in test_types:
-            made = rows_for({**variables, "SERVICE_TYPE": service_type.value, "TEST_TYPE": test_type.value}.get)
-            suite = f"{service_type.lower()}-{test_type.lower()}"
-            if made is None:
-                continue
-            for row in made.rows:
-                cost_s = test_s(topology, row.cell, search, test_type, extras)
-                yield NightTest(
-                    NightKey(suite, row.name, search.name),
-                    f"{cell_label(row.cell)} {row.frame.name} {test_type}",
-                    f"Density.{suite.title()}.{row.name}",
-                    SIMULATED_TEST_S if topology.world is World.SIM else cost_s,
-                )
-            for refused in dict.fromkeys(each.refused for each in made.refused):
-                title = f"{cell_label(refused.cell)} {test_type}"
-                yield NightTest(NightKey(suite, title), title, "", None, refused.reason)
+    for service_type, test_type in ((service, test) for service in types for test in test_types):
+        made = rows_for({**variables, "SERVICE_TYPE": service_type.value, "TEST_TYPE": test_type.value}.get)
+        suite = f"{service_type.lower()}-{test_type.lower()}"
+        for row in made.rows if made else ():
+            cost_s = test_s(topology, row.cell, search, test_type, extras)
+            yield NightTest(
+                NightKey(suite, row.name, search.name),
+                f"{cell_label(row.cell)} {row.frame.name} {test_type}",
+                f"Density.{suite.title()}.{row.name}",
+                SIMULATED_TEST_S if topology.world is World.SIM else cost_s,
+            )
+        for refused in dict.fromkeys(each.refused for each in made.refused) if made else ():
+            title = f"{cell_label(refused.cell)} {test_type}"
+            yield NightTest(NightKey(suite, title), title, "", None, refused.reason)
 
 
 def study_tests(pattern: str, topology: Topology, more: str = "") -> Iterator[NightTest]:
     """Yield the tests of other studies with the tags of a Robot pattern, such as `OUTAGE OR STATEFUL`.
 
-    Args:
-        pattern: Of tags.
-        topology: The testbed.
-        more: Value of the variable `MORE`; if empty, tests that need it are left out.
+    Without the variable `MORE`, tests that need it are left out.
 
     Raises:
         ConfigError: No test has such tags.
@@ -105,10 +94,7 @@ def stored_rows(found: Contents, topology: Topology) -> list[tuple[NightKey, Tes
     """Return stored tests of a testbed with their identities."""
     of_kind = {kind.kind: name for name, study in studies_by_name().items() for kind in study.kinds}
     pairs = [
-        (
-            NightKey(f"{row.service_type}-{row.test_type}".lower(), row.test_name, row.profile or ""),
-            row,
-        )
+        (NightKey(f"{row.service_type}-{row.test_type}".lower(), row.test_name, row.profile or ""), row)
         for row in found.tests
     ]
     pairs += [
@@ -117,36 +103,18 @@ def stored_rows(found: Contents, topology: Topology) -> list[tuple[NightKey, Tes
         if item.record.kind in of_kind
         for row in kind_of(item).rows_of(item)
     ]
-    return list(_of_testbed(pairs, topology))
+    here = (topology.metadata.name, topology.world.value, OWN)
+    return [(key, row) for key, row in pairs if (row.testbed, row.world, row.origin) == here and row.recorded]
 
 
-def _of_testbed(pairs: Iterable[tuple[NightKey, TestRow]], topology: Topology) -> Iterator[tuple[NightKey, TestRow]]:
-    for key, row in pairs:
-        if (row.testbed, row.world, row.origin) == (topology.metadata.name, topology.world.value, OWN) and row.recorded:
-            yield key, row
-
-
-def with_durations(tests: Iterable[NightTest], measured_s: Mapping[NightKey, float]) -> list[NightTest]:
-    """Return tests with the durations of stored results, where there are any, in the place of estimates."""
-    return [replace(test, seconds=measured_s.get(test.key, test.seconds)) for test in tests]
-
-
-def tried_tonight(
-    tests: Iterable[NightTest], known: Collection[NightKey], statuses: Mapping[str, Collection[str]]
-) -> list[NightTest]:
-    """Return tests with what has become of them in the night so far.
+def as_known(test: NightTest, measured_s: float | None, statuses: Collection[str], *, has_figure: bool) -> NightTest:
+    """Return a test with the duration of its stored results, and with what has become of it in the night so far.
 
     A test that failed, or gave no figure, is not measured again in the same night.
-
-    Args:
-        tests: All tests.
-        known: Tests with a figure.
-        statuses: Of tests that have ended in the night, by full name.
     """
-    found = []
-    for test in tests:
-        ended = statuses.get(test.name, ())
-        no_more = "failed in this night" if "FAIL" in ended else "gave no figure in this night"
-        lost = bool(ended) and ("FAIL" in ended or test.key not in known)
-        found.append(replace(test, tried=bool(ended), why_not=no_more if lost else test.why_not))
-    return found
+    why_not = test.why_not
+    if "FAIL" in statuses:
+        why_not = "failed in this night"
+    elif statuses and not has_figure:
+        why_not = "gave no figure in this night"
+    return replace(test, seconds=measured_s or test.seconds, tried=bool(statuses), why_not=why_not)

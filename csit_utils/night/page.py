@@ -1,10 +1,10 @@
-"""A night in sentences, and its page: the plan before it, how each test ended, and what is still open."""
+"""A night in sentences, and its page: the plan, how each test ended, and what is still open."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from csit_utils.analysis.night import NightLine, NightPlan, NightReason, Omission, OmittedTest
-from csit_utils.night.state import NightClock, NightState
+from csit_utils.night.session import NightChoices, TestOfNight
 from csit_utils.report.html import html_templates, own_file
 from csit_utils.report.units import percent, seconds
 
@@ -67,45 +67,33 @@ def _many(count: int, noun: str) -> str:
 
 
 def render_night(
-    state: NightState,
-    clock: NightClock | None = None,
-    ending: str = "",
-    still_open: Sequence[tuple[str, str]] = (),
+    choices: NightChoices,
+    rows: Iterable[TestOfNight],
+    ending: str,
+    still_open: Sequence[tuple[str, str]],
+    left_out: Sequence[tuple[str, str]],
     *,
-    has_report: bool = False,
+    has_report: bool,
 ) -> str:
-    """Return the page; one file that needs no network and no script.
+    """Return the page of a night that has ended; one file that needs no network and no script.
 
     Args:
-        state: The plan.
-        clock: Tests that have ended; None before the night.
+        choices: Of the night.
+        rows: Planned tests with their outcomes.
         ending: How the night ended, in a sentence.
         still_open: Tests that another night would measure, with the reason.
+        left_out: Tests that none would measure.
         has_report: Whether there is a report of the night: none where no test was measured.
     """
-    rows = []
-    for run in state.runs:
-        for test in run.tests:
-            ended = clock.status_of(run.folder, test.name) if clock is not None else None
-            rows.append({
-                "run": run.folder,
-                "title": test.title,
-                "why": test.why,
-                "seconds": seconds(test.seconds),
-                "status": ended.status.lower() if ended is not None else "",
-                "message": ended.message if ended is not None else "",
-            })  # fmt: skip
     return html_templates().get_template("night.html.j2").render(
-        topology=Path(state.choices.topology).name,
-        simulated=state.choices.simulated,
-        began=state.choices.began[:16].replace("T", " "),
-        hours=f"{state.choices.hours:g}",
-        summary=state.summary,
+        topology=Path(choices.topology).name,
+        choices=choices,
+        began=choices.began[:16].replace("T", " "),
         ending=ending,
-        rows=rows,
-        left_out=state.left_out,
+        rows=tuple(rows),
+        duration=seconds,
         still_open=still_open,
-        over=clock is not None,
+        left_out=left_out,
         has_report=has_report,
         style=own_file("style/base.css"),
     )  # fmt: skip

@@ -27,7 +27,7 @@ from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
 from csit_utils.dataset.inputs import Source, sources
 from csit_utils.dataset.items import Problem, RecordedTest
 from csit_utils.dataset.load import items, read_json, read_source
-from csit_utils.night.state import NightJournal, NightState
+from csit_utils.night.session import NightChoices, NightJournal
 from csit_utils.report.units import seconds
 from csit_utils.studies.density.analysis.other_goals import goal_of, other_goals
 from csit_utils.studies.density.answer_text import other_goal_view
@@ -81,7 +81,6 @@ from resources.libraries.python.testbed.node.sent import energy, leases
 from resources.libraries.python.testbed.node.sent.energy import watts_of
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 from tests.fuzz.capture_inputs import CAPTURE_PIECES, CAPTURES, PACKED, captured_load, packed_capture
-from tests.fuzz.nights import NIGHT
 from tests.fuzz.oracle import ATTEMPTS, refused
 from tests.unit.csit_utils.foreign_files import EXAMPLES
 from tests.unit.csit_utils.stateful_cells import cell
@@ -99,7 +98,7 @@ OTG_TRIAL = Trial(load_pps=1e4, duration_s=0.5, frame=frame("64B"), probe_pps=10
 OTG_SENT = sent_flows(OTG_FLOWS, OTG_TRIAL, latency=True, sender="controller 1")
 ZONE_FILES = {b"n": "name", b"m": "max_energy_range_uj"}
 """By initial letter; others are the counter."""
-RECORDED = PROJECT / "tests" / "unit" / "recording" / "version_2_0"
+RECORDED = PROJECT / "tests" / "fuzz" / "recorded"
 
 
 @dataclass(frozen=True)
@@ -371,11 +370,17 @@ _RUN = b"".join(
         TestBroken(line=3, at=AT, test="t", attempt=1, reason="vSwitch died"),
         TestFinished(line=4, at=AT, test="t", status="PASS", digest="0", record="a.json"),
         RunResumed(line=5, at=AT, boot_id=None, environment=header().environment),
-        CellQuarantined(line=6, at=AT, test="u", status="FAIL", cell="1x1", reason="died twice"),
+        CellQuarantined(line=6, at=AT, test="u", status="FAIL", digest="1", record="b.json", cell="1x1", reason="died"),
         RunCutShort(line=7, at=AT, reason="disk full", tests=("t",), cells=("1x1",)),
         RunEnded(line=8, at=AT),
     )
 )
+NIGHT = {
+    "topology": str(PROJECT / "topologies" / "sim.yaml"), "simulated": True, "hours": 1e-4,
+    "types": "CSC", "tests": "MRR", "variables": {"SEARCH": "quick", "CELLS": "1x1"}, "data": ["/nowhere"],
+    "within": 0.02, "unseen_days": 7, "began": AT,
+}  # fmt: skip
+"""As `./csit night` writes it."""
 QUALIFIED = Qualification(
     key=QualificationKey(generator="builtin", version="1", nic="veth", machine="m", kernel="6.1", cpus=1),
     measured_at=AT,
@@ -430,14 +435,24 @@ STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
         _LOADS,
         *(
             {"line": "measurement", "at": AT, "plan": "0", "measurement": each, "facts": {}, "missing": {}}
-            for each in _recorded("interference")["interference"]["meetings"][:3]
+            for each in _recorded("interference")["interference"]["measurements"][:3]
         ),
     ),
     BisectionJournal: (
         *({"step": "observed", "revision": f"1.{end}", "values": [9e5 + end], "seconds": 2.5} for end in (0, 5) * 2),
         {"step": "skipped", "revision": "1.3", "reason": "make ended with 2"},
     ),
-    NightJournal: ({"run": "01-unseen", "test": "a.1", "status": "PASS", "session": 0, "elapsed_s": 2.5},),
+    NightJournal: tuple(
+        {
+            "run": "01-unseen",
+            "test": "a.1",
+            "title": "CSC 1R1C",
+            "why": "never measured",
+            "seconds": 60.0,
+            "status": status,
+        }
+        for status in ("PLANNED", "PASS")
+    ),
     StatefulJournal: ({"line": "cell", "cell": cell(2).model_dump(mode="json")},),
     OutageJournal: (
         {"line": "rate", "rate_pps": 1e5, "ndr_pps": None},
@@ -507,7 +522,9 @@ TARGETS = {
         _bisected, (steps_of(BisectionJournal, *STEPS[BisectionJournal]),), (*_JSON, b"\n", b"-1", b"1e-300"), 0.01
     ),
     "bisections": Target(_file(_bisection, "bisection.yaml"), (_BISECTION.encode(), _COMMANDS.encode()), _YAML, 0.02),
-    "plans of nights": Target(_file(lambda at: load_json(at, NightState), "night.plan"), _json(NIGHT), _JSON, 0.01),
+    "choices of nights": Target(
+        _file(lambda at: load_json(at, NightChoices), "night.choices"), _json(NIGHT), _JSON, 0.01
+    ),
     "goals": Target(
         _goal, (b"rfc2544", b"loss=1e-4,trial=10,sum=60,exceed=0.5,width=0.01"),
         (*_NOTATION, b"=", b"trial=", b"sum=", b"5e-324", b"0"), 0.05,

@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from csit_utils.night.state import PLAN_FILE, NightJournal
+from csit_utils.night.session import CHOICES_FILE, NightChoices, NightJournal
 from resources.libraries.python.dialogue import JsonLines, error_of
 from resources.libraries.python.drivers.host.ownership.ownership_record import read_record
-from resources.libraries.python.recording.run_journal import has_ended, past_of
+from resources.libraries.python.recording.run_journal import digest_of, has_ended, past_of
 from resources.libraries.python.studies.density.model.selection import parse_frames
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.node.node_query import MARK
@@ -29,9 +29,8 @@ from resources.libraries.python.testbed.node.sent import leases
 from resources.libraries.python.testbed.remote.link import AgentLink
 from tests.captures import MIX, pcap
 from tests.fuzz.conftest import PROJECT
-from tests.fuzz.nights import NIGHT
 from tests.fuzz.oracle import Outcome, refused, run
-from tests.fuzz.targets import RECORDED, SPECS, TARGETS
+from tests.fuzz.targets import NIGHT, RECORDED, SPECS, TARGETS
 from tests.unit.model.yaml_bombs import BOMB, MERGE_BOMB
 from tests.unit.planning.labs import TWO_NODES
 from tests.unit.testbed.connection.scripted_streams import TOKEN, started
@@ -271,18 +270,32 @@ def night_on_a_damaged_dataset(folder: Path) -> None:
     assert "truncated or damaged XML" in done.err, done
 
 
-def plan_of_a_night(change: Callable[[dict[str, Any]], None], *journal: str) -> Callable[[Path], None]:
-    """A night is not continued by a plan or a journal that it cannot have written."""
+def resumed_night(change: Callable[[dict[str, Any]], None], *journal: str) -> Callable[[Path], None]:
+    """A night is not continued by choices or a journal that it cannot have written."""
 
     def call(folder: Path) -> None:
-        change(plan := json.loads(json.dumps(NIGHT)))
-        (folder / PLAN_FILE).write_text(json.dumps(plan), encoding="utf-8")
+        change(choices := json.loads(json.dumps(NIGHT)))
+        (folder / CHOICES_FILE).write_text(json.dumps(choices), encoding="utf-8")
         if journal:
             (folder / NightJournal.FILE).write_text("\n".join(journal), encoding="utf-8")
         done = run(_FILE, "night", "--resume", str(folder))
         assert done.status == 2 and str(folder) in done.err and len(done.err.splitlines()) == 1, done
 
     return call
+
+
+_NIGHT_HEADING = json.dumps(
+    {
+        "journal": "night",
+        "schema_version": "1",
+        "digest": digest_of(NightChoices.model_validate(NIGHT).model_dump_json()),
+    }
+)
+
+
+def _outside_a_night() -> str:
+    row = {"run": "../../x", "test": "a.1", "title": "CSC 1R1C", "why": "never measured", "seconds": 60.0}
+    return json.dumps(row) + "\n"
 
 
 def stacks(stack: str) -> Callable[[Path], None]:
@@ -381,11 +394,11 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     "a step of a bisection with a rate of 0": observed("1.0", "0", "1"),
     "a step of a bisection with an infinite rate": observed("1.0", "1e999", "1"),
     "a step of a bisection with a duration that is not a number": observed("1.0", "1.0", "NaN"),
-    "a plan of a night without a search": plan_of_a_night(lambda plan: plan["choices"]["variables"].clear()),
-    "a folder of a night outside": plan_of_a_night(lambda plan: plan["runs"][0].update(folder="../../x")),
-    "a night of less than no time": plan_of_a_night(lambda plan: plan.update(opening_s=-1e300)),
-    "a journal of a night without a heading": plan_of_a_night(lambda _: None, "{}", ""),
-    "a journal of a night that is one of a sweep": plan_of_a_night(
+    "choices of a night without a search": resumed_night(lambda choices: choices["variables"].clear()),
+    "a night of less than no time": resumed_night(lambda choices: choices.update(hours=-1e300)),
+    "a folder of a night outside": resumed_night(lambda _: None, _NIGHT_HEADING, _outside_a_night()),
+    "a journal of a night without a heading": resumed_night(lambda _: None, "{}", ""),
+    "a journal of a night that is one of a sweep": resumed_night(
         lambda _: None, '{"journal": "sweep", "digest": "0"}', ""
     ),
     "a call stack of 12,000 functions": stacks(";" * 12_000),

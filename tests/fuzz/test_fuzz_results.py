@@ -32,7 +32,7 @@ XML = (
     "\x1b[2J",
 )
 JSON = ("{", "}", "[", "]", ",", ":", '"', "null", "\\ud800", "1e999", "NaN", '"packed":"', '"version":')
-RECORDS = PROJECT / "tests" / "unit" / "recording" / "version_2_0"
+RECORDS = PROJECT / "tests" / "fuzz" / "recorded"
 CSV = (",", ";", "\n", '"', "=1+1", "rate_pps", "\r", "\x00")
 
 
@@ -101,7 +101,7 @@ def test_counts_that_no_system_has(tmp_path: Path, study: str, count: str, comma
     run("records", command, str(file), *(("-o", str(tmp_path / "report")) if command == "report" else ()))
 
 
-@pytest.mark.parametrize("change", [{"kind": "swe`p"}, {"kind": [1]}, {"record": 1, "kind": None}])
+@pytest.mark.parametrize("change", [{"study": "swe`p"}, {"study": [1]}, {"schema_version": 1, "study": None}])
 def test_records_of_no_study(tmp_path: Path, change: dict[str, object]) -> None:
     file = tmp_path / "record.json"
     record = json.loads(gzip.decompress((RECORDS / "sweep.json.gz").read_bytes()))

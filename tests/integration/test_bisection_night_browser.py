@@ -14,7 +14,7 @@ from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionRun
 from csit_utils.bisection.spec import OrderedList
 from csit_utils.night.page import render_night
-from csit_utils.night.state import NightChoices, NightClock, NightJournal, NightState, PlannedRun, PlannedTest
+from csit_utils.night.session import NightChoices, TestOfNight
 from resources.libraries.python.errors import CommandFailed
 from tests.integration.browser import IN_CHROMIUM, Browser
 
@@ -54,24 +54,21 @@ def bisection(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A night of many tests, one of which failed, with tests that are open and left out."""
     folder = tmp_path_factory.mktemp("night")
-    tests = tuple(
-        PlannedTest(name=f"Night.a.{n}", title=f"CSC {n}R1C {_LONG}", why="uncertain: PDR ±4 %", seconds=60.0)
+    tests = [
+        TestOfNight(
+            run="01-uncertain", test=f"Night.a.{n}", title=f"CSC {n}R1C {_LONG}", why="uncertain: PDR ±4 %",
+            seconds=60.0, status="PLANNED" if n == _TESTS - 1 else "FAIL" if n == 1 else "PASS",
+            message=_HOSTILE if n == 1 else "",
+        )
         for n in range(_TESTS)
-    )
+    ]  # fmt: skip
     choices = NightChoices(
         topology="topologies/sim.yaml", simulated=True, hours=8.0, types="CSC", tests="MRR",
         variables={"SEARCH": "quick"}, data=(), within=0.02, unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
     )  # fmt: skip
-    state = NightState(
-        choices=choices, summary=f"{_TESTS} measurements", opening_s=2.0,
-        runs=(PlannedRun(folder="01-uncertain", study=False, tests=tests),), left_out=((_HOSTILE, _LONG),),
-    )  # fmt: skip
-    with NightJournal(folder / "journal", "digest") as journal:
-        clock = NightClock(1000.0, journal)
-        for n in range(_TESTS - 1):
-            clock.keep("01-uncertain", f"Night.a.{n}", "FAIL" if n == 1 else "PASS", _HOSTILE if n == 1 else "")
-        page = folder / "night.html"
-        page.write_text(render_night(state, clock, "1 failed", [("CSC 2R1C", "uncertain")]), "utf-8")
+    page = folder / "night.html"
+    text = render_night(choices, tests, "1 failed", [("CSC 2R1C", "uncertain")], [(_HOSTILE, _LONG)], has_report=False)
+    page.write_text(text, "utf-8")
     return page
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.night.state import NOT_BEGUN, PLAN_FILE, NightJournal, NightState
+from csit_utils.night.session import CHOICES_FILE, NOT_BEGUN, NightChoices, NightJournal, TestOfNight
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.load import load_json
 from tests.integration.robot_runs import PROJECT, csit, environment, results
@@ -22,10 +22,15 @@ def argv(output: Path, topology: str, *options: str) -> list[str]:
     return [sys.executable, "-m", "csit_utils", *words]
 
 
+def rows_of(output: Path) -> list[TestOfNight]:
+    """Lines of the journal of a night, whose last one may be torn."""
+    text = (output / NightJournal.FILE).read_text(encoding="utf-8") if (output / NightJournal.FILE).exists() else ""
+    return [NightJournal.ROWS.validate_json(line) for line in re.findall(r'^\{"run":.*\}$', text, re.MULTILINE)]
+
+
 def ended(output: Path) -> list[tuple[str, str]]:
     """Run and name of each test that has ended."""
-    text = (output / NightJournal.FILE).read_text(encoding="utf-8") if (output / NightJournal.FILE).exists() else ""
-    return re.findall(r'^\{"run":"([^"]*)","test":"([^"]*)"', text, re.MULTILINE)
+    return [(row.run, row.test) for row in rows_of(output) if row.has_ended]
 
 
 @pytest.mark.parallel
@@ -50,8 +55,7 @@ def test_a_night_that_was_cut_short_continues_with_what_it_lacks(tmp_path: Path,
     assert again.returncode == 0, again.stdout + again.stderr
     assert len(ended(output)) == len(set(ended(output)))  # none twice
     assert ended(output)[: len(before)] == before
-    state = load_json(output / PLAN_FILE, NightState)
-    assert {(run.folder, test.name) for run in state.runs for test in run.tests} == set(ended(output))
+    assert {(row.run, row.test) for row in rows_of(output)} == set(ended(output))
     assert "Nothing: no step is suspected" in (output / "night.html").read_text(encoding="utf-8")
     assert csit("night", "--resume", str(output), "--hours", "3").returncode == 2
 
@@ -67,12 +71,10 @@ def test_a_night_on_this_machine_ends_in_time(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode in {0, 4}, done.stdout + done.stderr
     assert len(ended(output)) >= 2
-    state = load_json(output / PLAN_FILE, NightState)
-    needs_s = {(run.folder, test.name): test.seconds for run in state.runs for test in run.tests}
-    lines = (output / NightJournal.FILE).read_text(encoding="utf-8").splitlines()
-    rows = [NightJournal.ROWS.validate_json(line) for line in lines if line.startswith('{"run"')]
+    budget_s = load_json(output / CHOICES_FILE, NightChoices).hours * 3600
+    rows = [row for row in rows_of(output) if row.status != "PLANNED"]
     for before, row in pairwise(rows):  # each that was begun fitted into the time that was left
-        assert row.status == NOT_BEGUN or before.elapsed_s + needs_s[row.run, row.test] <= state.choices.budget_s
+        assert row.status == NOT_BEGUN or before.elapsed_s + row.seconds <= budget_s
     assert "unseen: never measured" in done.stdout
     wrong = csit("night", str(PROJECT / "topologies" / "local.yaml"), "-v", "NOISE_FLOOR:11")
     assert wrong.returncode == 2 and wrong.stderr.startswith("NOISE_FLOOR '11': the noise floor is observed for ")

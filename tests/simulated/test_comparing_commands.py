@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner, Result
 
-from csit_utils.bench.results.nights import EventKind, story, write_story
 from csit_utils.bisection.spec import CALLED_STEPS
 from csit_utils.cli import make_app
 from resources.libraries.python.errors import ConfigError
+from tests.planted_nights import STEP, story, write_nights
 
 NIGHTS = 16
 
@@ -20,7 +20,7 @@ NIGHTS = 16
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("nights")
-    write_story(story(NIGHTS, testbeds=1), folder, cells="1x1", search="quick")
+    write_nights(folder, NIGHTS, testbeds=1)
     return folder
 
 
@@ -33,7 +33,7 @@ BEFORE, AFTER = "night=2026-01-01..2026-01-03", "night=2026-01-07..2026-01-16"
 
 
 def test_the_history_has_its_planted_fall_where_these_tests_look() -> None:
-    (fall,) = (each for each in story(NIGHTS, 1).events if each.kind is EventKind.STEP)
+    (fall,) = (each for each in story(NIGHTS) if (each.kind, each.testbed) == (STEP, "sim-a"))
     assert (fall.service_type, fall.first, fall.factor) == ("CSC", 6, 0.92)
 
 
@@ -57,7 +57,7 @@ def test_regressions_are_written_for_a_bisection_largest_first(history: Path, tm
 
 
 def test_a_regression_is_new_with_one_night_only(history: Path, tmp_path: Path) -> None:
-    """A trend needs ten figures, and the fall of NDR and PDR is confirmed by then."""
+    """A trend needs ten figures, and the fall is confirmed by then."""
     nights = sorted((history / "sim-a").glob("*/output.xml"))
     written = {}
     for count in (9, 10, 11):
@@ -65,9 +65,11 @@ def test_a_regression_is_new_with_one_night_only(history: Path, tmp_path: Path) 
         done = run("trend", *nights[:count], "--new-with", nights[count - 1], "--steps", steps)
         assert done.exit_code == 0, done.output
         written[count] = CALLED_STEPS.validate_json(steps.read_bytes())
-    assert {count: {step.metric for step in steps} for count, steps in written.items() if steps} == {10: {"NDR", "PDR"}}
+    assert {count: {step.metric for step in steps} for count, steps in written.items() if steps} == {
+        10: {"NDR", "PDR", "MRR"}
+    }
     chosen = run("trend", *nights[:10], "--new-with", f"night={nights[9].parent.name}", "--json")
-    assert len(chosen.stdout.splitlines()) == 2
+    assert len(chosen.stdout.splitlines()) == 3
 
 
 def test_trend_in_a_pipe_is_tab_separated_without_colours(history: Path) -> None:

@@ -200,34 +200,3 @@ def test_a_driver_that_is_added_changes_no_digest_of_a_testbed(tmp_path: Path) -
     with added_drivers(tmp_path):
         assert {"learning_bridge", "table_router"} <= set(driver_registry.settings_of("DUT").model_fields)
         assert digest() == before
-
-
-def test_the_digest_of_a_testbed_is_the_one_of_runs_that_earlier_versions_began(tmp_path: Path) -> None:
-    """They had settings of drivers as fields of nodes, all of them with defaults."""
-    file = tmp_path / "testbed.yaml"
-    file.write_text(
-        """
-metadata: {version: 1, name: testbed}
-world: local
-nodes:
-  TG:
-    type: TG
-    shares_machine_with: DUT1
-    generator: {driver: auto}
-    trex: {ports: af_packet}
-    interfaces: {port1: {link: link1}, port2: {link: link2}}
-  DUT1:
-    type: DUT
-    vswitch: ovs
-    ovs: {ports: kernel}
-    containers: [linux_router, suricata]
-    vms: qemu
-    suricata: {rules: 7}
-    vm: {boot_within_s: 90}
-    interfaces: {port1: {link: link1}, port2: {link: link2}}
-""",
-        encoding="utf-8",
-    )
-    variables = {"TOPOLOGY": str(file)}
-    digest = choices(variables.get, load_topology(file)).topology_digest
-    assert digest == "875419a4ac4d626818fb30178d8bcd2d5384f2ecb5255b5f4a3709e0974221c9"

@@ -511,8 +511,8 @@ def test_a_broad_except_has_to_say_so(handler: str, offends: bool) -> None:
     assert bool(list(broad_excepts_are_boundaries("x.py", ast.parse(text), text))) is offends
 
 
-def imported_when_loaded(tree: ast.AST, modules: Collection[str]) -> set[str]:
-    """Modules of the project that a module imports while it is loaded itself: not in functions, not for types only."""
+def imported(tree: ast.AST, modules: Collection[str]) -> set[str]:
+    """Modules of the project that a module imports, in its functions as well, but not for types only."""
     found: set[str] = set()
     left: list[ast.AST] = [tree]
     while left:
@@ -524,18 +524,18 @@ def imported_when_loaded(tree: ast.AST, modules: Collection[str]) -> set[str]:
             found |= names & set(modules) or {node.module}
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             left += node.orelse
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        else:
             left += ast.iter_child_nodes(node)
     return found & set(modules)
 
 
 def import_cycle(trees: Mapping[str, ast.AST]) -> list[str]:
-    """Modules that import each other in a circle while they are loaded; nothing where there are none.
+    """Modules that import each other in a circle; nothing where there are none.
 
     Args:
         trees: By dotted name of the module.
     """
-    sorter = TopologicalSorter({name: imported_when_loaded(tree, trees) - {name} for name, tree in trees.items()})
+    sorter = TopologicalSorter({name: imported(tree, trees) - {name} for name, tree in trees.items()})
     try:
         sorter.prepare()
     except CycleError as error:
@@ -557,7 +557,7 @@ def test_no_modules_import_each_other() -> None:
         ("import p.a", True),
         ("try:\n    from p.a import f\nexcept ImportError: pass", True),
         ("class Lazy:\n    from p.a import f", True),
-        ("def f():\n    from p.a import f", False),
+        ("def f():\n    from p.a import f", True),
         ("if TYPE_CHECKING:\n    from p.a import f", False),
         ("from p import c", False),
     ],

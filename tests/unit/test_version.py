@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 from csit_utils import cli
 from csit_utils.report.facts import environments
 from resources.libraries.python import version
-from resources.libraries.python.model.result import Environment
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.version import program_version
@@ -23,11 +22,8 @@ def test_both_entry_points_show_the_version_of_pyproject() -> None:
     assert shown == expected
 
 
-def test_records_carry_it_and_earlier_ones_are_read() -> None:
+def test_records_carry_it() -> None:
     assert fingerprint().program_version == program_version()
-    earlier = ENVIRONMENT.model_copy(update={"program_version": None})
-    assert "program_version" not in earlier.model_dump_json()
-    assert Environment.model_validate_json(earlier.model_dump_json()) == earlier
 
 
 def test_it_is_shown_with_the_revision() -> None:

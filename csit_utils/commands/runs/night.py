@@ -1,7 +1,6 @@
 """`night`: measure, within a time limit, the tests whose stored results are least certain."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from math import inf
@@ -19,18 +18,17 @@ from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sent
 from csit_utils.dataset.contents import Contents, InMemory
 from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.items import Dataset
-from csit_utils.night.candidates import OPENING_S, matrix_tests, stored_rows, study_tests, tried_tonight, with_durations
+from csit_utils.night.candidates import OPENING_S, as_known, matrix_tests, stored_rows, study_tests
 from csit_utils.night.page import reason_of, render_night, summary, why_left_out
-from csit_utils.night.runs import run_night
-from csit_utils.night.state import (
-    MOST_HOURS,
+from csit_utils.night.session import (
+    CHOICES_FILE,
+    MAX_HOURS,
     NOT_BEGUN,
-    PLAN_FILE,
+    PLANNED,
     NightChoices,
     NightClock,
     NightJournal,
-    NightState,
-    runs_of,
+    run_night,
 )
 from csit_utils.report.units import seconds
 from csit_utils.studies.density.commands.plan import (
@@ -57,14 +55,12 @@ from resources.libraries.python.whole_files import write_whole
 _SPACE_BYTES = 100_000_000
 _FAILED, _INTERRUPTED, _LACKED_TIME = 1, 3, 4
 _PAGE = "night.html"
-_HEADS = ("test", "takes", "why")
-_LEFT_OUT_HEADS = ("left out", "why")
 
 
 def night(
     context: typer.Context,
     topology: Annotated[Path | None, typer.Argument(help="Topology file.")] = None,
-    hours: Annotated[float, typer.Option(help=f"Time limit, up to {MOST_HOURS:g}; 0.5 is half an hour.")] = 8.0,
+    hours: Annotated[float, typer.Option(help=f"Time limit, up to {MAX_HOURS:g}; 0.5 is half an hour.")] = 8.0,
     types: TYPES = "CSC,CSP",
     cells: CELLS = DRAFT_GRID,
     nf_sizes: NF_SIZES = "1c",
@@ -91,7 +87,6 @@ def night(
         Path | None, typer.Option("-d", "--output", help="Folder of the results; default: results/night-<time>.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and measure nothing.")] = False,
-    html: Annotated[Path | None, typer.Option(help="Also write the plan as an HTML page.")] = None,
     resume: Annotated[
         Path | None, typer.Option(help="Continue the interrupted night of this folder with the time it has left.")
     ] = None,
@@ -119,16 +114,16 @@ def night(
       ./csit night topologies/sim.yaml --hours 0.01 --search quick
     """  # noqa: D301 - \b keeps the lines of the examples apart
     if resume is not None:
-        typed = [name for name in context.params if name != "resume" and _was_typed(context, name)]
-        if typed:
+        sources = [context.get_parameter_source(name) for name in context.params if name != "resume"]
+        if any(source is not None and source.name == "COMMANDLINE" for source in sources):
             raise ConfigError("--resume uses the choices of the interrupted night; remove all other options")
-        _measure(resume, load_json(resume / PLAN_FILE, NightState))
+        _measure(resume, load_json(resume / CHOICES_FILE, NightChoices))
         return
     if topology is None:
         raise ConfigError("TOPOLOGY is missing, such as topologies/local.yaml")
     refuse_missing(data, "mkdir")
-    if not 0 < hours <= MOST_HOURS:
-        raise ConfigError(f"--hours {hours:g}: expected more than 0 and at most {MOST_HOURS:g}")
+    if not 0 < hours <= MAX_HOURS:
+        raise ConfigError(f"--hours {hours:g}: expected more than 0 and at most {MAX_HOURS:g}")
     words = {"CELLS": cells, "NF_SIZES": nf_sizes, "NF_KINDS": nf_kinds, "VSWITCH": vswitch, "FRAMES": frames}
     words |= {"SEARCH": search} | variables_of(variable or [], ("NOISE_FLOOR",))
     chosen_noise_s(words.get)  # refused here, not by the first run
@@ -141,46 +136,36 @@ def night(
         variables=words,
         studies=studies,
         data=tuple(str(path.absolute()) for path in data or (RESULTS,)),
-        within=_share(within),
+        within=_settled_within(within),
         unseen_days=unseen_days,
         began=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    plan = _plan(choices, _stored(list(map(Path, choices.data))), choices.budget_s)
-    state = _state(choices, plan)
+    plan = _plan(choices, _stored(choices), hours * 3600)
     _announce(plan, simulated=choices.simulated, as_json=as_json)
-    if html is not None:
-        write_whole(html, render_night(state))
-        typer.echo(f"page: {html}", err=True)
     if dry_run:
         return
     folder = output or RESULTS / f"night-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    if (folder / PLAN_FILE).exists():
+    if (folder / CHOICES_FILE).exists():
         again = command_text("--resume", folder)
         raise ConfigError(f"{folder}: has a night already; choose another folder, or ", again)
     check_folder(folder, _SPACE_BYTES)
-    write_whole(folder / PLAN_FILE, state.model_dump_json(indent=1) + "\n")
-    _measure(folder, state)
+    write_whole(folder / CHOICES_FILE, choices.model_dump_json(indent=1) + "\n")
+    _measure(folder, choices, plan)
 
 
-def _was_typed(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def _share(text: str) -> float:
+def _settled_within(text: str) -> float:
     try:
         return share_of(text)
     except ValueError as error:
         raise ConfigError(f"--within '{text}': {error}") from error
 
 
-def _opening_s(choices: NightChoices) -> float:
-    return OPENING_S[load_topology(Path(choices.topology)).world]
-
-
-def _stored(paths: Sequence[Path]) -> Contents:
-    """Return stored results; an empty dataset, with a remark, where there are none yet or none that can be read."""
+def _stored(choices: NightChoices, folder: Path | None = None) -> Contents:
+    """Return stored results, with those of the night in a folder; a remark where there are none that can be read."""
+    paths = list(map(Path, choices.data))
     there = [path for path in paths if path.exists()]
+    if folder is not None and not any(path in folder.absolute().parents for path in paths):
+        there += _outputs(folder)
     found: Contents = InMemory(Dataset())
     reason = ""
     try:
@@ -188,142 +173,110 @@ def _stored(paths: Sequence[Path]) -> Contents:
     except ConfigError as error:
         reason = f" ({error})"
     if not found.tests and not found.characterizations:
-        typer.echo(f"no stored results in {quoted(', '.join(map(str, paths)))}{reason}: every test is unseen", err=True)
+        typer.echo(f"no stored results in {quoted(', '.join(choices.data))}{reason}: every test is unseen", err=True)
     print_problems([problem.text for problem in found.problems])
     return found
-
-
-def _plan(
-    choices: NightChoices, stored: Contents, budget_s: float, statuses: Mapping[str, Collection[str]] | None = None
-) -> NightPlan:
-    testbed = load_topology(Path(choices.topology))
-    variables = {"TOPOLOGY": choices.topology, **choices.variables}
-    types = parse_selection(service_types=choices.types).service_types
-    rows = stored_rows(stored, testbed)
-    offered = list(matrix_tests(variables, types, test_types_of(choices.tests)))
-    if choices.studies:
-        offered += study_tests(choices.studies, testbed, choices.variables.get("MORE", ""))
-    rules = NightRules(choices.within, choices.unseen_days, _opening_s(choices))
-    known = known_tests(rows)
-    offered = tried_tonight(with_durations(offered, durations(rows)), known, statuses or {})
-    return plan_night(offered, known, budget_s, datetime.now(UTC), rules)
-
-
-def _announce(plan: NightPlan, *, simulated: bool, as_json: bool) -> None:
-    form = TableForm.JSON if as_json else TableForm.TERMINAL
-    lines = [
-        TableLine(
-            (line.test.title, seconds(line.seconds), reason_of(line)),
-            {
-                "object": "measurement",
-                "test": line.test.title,
-                "reason": line.reason.value,
-                "repeat": line.repeat,
-                "score": line.score,
-                "seconds": line.seconds,
-                "why": reason_of(line),
-            },
-        )
-        for line in plan.lines
-    ]
-    print_table(_HEADS, lines, form, ("test", "why"))
-    omitted = [
-        TableLine(
-            (left.test.title, why_left_out(left)),
-            {
-                "object": "left out",
-                "test": left.test.title,
-                "reason": left.why.value,
-                "planned": left.planned,
-                "wanted": left.wanted,
-                "why": why_left_out(left),
-            },
-        )
-        for left in plan.left_out
-    ]
-    if omitted:
-        print_table(_LEFT_OUT_HEADS, omitted, form, _LEFT_OUT_HEADS)
-    print_sentence(f"{'simulated: ' if simulated else ''}{summary(plan)}.", err=as_json)
-
-
-def _state(choices: NightChoices, plan: NightPlan, earlier: NightState | None = None) -> NightState:
-    """Return the state of a night with a plan, which follows runs of an earlier one."""
-    before = () if earlier is None else earlier.runs
-    return NightState(
-        choices=choices,
-        summary=summary(plan) if earlier is None else f"{earlier.summary}; then {summary(plan)}",
-        opening_s=_opening_s(choices),
-        runs=(*before, *runs_of(plan, reason_of, len(before))),
-        left_out=tuple((left.test.title, why_left_out(left)) for left in plan.left_out),
-    )
-
-
-def _measure(folder: Path, state: NightState) -> None:
-    """Run what is left of a night, write its pages and exit with its status."""
-    # A later plan of the same night, from its own results, continues the journal.
-    with NightJournal(folder / NightJournal.FILE, digest_of(state.choices.model_dump_json())) as journal:
-        for line in journal.remarks:
-            typer.echo(line, err=True)
-        clock = NightClock(state.choices.budget_s, journal)
-        while (stopped := run_night(state, folder, clock)) is None:
-            plan = _plan(state.choices, _results(state, folder), clock.left_s, clock.statuses)
-            if not plan.lines:
-                break
-            typer.echo(f"{seconds(clock.left_s)} are left, and planned again from the new results")
-            state = _state(state.choices, plan, state)
-            _announce(plan, simulated=state.choices.simulated, as_json=False)
-            write_whole(folder / PLAN_FILE, state.model_dump_json(indent=1) + "\n")
-    site = folder / "density.html"
-    site.unlink(missing_ok=True)  # of the part before a resumption
-    if outputs := _outputs(folder):
-        with suppress(ConfigError):  # no test was measured
-            report(outputs, output=site)
-    planned = [(run.folder, test.name) for run in state.runs for test in run.tests]
-    counts = Counter(row.status if (row := clock.status_of(*each)) else NOT_BEGUN for each in planned)
-    listed = ", ".join(f"{count} {status.lower()}" for status, count in counts.items()) or "nothing to measure"
-    simulated = "simulated: " if state.choices.simulated else ""
-    ending = f"{simulated}{len(planned)} planned measurements: {listed}; {seconds(max(clock.left_s, 0.0))} are left"
-    resume = ""
-    if stopped is not None:
-        resume = command_text("./csit", "night", "--resume", folder)
-        ending = f"interrupted: {stopped}; {ending}"
-    still_open = _still_open(state, folder, clock)
-    continued = f"; continue with {resume}" if resume else ""
-    write_whole(
-        folder / _PAGE, render_night(state, clock, f"{ending}{continued}", still_open, has_report=site.exists())
-    )
-    for test, why in still_open:
-        print_sentence(f"open\t{test}\t{why}")
-    print_sentence(f"{ending}.")
-    if resume:
-        print_sentence("continue with", resume)
-    typer.echo(f"page: {folder / _PAGE}")
-    if stopped is not None:
-        raise typer.Exit(_INTERRUPTED)
-    if counts["FAIL"]:
-        raise typer.Exit(_FAILED)
-    if counts[NOT_BEGUN]:
-        raise typer.Exit(_LACKED_TIME)
-
-
-def _results(state: NightState, folder: Path) -> Contents:
-    """Return stored results with those of the night."""
-    stored = list(map(Path, state.choices.data))
-    tonight = [] if any(path in folder.absolute().parents for path in stored) else _outputs(folder)
-    return _stored([*stored, *tonight])
 
 
 def _outputs(folder: Path) -> list[Path]:
     return sorted(found for run in folder.glob("*/") if (found := output_of(run)).exists())
 
 
-def _still_open(state: NightState, folder: Path, clock: NightClock) -> list[tuple[str, str]]:
-    """Return what another night would measure, and why."""
-    found = _plan(state.choices, _results(state, folder), inf, clock.statuses)
-    first = {line.test.key: line for line in reversed(found.lines)}
-    rest = [
-        (left.test.title, why_left_out(left))
-        for left in found.left_out
-        if left.test.tried and left.why is Omission.UNFIT
+def _plan(choices: NightChoices, stored: Contents, budget_s: float, clock: NightClock | None = None) -> NightPlan:
+    """Plan a night, or the rest of it after the tests of its clock."""
+    testbed = load_topology(Path(choices.topology))
+    variables = {"TOPOLOGY": choices.topology, **choices.variables}
+    types = parse_selection(service_types=choices.types).service_types
+    offered = list(matrix_tests(variables, types, test_types_of(choices.tests)))
+    if choices.studies:
+        offered += study_tests(choices.studies, testbed, choices.variables.get("MORE", ""))
+    rows = stored_rows(stored, testbed)
+    known, measured_s = known_tests(rows), durations(rows)
+    tests = [
+        as_known(
+            test, measured_s.get(test.key), clock.statuses(test.name) if clock else (), has_figure=test.key in known
+        )
+        for test in offered
     ]
-    return [(line.test.title, reason_of(line)) for line in first.values()] + rest
+    rules = NightRules(choices.within, choices.unseen_days, OPENING_S[testbed.world])
+    return plan_night(tests, known, budget_s, datetime.now(UTC), rules)
+
+
+def _announce(plan: NightPlan, *, simulated: bool, as_json: bool = False) -> None:
+    form = TableForm.JSON if as_json else TableForm.TERMINAL
+    lines = []
+    for line in plan.lines:
+        raw: dict[str, object] = {
+            "object": "measurement",
+            "test": line.test.title,
+            "reason": line.reason.value,
+            "repeat": line.repeat,
+        }
+        raw |= {"score": line.score, "seconds": line.seconds, "why": reason_of(line)}
+        lines.append(TableLine((line.test.title, seconds(line.seconds), reason_of(line)), raw))
+    print_table(("test", "takes", "why"), lines, form, ("test", "why"))
+    omitted = []
+    for left in plan.left_out:
+        raw = {"object": "left out", "test": left.test.title, "reason": left.why.value, "planned": left.planned}
+        raw |= {"wanted": left.wanted, "why": why_left_out(left)}
+        omitted.append(TableLine((left.test.title, why_left_out(left)), raw))
+    if omitted:
+        print_table(("left out", "why"), omitted, form, ("left out", "why"))
+    print_sentence(f"{'simulated: ' if simulated else ''}{summary(plan)}.", err=as_json)
+
+
+def _measure(folder: Path, choices: NightChoices, plan: NightPlan | None = None) -> None:
+    """Run a plan, or what is left of a night; write its pages and exit with its status."""
+    opening_s = OPENING_S[load_topology(Path(choices.topology)).world]
+    # A later plan of the same night, from its own results, continues the journal.
+    with NightJournal(folder / NightJournal.FILE, digest_of(choices.model_dump_json())) as journal:
+        for line in journal.remarks:
+            typer.echo(line, err=True)
+        clock = NightClock(choices.hours * 3600, journal)
+        if plan is not None:
+            clock.plan(plan, reason_of)
+        while (stopped := run_night(choices, opening_s, folder, clock)) is None:
+            plan = _plan(choices, _stored(choices, folder), clock.left_s, clock)
+            if not plan.lines:
+                break
+            typer.echo(f"{seconds(clock.left_s)} are left, and planned again from the new results")
+            _announce(plan, simulated=choices.simulated)
+            clock.plan(plan, reason_of)
+    site = folder / "density.html"
+    site.unlink(missing_ok=True)  # of the part before a resumption
+    if outputs := _outputs(folder):
+        with suppress(ConfigError):  # no test was measured
+            report(outputs, output=site)
+    counts = Counter(NOT_BEGUN if row.status == PLANNED else row.status for row in clock.rows.values())
+    listed = ", ".join(f"{count} {status.lower()}" for status, count in counts.items()) or "nothing to measure"
+    ending = f"{len(clock.rows)} planned measurements: {listed}; {seconds(max(clock.left_s, 0.0))} are left"
+    ending = f"{'simulated: ' if choices.simulated else ''}{ending}"
+    resume = ""
+    if stopped is not None:
+        resume = command_text("./csit", "night", "--resume", folder)
+        ending = f"interrupted: {stopped}; {ending}"
+    still_open, left_out = _open_and_settled(_plan(choices, _stored(choices, folder), inf, clock))
+    continued = f"; continue with {resume}" if resume else ""
+    page = render_night(
+        choices, clock.rows.values(), f"{ending}{continued}", still_open, left_out, has_report=site.exists()
+    )
+    write_whole(folder / _PAGE, page)
+    for test, why in still_open:
+        print_sentence(f"open\t{test}\t{why}")
+    print_sentence(f"{ending}.")
+    if resume:
+        print_sentence("continue with", resume)
+    typer.echo(f"page: {folder / _PAGE}")
+    if status := _INTERRUPTED if resume else _FAILED if counts["FAIL"] else _LACKED_TIME if counts[NOT_BEGUN] else 0:
+        raise typer.Exit(status)
+
+
+def _open_and_settled(plan: NightPlan) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return what another night would measure, and what none would, with reasons, of a plan without a time limit."""
+    first = {line.test.key: line for line in reversed(plan.lines)}
+    still_open = [(line.test.title, reason_of(line)) for line in first.values()]
+    left_out: list[tuple[str, str]] = []
+    for left in plan.left_out:
+        is_open = left.test.tried and left.why is Omission.UNFIT
+        (still_open if is_open else left_out).append((left.test.title, why_left_out(left)))
+    return still_open, left_out

@@ -34,7 +34,7 @@ from csit_utils.dataset.robot_output import scanned
 from csit_utils.dataset.scan import Scanned, ScannedTest
 from csit_utils.dataset.store import columns, details
 from csit_utils.dataset.store.bounded_files import opened
-from csit_utils.dataset.store.layout import TESTS, Import, Layout
+from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout
 from csit_utils.dataset.store.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.testrows import HeadRow, Struct, head_row, packed_head, unrecorded_row
 from csit_utils.processes import shared
@@ -152,7 +152,7 @@ def known_records(layout: Layout, imports: Collection[Import]) -> set[str]:
     Raises:
         ReadError: A file of it is damaged.
     """
-    paths = [layout.details(part) for each in imports for part in each.parts]
+    paths = [layout.path(DETAILS, part) for each in imports for part in each.parts]
     paths += [layout.characterizations(each) for each in imports if each.characterizations]
     found: set[str] = set()
     for path in paths:
@@ -167,7 +167,7 @@ def is_whole(layout: Layout, made: Import) -> bool:
     """Whether the files of an import can be read; where not, it is imported again."""
     try:
         for part in made.parts:
-            details.check(layout.details(part))
+            details.check(layout.path(DETAILS, part))
             path = layout.path(TESTS, part)
             with opened(path, columns.TESTS, columns.NAMES, optional=columns.OPTIONAL, rows=part.tests):
                 pass

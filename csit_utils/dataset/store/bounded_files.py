@@ -153,7 +153,7 @@ def opened(
         path: Where `Layout` says that it is.
         schema: Columns that the file may have.
         columns: Those that are read.
-        optional: Those of them that earlier versions did not write.
+        optional: Those of them that a file may lack: columns are added.
         rows: How many its import says; of Parquet.
 
     Raises:

@@ -126,7 +126,7 @@ def check_columns(schema: pa.Schema, wanted: pa.Schema, needed: Iterable[str]) -
 
 
 def _form(kind: pa.DataType) -> type:
-    """Text, truth or number: earlier versions had integers where there are fractions now."""
+    """Text, truth or number: a column without fractions may be of integers."""
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return float
     return bool if pa.types.is_boolean(kind) else str if pa.types.is_string(kind) else object

@@ -1,7 +1,7 @@
 """Details of tests: their records, and the rows of other tools, in a file beside the rows of each part of a dataset.
 
 A file is Arrow's IPC format, one record batch per group of details: a batch is written as it lies in memory, and its
-anchors are read without its texts. Earlier versions wrote Parquet (a row group per group), which is read too.
+anchors are read without its texts.
 """
 
 from collections.abc import Collection, Iterator

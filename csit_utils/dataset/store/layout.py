@@ -2,7 +2,7 @@
 
     dataset.json                                        version of the layout
     tests/testbed=T/night=YYYY-MM-DD/<digest>.parquet   rows of tests
-    details/testbed=T/night=YYYY-MM-DD/<digest>.arrow   their records, in the same order; .parquet of version 1
+    details/testbed=T/night=YYYY-MM-DD/<digest>.arrow   their records, in the same order
     characterizations/<digest>.parquet                  records of other studies
     imports/<digest>.json                               contents of one import; written last
 
@@ -29,15 +29,12 @@ from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.whole_files import opened, replace_file
 
-VERSION = 2
-"""Raised when older software would misread a dataset; new columns do not, see `stored_contents`.
-
-Version 1 had details in Parquet. They are still read, and an import into such a dataset raises its version.
-"""
+VERSION = 1
+"""Raised when a release would misread the datasets of another one; columns that are added do not raise it."""
 _HEAD, _IMPORTS, _STAGING, _LOCK = "dataset.json", "imports", ".importing", ".lock"
 _TABLES = TESTS, DETAILS = "tests", "details"
 CHARACTERIZATIONS = "characterizations"
-DETAILS_SUFFIX, EARLIER_SUFFIX = ".arrow", ".parquet"
+DETAILS_SUFFIX = ".arrow"
 _UNKNOWN = "__HIVE_DEFAULT_PARTITION__"
 _LONGEST_FOLDER = 200
 """Characters of a value in the name of a folder; file systems permit 255 with its key."""
@@ -140,7 +137,7 @@ class Layout:
             read soon, stay in the page cache.
 
     Raises:
-        ConfigError: Not a dataset, or of a later version.
+        ConfigError: Not a dataset, or of another version.
     """
 
     def __init__(self, folder: Path, *, temporary: bool = False) -> None:
@@ -153,12 +150,11 @@ class Layout:
             raise ConfigError(f"{head}: not a dataset: {_why(head, error)}") from error
         if header.format != _FORMAT:
             raise ConfigError(f"{head}: not a dataset, but '{header.format}'")
-        if header.version > VERSION:
+        if header.version != VERSION:
             raise ConfigError(
-                f"{folder}: the dataset has version {header.version}, this software reads up to {VERSION}; "
-                "use a newer one"
+                f"{folder}: the dataset has version {header.version}, and this release reads version {VERSION}: import "
+                "the results into a new folder, or use the release that wrote it"
             )
-        self._version = header.version
 
     @classmethod
     def make(cls, folder: Path, *, temporary: bool = False) -> "Layout":
@@ -219,13 +215,6 @@ class Layout:
         """Return the path of a part of a table."""
         path = Path(table, part.path)
         return self._inside(path.with_suffix(DETAILS_SUFFIX) if table == DETAILS else path)
-
-    def details(self, part: StoredPart) -> Path:
-        """Return the path of the details of a part, which may be that of an earlier version."""
-        path = self.path(DETAILS, part)
-        earlier = path.with_suffix(EARLIER_SUFFIX)
-        # Not by `Path.exists`, which fails in a folder that may not be read: the reader of the file names it.
-        return earlier if os.path.exists(earlier) and not os.path.exists(path) else path  # noqa: PTH110
 
     def characterizations(self, made: Import) -> Path:
         """Return the path of records of other studies of an import."""
@@ -288,8 +277,6 @@ class Layout:
             staging = self._inside(Path(_STAGING))
             shutil.rmtree(staging, ignore_errors=True)
             staging.mkdir()
-            if self._version < VERSION:
-                _write_head(self.folder, sync=True)  # of a history that exists
             try:
                 yield
                 if not self._temporary:

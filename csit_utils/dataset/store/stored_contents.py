@@ -1,6 +1,5 @@
 """Contents of a dataset on disk: rows are read as a whole, records one at a time on demand."""
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,31 +28,22 @@ from csit_utils.dataset.refusals import from_dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from csit_utils.dataset.store import characterization_files, columns, details
 from csit_utils.dataset.store.bounded_files import opened
-from csit_utils.dataset.store.layout import TESTS, Import, Layout, StoredPart, environment
+from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, StoredPart, environment
 from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
-from resources.libraries.python.model.measurements.trial import TrialResult
-from resources.libraries.python.model.request.goal import GoalResult
-from resources.libraries.python.model.result import Environment, LatencyAtLoad, ReceiveRate, Verdict
-from resources.libraries.python.recording.earlier_versions import with_renamed_rates
+from resources.libraries.python.model.result import Environment, LatencyAtLoad, Verdict
 from resources.libraries.python.recording.packed_record import NotUnpacked, unpack
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
 _Row = TypeVar("_Row")
 _TYPES: dict[str, TypeAdapter[Any]] = {
     "verdict": TypeAdapter(Verdict),
-    "ndr": TypeAdapter(GoalResult | None, config=ON_FIRST_USE),
-    "pdr": TypeAdapter(GoalResult | None, config=ON_FIRST_USE),
-    "soak": TypeAdapter(GoalResult | None, config=ON_FIRST_USE),
-    "mrr": TypeAdapter(ReceiveRate | None, config=ON_FIRST_USE),
-    "orr": TypeAdapter(ReceiveRate | None, config=ON_FIRST_USE),
     "latency": TypeAdapter(tuple[LatencyAtLoad, ...], config=ON_FIRST_USE),
     "itemized": TypeAdapter(tuple[ItemizedFigure, ...], config=ON_FIRST_USE),
     "located": TypeAdapter(LocatedLosses | None, config=ON_FIRST_USE),
-    "trials": TypeAdapter(tuple[TrialResult, ...], config=ON_FIRST_USE),
 }
 """Keys of a record that rows of latency, instances, hops and threads need."""
-_OF_INSTANCES = ("itemized", "trials", "ndr", "pdr", "soak", "mrr", "orr")
+_OF_INSTANCES = ("itemized",)
 _OF_LATENCY = ("latency",)
 _NO_KEYS: dict[str, Any] = {}
 _BLANK = DensityRecord.model_construct(**_NO_KEYS)
@@ -109,7 +99,7 @@ class Stored:
         """Rows of a part whose details can be read too; none of a damaged one."""
         path: str | Path = part.path
         try:
-            path = self._layout.details(part)
+            path = self._layout.path(DETAILS, part)
             details.check(path)
             path = self._layout.path(TESTS, part)
             with opened(path, columns.TESTS, columns.NAMES, optional=columns.OPTIONAL, rows=part.tests) as file:
@@ -265,7 +255,7 @@ class Stored:
         Raises:
             ReadError: The file is damaged.
         """
-        path = self._layout.details(part)
+        path = self._layout.path(DETAILS, part)
         try:
             yield from details.groups(path, names)
         except ReadError as error:
@@ -309,13 +299,8 @@ def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> DensityRecord:
         light = _KEYS.decode(text)
         heavy = _KEYS.decode(unpack(msgspec.json.decode(light["packed"], type=str)))
         every = {**light, **heavy}
-        # Trials are the largest part; older records need them for itemized figures.
-        left_out = {"trials"} if bytes(every.get("itemized", b"[]")) != b"[]" else set()
-        wanted = ("schema_version", "simulated", "verdict", *keys)
-        read = {key: bytes(every[key]) for key in wanted if key in every and key not in left_out}
-        if bytes(light["schema_version"]).startswith(b'"1.'):
-            renamed = with_renamed_rates({key: json.loads(part) for key, part in read.items()})
-            read = {key: json.dumps(part).encode() for key, part in renamed.items()}
+        wanted = ("verdict", *keys)
+        read = {key: bytes(every[key]) for key in wanted if key in every}
         found = {key: adapter.validate_json(read[key]) for key, adapter in _TYPES.items() if key in read}
     except (NotUnpacked, msgspec.DecodeError, ValidationError, UnicodeError, KeyError) as error:
         raise ReadError(f"{row.source}: test '{row.test_id}': the record is damaged: {error_text(error)}") from error

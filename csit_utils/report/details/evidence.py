@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from csit_utils.studies.density.analysis.fairness import itemized
 from csit_utils.studies.density.analysis.losses import busiest_cpu
 from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.search.findings.locate import by_owner
@@ -76,7 +75,7 @@ class Shares:
 
 def shares_of(result: DensityRecord) -> tuple[Shares, ...]:
     """Return all throughput figures of a test by instance and direction."""
-    return tuple(Shares(item, tuple(result.verdict.of(item.number))) for item in itemized(result))
+    return tuple(Shares(item, tuple(result.verdict.of(item.number))) for item in result.itemized)
 
 
 def loss_view(found: LocatedLosses | None) -> LossView | None:

@@ -91,7 +91,7 @@ EXPLANATIONS = (
         "length at four times this rate, the load at which a search starts too. The page shows their mean and standard "
         "deviation. It is not measured if line rate, or the maximum of the generator, is lower: "
         "then it would equal MRR.",
-        "It is not CSIT's MRR, and not a rate for operating a service. Earlier versions called it MRR.",
+        "It is not CSIT's MRR, and not a rate for operating a service.",
     ),
     Explanation(
         "bandwidth",

@@ -10,7 +10,7 @@ from csit_utils.report.figures import Figure, Json, bars, categories, no_choice
 from csit_utils.report.units import DASH, digits3, percent, rate
 from csit_utils.studies.density.figures.cell_maps import CellMap, CellMaps, MapSquare, Scale, scale_of
 from resources.libraries.python.studies.interference.analysis.sentences import cell_in_words
-from resources.libraries.python.studies.interference.analysis.tables import findings_in, matrices
+from resources.libraries.python.studies.interference.analysis.tables import matrices
 from resources.libraries.python.studies.interference.model.record import (
     ColocationMeasurement,
     Interference,
@@ -148,7 +148,7 @@ def _of_throughput(row: Normalized | None, target: str, beside: str, quantity: s
 
 def means_figure(anchor: str, found: Interference, *, simulated: bool) -> Figure | None:
     """Bars of what each loses beside others, and of what others lose beside it."""
-    findings = findings_in(found)
+    findings = found.findings
     if findings is None:
         return None
     names = [each.name for each in findings.sensitivity]

@@ -29,7 +29,7 @@ from resources.libraries.python.studies.interference.analysis.sentences import (
     percent,
     resources_in_words,
 )
-from resources.libraries.python.studies.interference.analysis.tables import MatrixSlice, findings_in, matrices, spots
+from resources.libraries.python.studies.interference.analysis.tables import MatrixSlice, matrices, spots
 from resources.libraries.python.studies.interference.model.record import (
     ColocationMeasurement,
     Interference,
@@ -159,7 +159,7 @@ def _studied(view: View) -> StudiedInterference:
         return StudiedInterference(view)
     means = means_figure(view.anchor, found, simulated=view.simulated)
     swept = sweep_figure(view.anchor, found, simulated=view.simulated)
-    findings = findings_in(found)
+    findings = found.findings
     return StudiedInterference(
         view,
         interference_maps(view.anchor, found, simulated=view.simulated),
@@ -187,7 +187,7 @@ def _studied(view: View) -> StudiedInterference:
 
 
 def _mean_rows(found: Interference) -> tuple[MeansRow, ...]:
-    findings = findings_in(found)
+    findings = found.findings
     sensitivity, aggressiveness = (
         {each.name: each for each in means}
         for means in ((findings.sensitivity, findings.aggressiveness) if findings else ((), ()))
@@ -349,7 +349,7 @@ def _title(found: Interference) -> str:
 def headline(found: Interference) -> str:
     """Most sensitive and most aggressive network functions, and how much was measured where that is not all."""
     measured, asked = found.coverage
-    findings = findings_in(found)
+    findings = found.findings
     sentences = (
         findings_in_words(findings) if findings else ("no two network functions were measured beside each other",)
     )

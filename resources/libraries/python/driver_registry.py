@@ -93,23 +93,6 @@ def node_checks() -> "tuple[NodeCheck, ...]":
     return tuple(_declared("CHECKS"))
 
 
-def forget() -> None:
-    """Find drivers again when they are next looked up: tests add packages while they run."""
-    for known in (
-        vswitches,
-        generators,
-        functions,
-        guests_of,
-        settings_of,
-        key_of,
-        earlier_keys,
-        leftovers,
-        container_engines,
-        node_checks,
-    ):
-        known.cache_clear()
-
-
 def load(name: str) -> Callable[..., Any]:
     """Import a function by its dotted name (`package.module:function`)."""
     module, _, function = name.partition(":")
@@ -155,13 +138,6 @@ def key_of(options: type[Frozen]) -> str:
     """Key of a node under which settings are."""
     every = (*generators().values(), *vswitches().values(), *functions().values())
     return next(key for driver in every for key, model in driver.options.items() if model is options)
-
-
-@cache
-def earlier_keys() -> "tuple[Callable[[dict[str, Any]], dict[str, Any]], ...]":
-    """Functions that turn keys of earlier versions into those of today."""
-    every = (*generators().values(), *vswitches().values(), *functions().values())
-    return tuple(dict.fromkeys(each.reads_earlier for each in every if each.reads_earlier is not None))
 
 
 def check_known(name: str, names: Collection[str]) -> str:

@@ -34,12 +34,13 @@ from resources.libraries.python.model.result import (
     VerdictKind,
 )
 from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.search.findings.itemize import itemize, itemize_goal
 from resources.libraries.python.studies.density.model.record import DensityRecord, RefusedCell
 
 NDR = Goal(name="NDR", loss_ratio=0.0)
 PDR = Goal(name="PDR", loss_ratio=0.005)
 PROFILE = SearchProfile(
-    name="csit",
+    name="ladder",
     goals=(NDR, PDR),
     duration_max_s=1200.0,
     latency_duration_s=5.0,
@@ -203,7 +204,15 @@ def result(  # noqa: PLR0917 - the six words that name a cell read well in their
 ) -> DensityRecord:
     """A finished NDR and PDR test; `changes` replace fields of it."""
     fields = _fields(service, chains, nodes, frame, size, vs_dtc, simulated, oversubscribed, histograms)
-    return DensityRecord(**{**fields, **changes})
+    return _itemized(DensityRecord(**{**fields, **changes}))
+
+
+def _itemized(made: DensityRecord) -> DensityRecord:
+    """With the figures per instance and direction that its trials give, as a run records them."""
+    goals = (itemize_goal(found, made.trials) for found in (made.ndr, made.pdr, made.soak) if found)
+    rate = itemize("MRR", (each for each in made.trials if each.trial.purpose == "mrr"))
+    found = tuple(each for each in (*goals, rate) if each is not None)
+    return made if made.itemized else made.model_copy(update={"itemized": found})
 
 
 @cache
@@ -288,7 +297,7 @@ def mrr_result(service: ServiceType, chains: int, nodes: int, **changes: Any) ->
             offered_pps=2e6, receive_rates_pps=rates, mean_pps=sum(rates) / 3, stdev_pps=rates[1] - rates[0]
         ),
     }
-    return base.model_copy(update={**fields, **changes})
+    return _itemized(base.model_copy(update={"itemized": (), **fields, **changes}))
 
 
 def does_not_fit(service: ServiceType, chains: int, nodes: int) -> DensityRecord:

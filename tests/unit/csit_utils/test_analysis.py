@@ -18,7 +18,6 @@ from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.dataset.rows import frame_text
 from csit_utils.studies.density.analysis.density import CellState, asks_for, matrices
-from csit_utils.studies.density.analysis.fairness import itemized
 from csit_utils.studies.density.analysis.summary import changes
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.goal import GoalResult
@@ -33,8 +32,6 @@ from tests.unit.csit_utils.builders import (
     goal_result,
     mrr_result,
     result,
-    search_trials,
-    trial,
 )
 from tests.unit.csit_utils.datasets import CSC, CSP, dataset_of, plain
 
@@ -192,18 +189,6 @@ def test_changes_distinguish_services_from_nfs_and_noise_from_change() -> None:
     assert not nodes.resolved, "the bounds of 211.8 reach up to 212.7"
 
 
-def test_instances_are_itemized_from_the_trials_of_older_records_too() -> None:
-    trials = (*search_trials(9e4, 1e5, 4, IMIX), trial(1e5, 4, 0.004))
-    ndr, pdr = itemized(plain(4, 1, 9e4, 1e5, trials=trials))
-    assert (ndr.number, pdr.number) == ("NDR", "PDR")
-    assert (pdr.worst_instance, len(pdr.flows), pdr.trials) == (4, 8, 2)
-    assert pdr.worst_loss_ratio == pytest.approx(0.016)
-    received = [25_000.0] * 3 + [24_600.0]
-    assert pdr.fairness == pytest.approx(sum(received) ** 2 / (4 * sum(value**2 for value in received)))
-    (mrr,) = itemized(mrr_result(CSC, 2, 1))
-    assert (mrr.number, mrr.trials) == ("MRR", 3)
-
-
 def test_each_number_has_its_own_verdict() -> None:
     found = Verdict(
         kinds=(VerdictKind.GENERATOR_BOUND, VerdictKind.OVERSUBSCRIBED, VerdictKind.VSWITCH_BOUND),
@@ -220,9 +205,6 @@ def test_each_number_has_its_own_verdict() -> None:
     assert short(verdict_of(row, Metric.NDR)) == "vSwitch"
     assert short(["oversubscribed"]) == "shared"
     assert found.evidence_of("PDR") == ("a", "b")
-    # What older records say is said of all their numbers.
-    (old,) = rows_of_tests(dataset_of(plain(1, 1, 2e5, verdict=found.model_copy(update={"findings": ()}))))
-    assert verdict_of(old, Metric.NDR) == tuple(found.kinds)
 
 
 def _histogram(*values: int) -> HdrHistogram:

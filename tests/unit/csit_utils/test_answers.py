@@ -47,7 +47,7 @@ def row(services: int, nfs: int = 1, pdr: float | None = None, **changes: Any) -
         "simulated": False,
         "testbed": "local",
         "drivers": "ring",
-        "profile": "csit",
+        "profile": "ladder",
         "goals": "g",
         "test_type": "NDRPDR",
         "service_type": "CSC",

@@ -19,7 +19,6 @@ from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.writer import write_record
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import burst, one_of_each, sized
@@ -164,23 +163,3 @@ def test_rows_of_studies_are_asked_for_without_reading_records(tmp_path: Path) -
     assert ask("interference_matrix", asked) == [(mean,)]
     stored = {item.record.kind: item.record for item in Stored(Layout(tmp_path / "d")).characterizations}
     assert stored == {one.kind: one for one in records}
-
-
-def test_sql_of_the_page_reads_measurements_that_an_earlier_version_imported(tmp_path: Path) -> None:
-    page = (PROJECT / "docs/how-to/import-results.md").read_text("utf-8")
-    (both,) = re.findall(r"`(unnest\(coalesce\(.*?, recursive := true\))`", page)
-    folder = tmp_path / "d"
-    _import(folder, write_output_xml(tmp_path / "old.xml", [interfered()], []))
-    (earlier,) = (folder / "characterizations").glob("*.parquet")
-    table = pq.read_table(earlier)
-    pq.write_table(table.rename_columns({"interference_measurements": "meetings"}), earlier)
-    _import(folder, write_output_xml(tmp_path / "new.xml", [interfered(test_name="Other Network Functions")], []))
-    files = f"read_parquet('{folder}/characterizations/*.parquet', union_by_name = true)"
-    sql = f"with rows as (select name, {both} from {files}) select name, count(throughput_pps) from rows group by name"  # noqa: S608 - all of it is the test's
-    found = interfered().interference
-    assert found is not None
-    count = len(found.measurements)
-    assert sorted(duckdb.connect().execute(sql).fetchall()) == [
-        (interfered().test_name, count),
-        ("Other Network Functions", count),
-    ]

@@ -1,10 +1,8 @@
 """Throughput per core, efficiency and ratios by hand; cells that do not fit show why."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from robot.api import TestSuite as Suite
 
@@ -12,7 +10,7 @@ from csit_utils.analysis.grouping import all_series
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.load import load
-from csit_utils.dataset.refusals import from_dataset, metadata_cells, to_dataset
+from csit_utils.dataset.refusals import from_dataset, to_dataset
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.efficiency import efficiencies, ratios
 from resources.libraries.python.model.request.cell import ServiceType
@@ -106,24 +104,9 @@ def test_a_figure_is_never_hidden_by_a_refusal() -> None:
     assert matrices(rows, all_series(rows)[0], [REFUSED])[0].cells[10, 2].value_pps == 5e4
 
 
-def read(name: str) -> Iterator[Refusal]:
-    return metadata_cells("output.xml", name, "needs 33 cores on NUMA 0, 28 available")
-
-
-def test_metadata_of_a_suite() -> None:
-    assert list(read("Does not fit: CSC 10R2C NF-1c vSwitch-1c")) == [REFUSED]
-    (mixed,) = read("Does not fit: CSP 1R2C NF-1c+0.5c vSwitch-4c")
-    assert (mixed.refused.cell.size_name, mixed.refused.cell.vs_dtc) == ("1c+0.5c", 4)
-    assert not list(read("Version"))
-    assert not list(read("Does not fit: all of it"))
-    assert not list(read("Does not fit: CSC 0R2C NF-1c vSwitch-9c"))
-
-
-def test_a_dataset_keeps_each_cell_once_and_reads_what_earlier_versions_stored() -> None:
+def test_a_dataset_keeps_each_cell_once() -> None:
     (stored,) = to_dataset([REFUSED, REFUSED])
     assert list(from_dataset("output.xml", [stored])) == [REFUSED]
-    flat = {"service_type": "CSC", "nf_chains": 10, "nf_nodes": 2, "nf_size": "1c", "vs_dtc": 1, "reason": _REASON}
-    assert list(from_dataset("output.xml", [msgspec.Raw(msgspec.json.encode(flat))])) == [REFUSED]
 
 
 def test_refusals_come_from_a_real_output_xml_once_each(tmp_path: Path) -> None:

@@ -35,12 +35,6 @@ def row(waiting: str | None, watts: float | None, **more: object) -> TestRow:
     return TestRow(**(values | more))  # type: ignore[arg-type]
 
 
-def test_a_way_of_waiting_of_an_earlier_version_is_in_the_column_of_the_present_one() -> None:
-    rows = [row("never sleep", 100.0), *(row(f"sleeping up to 100 {unit} when idle", 80.0) for unit in ("us", "µs"))]
-    (block,) = energy_blocks(rows)
-    assert block.columns == ("local-ovs: never sleep", "local-ovs: sleeping up to 100 µs when idle")
-
-
 def test_two_ways_of_waiting_are_two_columns_of_one_table() -> None:
     (block,) = energy_blocks([row("never sleep", 100.0), row("sleeping up to 100 µs", 80.0)])
     assert block.columns == ("local-ovs: never sleep", "local-ovs: sleeping up to 100 µs")

@@ -2,23 +2,25 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from robot import api
 from typer.testing import CliRunner
 
 from csit_utils import cli
-from csit_utils.night import runs
+from csit_utils.night import session
 from csit_utils.night.page import render_night
-from csit_utils.night.runs import PlannedOrder, WithinBudget, arguments_of, run_night
-from csit_utils.night.state import (
+from csit_utils.night.session import (
     NOT_BEGUN,
     NightChoices,
     NightClock,
     NightJournal,
-    NightState,
-    PlannedRun,
-    PlannedTest,
+    PlannedOrder,
+    TestOfNight,
+    WithinBudget,
+    arguments_of,
+    run_night,
 )
 from csit_utils.studies.registry import studies_by_name
 from resources.libraries.python.errors import PlanError
@@ -61,22 +63,30 @@ def test_suites_and_tests_are_in_the_order_of_the_plan() -> None:
     assert [test.full_name for test in top.all_tests] == ["Night.b.2", "Night.b.1", "Night.a.2", "Night.a.1"]
 
 
-def test_a_test_that_would_not_fit_is_not_begun_and_a_shorter_one_is(
-    journal_of: Callable[[], NightJournal], tmp_path: Path
-) -> None:
+def planned(test: str, run: str = "01-unseen", took_s: float = 1.0, **changes: Any) -> TestOfNight:
+    return TestOfNight(run=run, test=test, title=test, why="unseen", seconds=took_s, **changes)
+
+
+CHOICES = NightChoices(
+    topology="topologies/sim.yaml", simulated=True, hours=8.0, types="CSC", tests="MRR", variables={"SEARCH": "quick"},
+    data=(), within=0.02, unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
+)  # fmt: skip
+
+
+def test_a_test_that_would_not_fit_is_not_begun_and_a_shorter_one_is(journal_of: Callable[[], NightJournal]) -> None:
     with journal_of() as journal:
         clock = NightClock(100.0, journal, Clock(10.0))  # the listener looks twice at each test
-        listener = WithinBudget("01", {"Night.a.1": 60.0, "Night.a.2": 90.0, "Night.a.3": 20.0}, clock)
-        result = suites("a.1", "a.2", "a.3").run(output=None, console="none", listener=listener)
+        tests = [
+            planned("Night.a.1", took_s=60.0),
+            planned("Night.a.2", took_s=90.0),
+            planned("Night.a.3", took_s=20.0),
+        ]
+        result = suites("a.1", "a.2", "a.3").run(output=None, console="none", listener=WithinBudget(tests, clock))
         status = {test.name: (test.status, test.message) for test in result.suite.suites[0].tests}
         assert status["1"][0] == status["3"][0] == "PASS"
         assert status["2"] == ("SKIP", "not begun: takes about 90 s, 70 s of the night are left")
-        row = clock.status_of("01", "Night.a.2")
-        assert row is not None
-        assert row.status == NOT_BEGUN
-        assert clock.measured("01") == {"Night.a.1", "Night.a.3"}
-        assert clock.statuses == {"Night.a.1": {"PASS"}, "Night.a.3": {"PASS"}}
-    assert not list(tmp_path.glob("*.xml"))
+        assert [row.status for row in clock.rows.values()] == ["PASS", NOT_BEGUN, "PASS"]
+        assert (clock.statuses("Night.a.1"), clock.statuses("Night.a.2")) == ({"PASS"}, set())
 
 
 def test_tests_after_the_end_of_a_run_are_measured_later(journal_of: Callable[[], NightJournal]) -> None:
@@ -84,8 +94,9 @@ def test_tests_after_the_end_of_a_run_are_measured_later(journal_of: Callable[[]
     top.suites[0].tests[1].body.create_keyword(name="Fatal Error", args=["Execution terminated by signal"])
     with journal_of() as journal:
         clock = NightClock(100.0, journal, Clock())
-        top.run(output=None, console="none", listener=WithinBudget("01", {}, clock))
-        assert clock.measured("01") == {"Night.a.1"}
+        tests = [planned(f"Night.a.{number}") for number in (1, 2, 3)]
+        top.run(output=None, console="none", listener=WithinBudget(tests, clock))
+        assert [row.test for row in clock.rows.values() if row.has_ended] == ["Night.a.1"]
 
 
 def test_time_in_which_nothing_ran_is_not_spent(journal_of: Callable[[], NightJournal]) -> None:
@@ -93,28 +104,35 @@ def test_time_in_which_nothing_ran_is_not_spent(journal_of: Callable[[], NightJo
     with journal_of() as journal:
         clock = NightClock(100.0, journal, now)
         now.now = 30.0
-        clock.keep("01", "a", "PASS")
+        clock.ended(planned("a"), "PASS")
         now.now = 50.0  # killed here, in a test
     now.now = 5000.0  # or less than before, after a reboot
     with journal_of() as journal:
         clock = NightClock(100.0, journal, now)
         assert clock.left_s == 70.0
         now.now = 5010.0
-        clock.keep("01", "b", "PASS")
+        clock.ended(planned("b"), "PASS")
     now.now = 3.0
     with journal_of() as journal:
         assert NightClock(100.0, journal, now).left_s == 60.0
 
 
+def test_a_resumed_night_knows_what_was_planned_and_what_has_ended(journal_of: Callable[[], NightJournal]) -> None:
+    with journal_of() as journal:
+        clock = NightClock(100.0, journal, Clock())
+        clock.ended(planned("a"), "PLANNED")
+        clock.ended(planned("b"), "PLANNED")
+        clock.ended(planned("a"), "PASS")
+    with journal_of() as journal:
+        ((run, tests),) = NightClock(100.0, journal, Clock()).runs().items()
+        assert (run, [(row.test, row.has_ended) for row in tests]) == ("01-unseen", [("a", True), ("b", False)])
+
+
 def test_a_run_of_studies_gets_no_choice_of_cells(tmp_path: Path) -> None:
     variables = {"CELLS": "1x1", "FRAMES": "IMIX", "SEARCH": "quick", "STACKS": "10", "FLOWS": "4"}
-    choices = NightChoices(
-        topology="topologies/sim.yaml", hours=8.0, types="CSC", tests="MRR", variables=variables, data=(),
-        within=0.02, unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
-    )  # fmt: skip
-    test = PlannedTest(name="Characterization.Outage.1", title="outage", why="unseen", seconds=1.0)
+    choices = CHOICES.model_copy(update={"variables": variables})
     given = {
-        study: " ".join(arguments_of(PlannedRun(folder="01-unseen", study=study, tests=(test,)), choices, tmp_path))
+        study: " ".join(arguments_of([planned("Characterization.Outage.1", study=study)], choices, tmp_path))
         for study in (False, True)
     }
     assert "--variable CELLS:1x1 --variable FRAMES:IMIX --variable SEARCH:quick --variable STACKS:10" in given[False]
@@ -125,71 +143,45 @@ def test_the_time_left_of_a_run_is_by_the_durations_of_the_plan(
     journal_of: Callable[[], NightJournal], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: dict[str, object] = {}
-    monkeypatch.setattr(runs, "run_suites", lambda _, **options: given.update(options))
-    choices = NightChoices(
-        topology="topologies/sim.yaml", hours=8.0, types="CSC", tests="MRR", variables={"SEARCH": "quick"}, data=(),
-        within=0.02, unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
-    )  # fmt: skip
-    tests = tuple(PlannedTest(name=name, title=name, why="unseen", seconds=ord(name)) for name in "ab")
-    planned = (PlannedRun(folder="01-unseen", study=False, tests=tests),)
-    state = NightState(choices=choices, summary="2 measurements", opening_s=2.0, runs=planned, left_out=())
+    monkeypatch.setattr(session, "run_suites", lambda _, **options: given.update(options))
     with journal_of() as journal:
-        run_night(state, tmp_path, NightClock(1000.0, journal))
-    assert given["expected_s"] == {"a": 97.0, "b": 98.0}
+        clock = NightClock(100.0, journal)
+        clock.ended(planned("Density.Csc-Mrr.1", took_s=4.5), "PLANNED")
+        assert run_night(CHOICES, 2.0, tmp_path, clock) is not None, "nothing ran"
+    assert given["expected_s"] == {"Density.Csc-Mrr.1": 4.5}
 
 
 def test_a_run_that_is_refused_before_its_first_test_leaves_the_night_incomplete(
     journal_of: Callable[[], NightJournal], tmp_path: Path
 ) -> None:
     topology = tmp_path / "lab.yaml"  # was there when the night was planned
-    choices = NightChoices(
-        topology=str(topology), hours=8.0, types="CSC", tests="MRR", variables={"SEARCH": "quick"}, data=(),
-        within=0.02, unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
-    )  # fmt: skip
-    test = PlannedTest(name="Density.Csc-Mrr.1", title="CSC 1R1C", why="unseen", seconds=1.0)
-    planned = (PlannedRun(folder="01-unseen", study=False, tests=(test,)),)
-    state = NightState(choices=choices, summary="1 measurement", opening_s=2.0, runs=planned, left_out=())
     with journal_of() as journal:
-        reason = run_night(state, tmp_path, NightClock(100.0, journal))
+        clock = NightClock(100.0, journal)
+        clock.ended(planned("Density.Csc-Mrr.1"), "PLANNED")
+        reason = run_night(CHOICES.model_copy(update={"topology": str(topology)}), 2.0, tmp_path, clock)
     assert reason is not None
     assert reason.startswith(f"{tmp_path / '01-unseen'}: ")
     assert str(topology) in reason
 
 
-def test_the_page_lists_outcomes_reasons_and_what_is_open(journal_of: Callable[[], NightJournal]) -> None:
-    tests = (
-        PlannedTest(name="Night.a.1", title="CSC 1R1C", why="unseen: never measured", seconds=60.0),
-        PlannedTest(name="Night.a.2", title="<b>CSC 2R1C", why="uncertain: PDR ±4 %", seconds=60.0),
+def test_the_page_lists_outcomes_reasons_and_what_is_open() -> None:
+    rows = (
+        planned("CSC 1R1C", status="FAIL", message="no traffic at hop 2"),
+        planned("<b>CSC 2R1C", status=NOT_BEGUN, message="takes about 60 s"),
     )
-    choices = NightChoices(
-        topology="topologies/sim.yaml", simulated=True, hours=8.0, types="CSC", tests="MRR",
-        variables={"SEARCH": "quick"}, data=(), within=0.02, unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
-    )  # fmt: skip
-    state = NightState(
-        choices=choices,
-        summary="2 measurements",
-        opening_s=2.0,
-        runs=(PlannedRun(folder="01-unseen", study=False, tests=tests),),
-        left_out=(("CSC 9R9C", "does not fit: needs 99 cores"),),
+    page = render_night(
+        CHOICES, rows, "1 failed", [("CSC 2R1C", "uncertain")], [("CSC 9R9C", "needs 99 cores")], has_report=True
     )
-    before = render_night(state)
-    assert "To be measured, in this order" in before
-    assert "Still open" not in before
-    with journal_of() as journal:
-        clock = NightClock(100.0, journal)
-        clock.keep("01-unseen", "Night.a.1", "FAIL", "no traffic at hop 2")
-        clock.keep("01-unseen", "Night.a.2", NOT_BEGUN, "not begun: takes about 60 s")
-        after = render_night(state, clock, "1 failed", [("CSC 2R1C", "uncertain: PDR ±4 %")])
     for text in (
         "no traffic at hop 2",
         "takes about 60 s",
         "needs 99 cores",
         "SIMULATED",
-        "Still open",
-        "&lt;b&gt;CSC 2R1C",
+        "uncertain",
+        "&lt;b&gt;CSC 2",
     ):
-        assert text in after
-    assert "<b>CSC" not in after
+        assert text in page
+    assert "<b>CSC" not in page and "density.html" in page
 
 
 @pytest.mark.parametrize(
@@ -222,14 +214,13 @@ def test_a_night_that_measures_nothing_has_a_page_that_says_so(tmp_path: Path) -
     assert "0 planned measurements: nothing to measure" in page
     assert "No test was measured." in page
     assert "density.html" not in page
-    assert "no time: not planned" in page
+    assert "unseen: never measured" in page
 
 
 def test_the_end_of_a_long_message_is_kept(journal_of: Callable[[], NightJournal]) -> None:
     with journal_of() as journal:
         clock = NightClock(100.0, journal)
-        clock.keep("01", "a", "FAIL", f"{'x' * 1000}: no space left")
-        row = clock.status_of("01", "a")
-    assert row is not None
+        clock.ended(planned("a"), "FAIL", f"{'x' * 1000}: no space left")
+        (row,) = clock.rows.values()
     assert len(row.message) <= 300
     assert row.message.endswith(": no space left")

@@ -43,7 +43,7 @@ def test_csv_has_the_soak_rate_its_verdict_and_the_search(tmp_path: Path) -> Non
     assert (warm["search_algorithm"], warm["search_prior"]) == ("ladder", "Density.old")
     assert (warm["search_prior_started_at"], warm["search_prior_refuted"]) == ("2026-11-19T08:00:00Z", "True")
     assert (warm["search_trials"], warm["search_aborted_trials"]) == ("43", "12")
-    assert {old[name] for name in old if name.startswith("search_")} == {""}, "not told by older records"
+    assert {old[name] for name in old if name.startswith("search_")} == {""}, "without a search"
 
 
 def test_the_terminal_has_a_column_only_where_there_is_a_soak(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def test_the_page_shows_the_soak_rate_and_how_it_was_searched() -> None:
     assert 'id="explain-soak"' in html
     other = page_of(result(CSC, 1, 1))
     assert not re.search(r"<th[^>]*>SOAK", html_of(dataset_of(result(CSC, 1, 1))))
-    assert "Searched by" not in other.text, "older records do not tell"
+    assert "Searched by" not in other.text, "without a search"
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_rows_with_and_without_a_record_are_in_the_order_of_their_tests() -> Non
 
 @pytest.mark.parametrize("figure", ["real_cores", "loads", "version", "planned"])
 def test_a_short_form_without_a_counted_figure_is_counted_anew(tmp_path: Path, figure: str) -> None:
-    """As an earlier version wrote it, which did not count the figure yet."""
+    """As a release wrote it that did not count the figure yet."""
     made = result(ServiceType.CSC, 2, 1)
     whole = write_output_xml(tmp_path / "whole.xml", [made])
     text = pack(made)
@@ -290,58 +290,6 @@ def test_a_record_with_half_a_character_is_named_and_costs_nothing_else(output: 
     assert [row.test_name for row in Stored(Layout(tmp_path / "d")).tests if row.recorded] == [
         does_not_fit(ServiceType.CSC, 8, 8).test_name
     ]
-
-
-def test_a_dataset_of_newer_software_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    Layout.make(tmp_path / "d")
-    head = tmp_path / "d" / "dataset.json"
-    head.write_text(head.read_text().replace('"version":2', '"version":3'))
-    with pytest.raises(ConfigError, match="has version 3, this software reads up to 2"):
-        Layout(tmp_path / "d")
-
-
-def _as_version_1(folder: Path) -> None:
-    head = folder / "dataset.json"
-    head.write_text(head.read_text().replace('"version":2', '"version":1'))
-    for path in list((folder / "details").rglob("*.arrow")):
-        with pa.OSFile(str(path)) as file:
-            table = pa.ipc.open_file(file).read_all()
-        pq.write_table(table, path.with_suffix(".parquet"), compression="none")
-        path.unlink()
-
-
-def test_a_dataset_of_version_1_is_read_and_continued(output: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "d"
-    _import(folder, output)
-    expected = list(Stored(Layout(folder)).items())
-    _as_version_1(folder)
-    stored = Stored(Layout(folder))
-    assert list(stored.items()) == expected
-    recorded = [row.anchor for row in stored.tests if row.recorded]
-    assert {stored.record(anchor).result.test_name for anchor in recorded} == {
-        row.test_name for row in stored.tests if row.recorded
-    }
-    (again,) = _import(folder, output)
-    assert again.known
-    other = write_output_xml(tmp_path / "other.xml", [result(ServiceType.CSC, 3, 1)], [])
-    _import(folder, other)
-    assert '"version":2' in (folder / "dataset.json").read_text(), "earlier software refuses it now"
-    assert len(list(Stored(Layout(folder)).items())) == len(expected) + 1
-
-
-def test_a_damaged_part_of_version_1_is_imported_again(output: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "d"
-    _import(folder, output)
-    expected = list(Stored(Layout(folder)).items())
-    _as_version_1(folder)
-    path = max((folder / "details").rglob("*.parquet"), key=lambda each: each.stat().st_size)
-    path.write_bytes(path.read_bytes()[:-100])
-    (problem,) = Stored(Layout(folder)).problems
-    assert problem.text.startswith(f"{path}: damaged, ")
-    (again,) = _import(folder, output)
-    assert not again.known
-    stored = Stored(Layout(folder))
-    assert (list(stored.items()), stored.problems) == (expected, [])
 
 
 def test_a_part_in_a_folder_that_may_not_be_read_is_left_out(

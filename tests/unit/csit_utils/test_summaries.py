@@ -9,10 +9,8 @@ from csit_utils.analysis.grouping import Metric, Series, series_of
 from csit_utils.dataset.rows import InstanceRow, TestRow
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, layouts, matrices
 from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, ratios, speedups
-from csit_utils.studies.density.analysis.fairness import fairness_of, itemized
+from csit_utils.studies.density.analysis.fairness import fairness_of
 from csit_utils.studies.density.analysis.summary import Headline, changes, headlines
-from resources.libraries.python.model.request.cell import ServiceType
-from tests.unit.csit_utils.builders import mrr_result
 from tests.unit.csit_utils.histories import row
 
 VALUE, AT_LEAST, BELOW, NOT_RUN = CellState.VALUE, CellState.AT_LEAST, CellState.BELOW, CellState.NOT_RUN
@@ -166,12 +164,6 @@ def test_rates_of_an_instance_are_of_both_directions_together() -> None:
     assert ndr.ratio == pytest.approx(130 / 190)
     assert found["PDR"].ratio == 1
     assert fairness_of([served(1, 0, 1)])["NDR"].ratio is None
-
-
-def test_a_rate_at_overload_is_named_after_what_was_measured() -> None:
-    mrr = mrr_result(ServiceType.CSC, 2, 1)
-    assert [found.number for found in itemized(mrr)] == ["MRR"]
-    assert [found.number for found in itemized(mrr.model_copy(update={"mrr": None, "orr": mrr.mrr}))] == ["ORR"]
 
 
 def test_service_types_are_held_against_csc_or_the_first_with_a_figure() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from defusedxml.ElementTree import ParseError, iterparse
 
 from csit_utils.dataset.items import Refusal, Status
-from csit_utils.dataset.refusals import logged_cells, metadata_cells
+from csit_utils.dataset.refusals import logged_cells
 from csit_utils.dataset.scan import ScannedTest
 from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER
 
@@ -50,8 +50,6 @@ def read(content: bytes) -> tuple[list[ScannedTest | Refusal], bool]:
             stack.pop()
             if element.tag == "suite":
                 suites.pop()
-            elif element.tag == "meta":
-                found.extend(metadata_cells("x", element.get("name", ""), (element.text or "").strip()))
             elif element.tag == "msg" and test is None and (element.text or "").startswith(REFUSED_MARKER):
                 found.extend(logged_cells("x", (element.text or "").removeprefix(REFUSED_MARKER)))
             elif test is not None:

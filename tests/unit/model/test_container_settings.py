@@ -1,4 +1,4 @@
-"""What NFs run in, as a topology says it, today and before."""
+"""What NFs run in, as a topology says it."""
 
 from pathlib import Path
 from typing import Any
@@ -22,25 +22,6 @@ def read(folder: Path, **dut: Any) -> Container:
     path = folder / "topology.yaml"
     path.write_text(yaml.safe_dump(data), encoding="utf-8")
     return load_topology(path).dut.container
-
-
-@pytest.mark.parametrize(
-    ("vpp", "found"),
-    [
-        ({}, Container()),
-        ({"engine": "auto"}, Container(engine="auto")),
-        ({"engine": "process"}, Container(engine="none")),
-        ({"engine": "podman", "image": "vpp:25.06"}, Container(engine="podman", image="vpp:25.06")),
-        ({"image": "vpp:25.06"}, Container(engine="auto", image="vpp:25.06")),
-    ],
-)
-def test_the_words_of_earlier_files_mean_what_they_meant(tmp_path: Path, vpp: dict[str, str], found: Container) -> None:
-    assert read(tmp_path, vpp={"prefix": "/usr", **vpp}) == found
-
-
-def test_both_are_a_contradiction(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"vpp\.engine or vpp\.image beside container"):
-        read(tmp_path, vpp={"engine": "podman"}, container={"engine": "docker"})
 
 
 @pytest.mark.parametrize("image", ["--privileged", "a b", "", "x" * 256])

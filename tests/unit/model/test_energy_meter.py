@@ -43,11 +43,11 @@ def test_what_does_not_fit_is_refused(said: dict[str, object], why: str) -> None
 def test_the_default_is_not_written_so_that_digests_stay(tmp_path: Path) -> None:
     data = yaml.safe_load(LOCAL.read_text(encoding="utf-8"))
     plain = load_topology(LOCAL).dut
-    assert plain.energy == Powercap() and "energy" not in plain.in_full()
+    assert plain.energy == Powercap() and "energy" not in plain.model_dump(mode="json")
     data["nodes"]["DUT1"]["energy"] = {"meter": "ipmi"}
     file = tmp_path / "local.yaml"
     file.write_text(yaml.safe_dump(data), encoding="utf-8")
-    assert load_topology(file).dut.in_full()["energy"]["meter"] == "ipmi"
+    assert load_topology(file).dut.model_dump(mode="json")["energy"]["meter"] == "ipmi"
 
 
 @pytest.mark.parametrize(

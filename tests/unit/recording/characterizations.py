@@ -1,9 +1,5 @@
-"""Records of sweeps, and records in the form of earlier versions."""
+"""Records of sweeps."""
 
-import json
-from typing import Any
-
-from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import World
@@ -83,15 +79,3 @@ def characterization(
         sweep=sweep(name),
         profile=Profile(name=name, break_point=None, metrics=(), notes=(started_at,)),
     )
-
-
-def earlier(record: Record, version: str) -> dict[str, Any]:
-    """A record as versions before 3.0 wrote it."""
-    data = json.loads(record.model_dump_json())
-    study = data.pop("study")
-    data["schema_version"] = version
-    if study == "density":
-        return data
-    kind = data.pop("pattern", {"chains": "chain_study"}.get(study, study))
-    parts = dict.fromkeys(("sweep", "profile", "sizing", "chain_study", "interference"))
-    return {"record": "characterization", "kind": kind, "predictions": [], **parts, **data}

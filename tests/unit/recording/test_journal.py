@@ -119,10 +119,10 @@ def test_a_line_that_does_not_fit_on_the_disk_leaves_no_trace(tmp_path: Path) ->
     assert said(path) == ([1, 2, 3, 4], [])
 
 
-def test_a_line_of_another_version_is_an_error_with_its_place(tmp_path: Path) -> None:
+def test_an_unknown_event_is_an_error_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     write(path, 2)
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"line": 3, "at": AT, "event": "danced"}) + "\n")
-    with pytest.raises(ConfigError, match=r"line 3 is not supported by this version"):
+    with pytest.raises(ConfigError, match=r"line 3 is no event of a run"):
         list(read(path))

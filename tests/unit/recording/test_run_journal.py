@@ -1,28 +1,22 @@
 """The journal of a run: tests that have ended, retries, quarantine, and what a resumed run refuses."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from resources.libraries.python.errors import ConfigError, RunStopped
-from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.run_journal import (
     MACHINE_DOWN,
     Command,
     RunJournal,
     TestKey,
-    asked_digest,
     differences,
-    has_ended,
-    header_of,
     past_of,
 )
-from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils import builders
-from tests.unit.recording.journals import AT, CHOICES, header
+from tests.unit.recording.journals import CHOICES, header
 
 ENVIRONMENT = builders.ENVIRONMENT
 
@@ -67,35 +61,6 @@ def test_a_test_with_other_settings_is_another_test(tmp_path: Path) -> None:
     run.ended(key(digest="e"), "PASS", "2.json")
     assert run.standing(key()).ended is not None
     run.close()
-
-
-def test_journals_with_whole_records_are_resumed(tmp_path: Path) -> None:
-    begin(tmp_path).close()
-    row = builders.result(ServiceType.CSC, 1, 1, histograms=False)
-    line = {
-        "line": 2,
-        "at": AT,
-        "event": "finished",
-        "test": "t",
-        "status": "PASS",
-        "result": row.model_dump(mode="json"),
-    }
-    journal = tmp_path / "journal.jsonl"
-    journal.write_text(journal.read_text("utf-8").splitlines()[0] + "\n" + json.dumps(line) + "\n", "utf-8")
-    run = resume(tmp_path)
-    ended = run.standing(TestKey("t", asked_digest(row.asked), "c")).ended
-    assert ended is not None
-    assert DensityRecord.model_validate(ended.result) == row
-    run.close()
-
-
-def test_the_separate_journal_of_earlier_characterization_tests_is_resumed(tmp_path: Path) -> None:
-    begin(tmp_path).close()
-    (tmp_path / "journal.jsonl").rename(tmp_path / "characterization.jsonl")
-    assert header_of(tmp_path).choices == CHOICES
-    assert has_ended(tmp_path)
-    resume(tmp_path).close()
-    assert [path.name for path in tmp_path.iterdir()] == ["journal.jsonl"]
 
 
 def test_a_test_that_was_interrupted_or_killed_is_measured_again_from_its_first_attempt(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.goal import SearchProfile
-from resources.libraries.python.search import profiles
 from resources.libraries.python.search.profiles import LADDER, QUICK, profile
 from resources.libraries.python.search.throughput import search_throughput
 from tests.unit.search.search_fakes import FRAME, Bench
@@ -96,11 +95,11 @@ def test_how_long_a_trial_of_mrr_takes_is_a_setting() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("csit,speed=9", "unknown setting 'speed=9'; choose from width, .*, latency, mrr, mrr_trial"),
-        ("csit,width=2", "'width=2' does not fit: 2 is not below 1"),
+        ("ladder,speed=9", "unknown setting 'speed=9'; choose from width, .*, latency, mrr, mrr_trial"),
+        ("ladder,width=2", "'width=2' does not fit: 2 is not below 1"),
         ("rfc2544,trial=long", "'trial=long' does not fit: .*number"),
-        ("csit,loss=0.1", "'loss=0.1' fits a profile with one goal"),
-        ("csit,time", "'time' does not fit"),
+        ("ladder,loss=0.1", "'loss=0.1' fits a profile with one goal"),
+        ("ladder,time", "'time' does not fit"),
     ],
 )
 def test_a_wrong_setting_is_reported(text: str, message: str) -> None:
@@ -111,13 +110,3 @@ def test_a_wrong_setting_is_reported(text: str, message: str) -> None:
 def test_an_unknown_profile_is_named_with_those_there_are() -> None:
     with pytest.raises(ConfigError, match="profile 'slow'; choose from ladder, quick, reference, rfc2544, soak"):
         profile("slow")
-
-
-def test_the_earlier_name_of_ladder_is_accepted_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    profiles._warn_renamed.cache_clear()
-    assert profile("csit") == LADDER
-    assert profile("csit,width=0.01") == profile("ladder,width=0.01")
-    (said,) = caplog.records
-    assert said.levelname == "WARNING"
-    assert "'csit' is called 'ladder' now" in said.getMessage()
-    assert "'reference'" in said.getMessage()

@@ -4,18 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from csit_utils.dataset.rows import InstanceRow
-from resources.libraries.python.model.findings.evidence import ItemizedFigure
-from resources.libraries.python.search.findings.itemize import itemize, itemize_goal
-from resources.libraries.python.studies.density.model.record import DensityRecord
-
-
-def itemized(result: DensityRecord) -> tuple[ItemizedFigure, ...]:
-    """Throughput figures of a test per instance and direction: of the record, or of its trials in older records."""
-    if result.itemized:
-        return result.itemized
-    goals = (itemize_goal(found, result.trials) for found in (result.ndr, result.pdr, result.soak) if found)
-    rate = itemize("MRR" if result.mrr else "ORR", (each for each in result.trials if each.trial.purpose == "mrr"))
-    return tuple(found for found in (*goals, rate) if found is not None)
 
 
 @dataclass(frozen=True)

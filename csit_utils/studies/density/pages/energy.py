@@ -68,8 +68,7 @@ def energy_blocks(rows: Sequence[TestRow]) -> list[EnergyBlock]:
 
 
 def _column(row: TestRow) -> str:
-    # Records of earlier versions have `us`, in what is the same column.
-    return f"{row.testbed}: {row.waiting.replace(' us', ' µs')}" if row.waiting else str(row.testbed)
+    return f"{row.testbed}: {row.waiting}" if row.waiting else str(row.testbed)
 
 
 def _block(number: int, by_column: Mapping[str, TestRow]) -> EnergyBlock:

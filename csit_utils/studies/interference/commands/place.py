@@ -34,7 +34,6 @@ from resources.libraries.python.studies.interference.analysis.study import advis
 from resources.libraries.python.studies.interference.analysis.tables import (
     MatrixSlice,
     by_frame_and_load,
-    findings_in,
     matrices,
 )
 from resources.libraries.python.studies.interference.model.record import (
@@ -105,7 +104,7 @@ def place(
     if guaranteed and guaranteed_cpu:
         raise ConfigError("--guaranteed and --guaranteed-cpu: choose one of them")
     chosen = Resource.NETWORK if guaranteed else Resource.CPU if guaranteed_cpu else None
-    matrix, findings = dict(matrices(measured))[chosen], findings_in(measured)
+    matrix, findings = dict(matrices(measured))[chosen], measured.findings
     if chosen and not matrix:
         raise ConfigError(f"{measured.spec.name} was not measured with guaranteed {chosen.words}")
     print_table(_HEADS, [_line(row, findings) for row in matrix], form, _LEFT)

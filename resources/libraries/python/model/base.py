@@ -1,8 +1,8 @@
 """The base of every type that is read from or written to a file, maxima in specifications, and errors of validation."""
 
 import re
-from collections.abc import Mapping, Sized
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Sized
+from typing import Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo
 from pydantic_core import CoreSchema, PydanticKnownError
@@ -41,31 +41,6 @@ class Frozen(BaseModel):
         schema = handler(source)
         _fail_fast(schema.get("schema", ()))
         return schema
-
-
-class FormerField(Frozen):
-    """Settings of a driver that nodes had as a field in earlier versions.
-
-    The digest of each testbed has them, with their defaults where the topology makes none. Settings of drivers that
-    were added later are in the digest of testbeds that make them.
-    """
-
-    FORMER_DEFAULTS: ClassVar[Mapping[str, object]] = {}
-    """Defaults of earlier versions by field, which stand for the present ones in digests."""
-
-    @classmethod
-    def formerly(cls, values: Mapping[str, object]) -> dict[str, object]:
-        """Return the JSON of settings with the defaults of earlier versions.
-
-        Args:
-            values: JSON of the settings.
-        """
-        defaults = {name: each.default for name, each in cls.model_fields.items()}
-        former = cls.FORMER_DEFAULTS
-        return {
-            name: former[name] if name in former and value == defaults[name] else value
-            for name, value in values.items()
-        }
 
 
 Location = tuple[int | str, ...]
@@ -120,6 +95,14 @@ def error_text(error: Exception) -> str:
     if isinstance(error, ValidationError):
         return ": ".join(filter(None, first_error(error)))
     return quoted_reason(str(error))
+
+
+def refused_version(found: object, read: object) -> str:
+    """Say that a file is of a schema version that this release does not read."""
+    return (
+        f"schema version {quoted(str(found))}, and this release reads version {read}: measure again, or read it with "
+        "the release that wrote it"
+    )
 
 
 def is_asked(info: ValidationInfo) -> bool:

@@ -187,8 +187,6 @@ class Driver:
     options: Mapping[str, type[Frozen]] = field(default_factory=dict)
     """Settings that a topology can make, by the key of the node that has them; one class where drivers share a key. All
     have defaults."""
-    reads_earlier: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    """Turns the keys that a node had in earlier versions into those of today."""
     programs: tuple[RequiredProgram, ...] = ()
     kernel: tuple[KernelFeature, ...] = ()
     words: tuple[str, ...] = ()

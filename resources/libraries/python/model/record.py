@@ -15,9 +15,9 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import DeploymentTimes, Environment, Rerun, Verdict
 from resources.libraries.python.model.testbed.topology import World
 
-SchemaVersion = Literal["3.0"]
-SCHEMA_VERSION: SchemaVersion = "3.0"
-"""Minor: a key was added. Major: a key changed its form or meaning, or went away."""
+SchemaVersion = Literal["1"]
+SCHEMA_VERSION: SchemaVersion = "1"
+"""Raised when a key changes its form or meaning, or goes away; a key that is added has a default."""
 
 
 class Packed:
@@ -57,7 +57,7 @@ class Record(Frozen):
     """UTC, ISO 8601."""
     passed: bool
     skipped: bool = Field(default=False, exclude_if=is_false)
-    """Whether the testbed lacks what the test needs; false in records before this key, where `message` says it."""
+    """Whether the testbed lacks what the test needs."""
     message: str
     """Reason why the test did not pass; empty otherwise."""
     world: World

@@ -82,19 +82,15 @@ class Verdict(Frozen):
     evidence: tuple[str, ...]
     """Sentences with numbers, one per line."""
     findings: tuple[Finding, ...] = ()
-    """The same with its kind and the numbers it is about; empty in records before this key."""
+    """The same with its kind and the numbers it is about."""
 
     def of(self, number: str) -> tuple[VerdictKind, ...]:
-        """Return the kinds of one figure, most important first, never empty. Old records share them."""
-        if not self.findings:
-            return self.kinds
+        """Return the kinds of one figure, most important first, never empty."""
         found = {finding.kind for finding in self.findings if finding.about(number)}
         return tuple(kind for kind in self.kinds if kind in found) or (VerdictKind.MEASURED,)
 
     def evidence_of(self, number: str) -> tuple[str, ...]:
         """Sentences about one number."""
-        if not self.findings:
-            return self.evidence
         return tuple(finding.text for finding in self.findings if finding.about(number))
 
 
@@ -190,7 +186,7 @@ class Environment(Frozen):
     git_revision: str | None
     git_dirty: bool | None
     program_version: str | None = Field(default=None, exclude_if=lambda version: version is None)
-    """Version of this project; None in records before this key."""
+    """Version of this project."""
     nodes: dict[str, "Environment"] = Field(default_factory=dict)
     """Nodes of a lab: the other machines that took part, by node; what is above is of the (first) DUT."""
 

@@ -5,19 +5,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import ON_FIRST_USE, Frozen, error_text
+from resources.libraries.python.model.base import ON_FIRST_USE, Frozen, error_text, refused_version
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.lines import Lines, read_lines
 
 JOURNAL_FILE = "journal.jsonl"
-EARLIER_JOURNAL_FILE = "characterization.jsonl"
-"""Journal of the characterization tests of a run, in results of earlier versions; the format is the same."""
+VERSION: Literal[1] = 1
 Status = Literal["PASS", "FAIL", "SKIP"]
 """Robot's status of a test."""
 
@@ -53,7 +52,7 @@ class RunBegun(Event):
     """Header."""
 
     event: Literal["run"] = "run"
-    version: Literal[1] = 1
+    version: Literal[1] = VERSION
     run_id: str
     boot_id: str | None
     """Boot id of the kernel: a different one later means that the machine went down in between."""
@@ -100,12 +99,10 @@ class TestEnded(Event):
 
     test: str
     status: Status
-    digest: str = ""
-    """Digest of what the test measured; empty in earlier journals, which hold the record itself."""
-    record: str = ""
+    digest: str
+    """Of what the test measured."""
+    record: str
     """File name in the folder of results."""
-    result: dict[str, Any] | None = None
-    """The record itself, in earlier journals."""
 
 
 class TestFinished(TestEnded):
@@ -122,8 +119,6 @@ class TestInterrupted(Event):
     reason: str
     record: str = ""
     """File name of its incomplete record, in the folder of results."""
-    result: dict[str, Any] | None = None
-    """That record itself, in earlier journals."""
 
 
 class CellQuarantined(TestEnded):
@@ -251,10 +246,12 @@ def read(path: Path) -> Iterator[Entry | Damage]:
 def _event(raw: bytes, path: Path, number: int) -> AnyEvent | None:
     """Parse a line; None for a torn one: a part of a JSON object is not JSON."""
     try:
-        json.loads(raw)
+        data = json.loads(raw)
     except (ValueError, RecursionError):
         return None
+    if isinstance(data, dict) and data.get("event") == "run" and data.get("version") != VERSION:
+        raise ConfigError(f"{path}: the journal has {refused_version(data.get('version'), VERSION)}")
     try:
         return EVENTS.validate_json(raw)
     except ValidationError as error:
-        raise ConfigError(f"{path}: line {number} is not supported by this version: {error_text(error)}") from error
+        raise ConfigError(f"{path}: line {number} is no event of a run: {error_text(error)}") from error

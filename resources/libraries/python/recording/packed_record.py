@@ -148,7 +148,6 @@ def unpacked(text: str | bytes) -> tuple[str | bytes, str | None]:
         return text, None
     heavy = unpack(data.pop("packed"))
     figures = data.pop("counted", None)
-    # The set of packed keys has changed between versions; the packed part lists them.
     if not heavy.startswith(b"{") or _KEYS.decode(heavy).keys() & data.keys():
         raise NotUnpacked("its packed part is not that of a record")
     digest = figures.get("digest") if isinstance(figures, dict) else None

@@ -13,13 +13,11 @@ from typing import Annotated, Any, Union
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
-from resources.libraries.python.model.base import error_text
+from resources.libraries.python.model.base import error_text, refused_version
 from resources.libraries.python.model.bounds import MOST_KEYS, quoted
 from resources.libraries.python.model.record import SCHEMA_VERSION, Record
 from resources.libraries.python.paths import PROJECT, RESOURCES
-from resources.libraries.python.recording.earlier_versions import DENSITY_VERSIONS, in_todays_form, is_earlier
 from resources.libraries.python.recording.packed_record import NotUnpacked, unpacked
-from resources.libraries.python.studies.density.model.record import DensityRecord
 
 
 def _declared() -> dict[str, type[Record]]:
@@ -42,31 +40,25 @@ class NotARecord(ValueError):
 
 
 def read_record(text: str | bytes) -> tuple[Record, str | None]:
-    """Read the JSON of a record of any study and version, whole or with packed keys.
+    """Read the JSON of a record of any study, whole or with packed keys.
 
     Returns:
         The record, and its digest as first written: the one that a packed record names, or that of a plain one, however
-        it is formatted. None for packed records of versions that named none.
+        it is formatted.
 
     Raises:
-        NotARecord: It is none, or one that this version cannot read.
+        NotARecord: It is none, or one of another schema version.
     """
     try:
         whole, digest = unpacked(text)
         _refuse_wide(whole)
-        if (study := _study_in(whole)) in RECORDS:
-            record, is_plain = RECORDS[study].model_validate_json(whole), whole is text
-        else:
-            data = json.loads(whole)
-            if not isinstance(data, dict) or not is_earlier(data):
-                raise NotARecord(_unknown(data))
-            record = record_of(data)
-            # Records of other studies were packed without a digest then: both forms are compared in today's form.
-            is_plain = isinstance(record, DensityRecord)
+        if (study := _study_in(whole)) not in RECORDS:
+            raise NotARecord(_unknown(json.loads(whole)))
+        record = RECORDS[study].model_validate_json(whole)
         if (fault := fault_of_times(record.started_at, record.finished_at)) is not None:
             raise NotARecord(f"the record is not valid: {fault}")
-        if digest is None and is_plain:
-            # Not of the record as this version writes it, which has keys that were added or renamed since.
+        if digest is None:
+            # Not of the record as this release writes it, which has keys that were added since.
             digest = hashlib.sha256(to_json(from_json(text))).hexdigest()
     except NotARecord:
         raise
@@ -118,22 +110,6 @@ def _is_time(text: str) -> bool:
     return found.tzinfo is not None and text.startswith(found.date().isoformat())
 
 
-def record_of(data: dict[str, Any]) -> Record:
-    """Validate a record of any version that is part of another file.
-
-    Raises:
-        ValidationError, NotARecord: It is none.
-    """
-    if is_earlier(data):
-        try:
-            data = in_todays_form(data)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise NotARecord(f"not a record of an earlier version: {quoted(repr(error))}") from error
-    if str(data.get("study")) not in RECORDS or data.get("schema_version") != SCHEMA_VERSION:
-        raise NotARecord(_unknown(data))
-    return RECORDS[str(data["study"])].model_validate_json(json.dumps(data))
-
-
 def records_schema(study: str | None = None) -> dict[str, Any]:
     """JSON Schema of the records of one study, or of all of them."""
     if study is not None:
@@ -157,10 +133,9 @@ def _study_in(text: str | bytes) -> str | None:
 def _unknown(data: object) -> str:
     if not isinstance(data, dict) or (version := data.get("schema_version")) is None:
         return f"not a result record, but {_looks_like(data)}"
-    study = data.get("study")
-    if version == SCHEMA_VERSION and str(study) not in RECORDS:
-        return f"unknown study '{quoted(str(study))}' of the record"
-    return f"schema version {version} of the record is not supported, only {DENSITY_VERSIONS[0]} to {SCHEMA_VERSION}"
+    if version != SCHEMA_VERSION:
+        return f"the record has {refused_version(version, SCHEMA_VERSION)}"
+    return f"unknown study '{quoted(str(data.get('study')))}' of the record"
 
 
 def _looks_like(data: object) -> str:
@@ -175,6 +150,6 @@ def _reason(text: str | bytes, error: ValidationError) -> str:
         data = json.loads(text)
     except (ValueError, RecursionError) as json_error:
         return f"the record is not valid JSON: {json_error}"
-    if isinstance(data, dict) and data.get("study") and data.get("schema_version") != SCHEMA_VERSION:
+    if isinstance(data, dict) and data.get("schema_version") not in (None, SCHEMA_VERSION):
         return _unknown(data)
     return f"the record is not valid: {error_text(error)}"

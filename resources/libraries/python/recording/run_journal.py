@@ -7,17 +7,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, assert_never
+from typing import Literal, NamedTuple, Self, assert_never
 from uuid import uuid4
-
-from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.recording.journal import (
-    EARLIER_JOURNAL_FILE,
     JOURNAL_FILE,
     AnyEvent,
     CellQuarantined,
@@ -30,7 +27,6 @@ from resources.libraries.python.recording.journal import (
     RunResumed,
     Status,
     TestBroken,
-    TestEnded,
     TestFinished,
     TestInterrupted,
     TestStarted,
@@ -81,8 +77,6 @@ class EndFacts(NamedTuple):
     record: str
     """File name in the folder of results."""
     is_quarantined: bool
-    result: dict[str, Any] | None
-    """The record itself, in earlier journals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +122,7 @@ class RunState:
             case TestFinished() | CellQuarantined():
                 self._running = None
                 quarantined = isinstance(event, CellQuarantined)
-                self.done[event.test, _digest(event)] = EndFacts(event.status, event.record, quarantined, event.result)
+                self.done[event.test, event.digest] = EndFacts(event.status, event.record, quarantined)
                 self.broken.pop(event.test, None)
                 if isinstance(event, CellQuarantined):
                     self.quarantined[event.cell] = event.reason
@@ -154,15 +148,6 @@ class RunState:
             self.broken[self._running] = (*self.broken.get(self._running, ()), MACHINE_DOWN)
         self._running = None
         self._boot_id = boot_id
-
-
-def _digest(event: TestEnded) -> str:
-    if event.result is None:
-        return event.digest
-    try:
-        return asked_digest(MeasurementRequest.model_validate(event.result.get("asked")))
-    except ValidationError:
-        return ""  # measured again
 
 
 def asked_digest(asked: MeasurementRequest) -> str:
@@ -194,12 +179,11 @@ class RunJournal:
         """
         path = folder / JOURNAL_FILE
         remarks: list[str] = []
-        for earlier in (path, folder / EARLIER_JOURNAL_FILE):
-            if earlier.is_file():
-                with Journal(earlier):  # no other process writes it
-                    aside = _free_name(earlier)
-                    earlier.rename(aside)
-                remarks.append(f"the journal of an earlier run in {folder} is kept as {aside.name}")
+        if path.is_file():
+            with Journal(path):  # no other process writes it
+                aside = _free_name(path)
+                path.rename(aside)
+            remarks.append(f"the journal of an earlier run in {folder} is kept as {aside.name}")
         header = RunBegun(
             line=1,
             at=utc_now(),
@@ -226,7 +210,6 @@ class RunJournal:
             ConfigError: There is none, or it was begun with other choices or on another machine.
             CsitError: Another process is running it.
         """
-        _adopt_earlier_journal(folder)
         past = past_of(folder)
         remarks = differences(past.header, choices, environment, world)
         run = cls(Journal(past.path), past, (*past.damage, *remarks))
@@ -419,17 +402,9 @@ def differences(before: RunBegun, choices: Choices, environment: Environment, wo
 
 
 def _journal_of(folder: Path) -> Path:
-    for file in (JOURNAL_FILE, EARLIER_JOURNAL_FILE):
-        if (folder / file).is_file():
-            return folder / file
+    if (path := folder / JOURNAL_FILE).is_file():
+        return path
     raise ConfigError(f"{folder}: not the folder of a run, {JOURNAL_FILE} is missing")
-
-
-def _adopt_earlier_journal(folder: Path) -> None:
-    """Give the journal of earlier characterization tests the name that all tests use now."""
-    if (path := _journal_of(folder)).name == EARLIER_JOURNAL_FILE:
-        with Journal(path):  # no other process writes it
-            path.rename(folder / JOURNAL_FILE)
 
 
 def _nothing_begun(path: Path) -> CsitError:

@@ -7,16 +7,17 @@ test with other settings begins below a new heading. Each study declares the mod
 import json
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import Frozen, error_text
+from resources.libraries.python.model.base import Frozen, error_text, refused_version
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.recording.lines import Lines, read_lines
 
 Row = TypeVar("Row", bound=Frozen)
+SCHEMA_VERSION: Literal["1"] = "1"
 
 
 class Heading(Frozen):
@@ -24,7 +25,7 @@ class Heading(Frozen):
 
     journal: str
     """Kind of the test."""
-    schema_version: str = "1.0"
+    schema_version: Literal["1"] = SCHEMA_VERSION
     digest: str
 
 
@@ -95,20 +96,17 @@ class StepJournal(Generic[Row]):
                 continue
             try:
                 if last is None or (isinstance(data, dict) and "journal" in data):
+                    version = data.get("schema_version") if isinstance(data, dict) else None
+                    if version not in (None, SCHEMA_VERSION):
+                        raise ConfigError(f"{self.path}: the journal has {refused_version(version, SCHEMA_VERSION)}")
                     last = Heading.model_validate(data)
                     self.rows.clear()
                     if last.journal != self.KIND:
                         raise ConfigError(f"{self.path}: line {number} begins a {quoted(last.journal)}, no {self.KIND}")
-                elif last == self._heading and not _is_end(data):
+                elif last == self._heading:
                     self.rows.append(self.ROWS.validate_json(raw or b""))
             except ValidationError as error:
                 raise ConfigError(
-                    f"{self.path}: line {number} is not a {self._heading.journal} that this version supports: "
-                    f"{error_text(error)}"
+                    f"{self.path}: line {number} is no {self._heading.journal}: {error_text(error)}"
                 ) from error
         return last
-
-
-def _is_end(data: object) -> bool:
-    """Whether a line marks the end of the test, as in earlier journals."""
-    return isinstance(data, dict) and data.get("line") == "complete"

@@ -4,8 +4,6 @@
 as well; `quick` looks around on a small machine; `rfc2544` and `soak` ask other questions.
 """
 
-import logging
-from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -99,10 +97,6 @@ settings: the first trial takes 5.1 s, each further one 0.1 s more."""
 
 _PROFILES = {each.name: each for each in (LADDER, QUICK, REFERENCE, RFC2544, SOAK)}
 
-_RENAMED = {"csit": "ladder"}
-"""Earlier names. `csit` has CSIT's goals, and not CSIT's algorithm."""
-_log = logging.getLogger(__name__)
-
 _SETTINGS = {
     "width": ("relative_width",),
     "loss": ("loss_ratio",),
@@ -122,15 +116,11 @@ _OF_ALL = {
 def profile(text: str) -> SearchProfile:
     """The profile of a name, with other settings where they are said: `rfc2544,width=0.001`, `soak,loss=1e-6,time=600`.
 
-    Its name is then the whole text, so that its results are not taken for those of the plain profile. An earlier name
-    of a profile is accepted with a warning.
+    Its name is then the whole text, so that its results are not taken for those of the plain profile.
 
     Raises:
         ConfigError: There is none of that name, or a setting is unknown or does not fit.
     """
-    if (present := current_name(text)) != text:
-        _warn_renamed(text.partition(",")[0])
-    text = present
     name, *settings = text.split(",")
     if name not in _PROFILES:
         raise ConfigError(f"no search profile '{name}'; choose from {', '.join(_PROFILES)}")
@@ -138,23 +128,6 @@ def profile(text: str) -> SearchProfile:
     for setting in settings:
         found = _with_setting(found, setting)
     return found.model_copy(update={"name": text})
-
-
-def current_name(text: str) -> str:
-    """The name of a profile with its settings, where it is an earlier one the present one of the same profile."""
-    name, comma, settings = text.partition(",")
-    return f"{_RENAMED.get(name, name)}{comma}{settings}"
-
-
-@cache
-def _warn_renamed(name: str) -> None:
-    """Once for a process: a profile is looked up for every test."""
-    _log.warning(
-        "SEARCH '%s' is called '%s' now: it has FD.io CSIT's goals and a search of our own; CSIT's algorithm is "
-        "'reference'",
-        name,
-        _RENAMED[name],
-    )
 
 
 def _with_setting(found: SearchProfile, setting: str) -> SearchProfile:

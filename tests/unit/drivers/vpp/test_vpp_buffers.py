@@ -130,18 +130,6 @@ def test_one_machine_has_the_pool_the_memory_and_the_plan_that_it_had() -> None:
     assert digest(make_plan(few, cell, sixteen)) == digest(plan)
 
 
-@pytest.mark.parametrize("vpp", [None, {"rx_mode": "polling"}])
-def test_a_testbed_has_the_digest_of_the_former_default(vpp: dict[str, str] | None) -> None:
-    base = load_topology(TOPOLOGIES / "local.yaml").model_dump(mode="json")
-    nodes = {**base["nodes"], "DUT1": {**base["nodes"]["DUT1"], **({"vpp": vpp} if vpp else {})}}
-
-    def digested(**more: int) -> object:
-        dut = {**nodes["DUT1"], **({"vpp": {**(vpp or {}), **more}} if more else {})}
-        return Topology.model_validate({**base, "nodes": {**nodes, "DUT1": dut}}).dut.in_full()["vpp"]
-
-    assert digested() == digested(buffers_per_numa=16384) != digested(buffers_per_numa=16385)
-
-
 def test_guests_and_nfs_of_a_lab_keep_theirs() -> None:
     guests = lab(smt=True, vms="qemu_vpp")
     plan = planned(guests, "VSC", vs_dtc=4)

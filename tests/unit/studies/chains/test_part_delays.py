@@ -93,12 +93,6 @@ def test_parts_have_the_names_of_the_chain_and_add_up_to_its_latency_without_loa
         assert ChainRun.model_validate_json(run.model_dump_json()) == run
 
 
-def test_earlier_records_have_no_delays() -> None:
-    run = study_of(vnfs=PAIR[:1], lengths=(1,)).runs[0]
-    earlier = run.model_dump(mode="json", exclude={"delays"})
-    assert ChainRun.model_validate(earlier).delays is None
-
-
 @pytest.mark.parametrize(
     ("hops", "why"),
     [

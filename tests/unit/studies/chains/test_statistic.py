@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.records import parse_record
-from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy
+from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.model.statistic import Statistic
 from tests.unit.csit_utils.study_records import chain_studied
-from tests.unit.recording.characterizations import earlier
 from tests.unit.studies.chains.chain_runs import chain, spec_of, workload
 
 SPEC = spec_of(["nat", "ids"])
@@ -57,16 +56,6 @@ def test_a_record_says_chain_and_workload_once_for_each_run() -> None:
     assert all(
         row.keys() == {"owner", "feature", "mean", "stdev", "samples", "filtered"} for row in said[0]["features"]
     )
-
-
-def test_a_record_of_version_1_is_read_as_before() -> None:
-    study = RECORD.chain_study
-    assert study is not None
-    older = earlier(RECORD, "1.0")
-    older["chain_study"]["statistics"] = [each.model_dump(mode="json") for each in study.statistics]
-    record = parse_record(json.dumps(older), "x")[0]
-    assert isinstance(record, ChainsRecord)
-    assert record.chain_study == study
 
 
 @pytest.mark.parametrize(

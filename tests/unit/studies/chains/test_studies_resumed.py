@@ -207,18 +207,6 @@ def test_a_study_goes_on_at_the_load_that_it_began_with(tmp_path: Path) -> None:
     assert [one.kind for one in found.spec.contenders] == [NfKind("linux_gateway"), NfKind("ngrep"), NfKind("pktstat")]
 
 
-def test_measurements_in_a_journal_of_an_earlier_version_are_kept(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    with pytest.raises(Killed):
-        pairs(World(killed_before=7), path)
-    text = path.read_text("utf-8")
-    kept = text.count('"line":"measurement"')
-    path.write_text(text.replace('"measurement"', '"meeting"'), "utf-8")
-    world = World()
-    assert record(pairs(world, path)) == record(pairs(whole := World(), tmp_path / "whole.jsonl"))
-    assert kept and world.deployed < whole.deployed - kept
-
-
 def test_a_chain_that_failed_is_measured_again(tmp_path: Path) -> None:
     vnfs = (*CHAINS.vnfs, VnfSpec(name="ids", kind=NfKind("suricata")))
     spec = CHAINS.model_copy(update={"vnfs": vnfs, "lengths": (1,)})

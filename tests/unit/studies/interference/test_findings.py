@@ -158,12 +158,6 @@ def test_half_of_the_degradation_from_the_network_and_more_lost_with_guaranteed_
         assert share is not None and share.value == pytest.approx(truth, abs=0.01)
 
 
-def test_the_findings_of_earlier_records_are_made_from_their_measurements() -> None:
-    made = study(pairs_with({"A": 0.5, "B": 0.7}))
-    earlier = made.model_copy(update={"findings": None})
-    assert summary_in_words(earlier) == summary_in_words(made)
-
-
 @pytest.mark.slow
 def test_intervals_of_all_quantities_have_the_truth_in_19_of_20_studies_and_wrong_orders_are_rare() -> None:
     """600 studies of noise with Student's t of 8 degrees of freedom, unequal between network functions."""

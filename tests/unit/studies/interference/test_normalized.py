@@ -128,7 +128,9 @@ def test_a_sweep_has_a_point_for_each_frame_and_load() -> None:
             {"A": 10.0, "B": 10.0}, {("A", ("B",)): share, ("B", ("A",)): 0.9}, load_pps=load_pps, frame=frame
         )
         frames = spec_of("A", "B").frame.model_copy(update={"name": frame})
-        return Interference(spec=spec_of("A", "B", frame=frames), measurements=tuple(measurements), matrix=())
+        return Interference(
+            spec=spec_of("A", "B", frame=frames), measurements=tuple(measurements), matrix=(), asked=len(measurements)
+        )
 
     found = by_frame_and_load([study("64B", 2e5, 0.5), study("64B", 1e5, 0.7), study("512B", 1e5, 0.95)])
     assert [(point.frame.name, point.load_pps) for point in found] == [("64B", 1e5), ("64B", 2e5), ("512B", 1e5)]

@@ -94,7 +94,7 @@ def test_a_file_that_is_no_journal_is_refused_and_two_do_not_write_one(tmp_path:
     path = tmp_path / "sizing.jsonl"
     path.write_text('{"journal": "density"}\n', encoding="utf-8")
     with (
-        pytest.raises(ConfigError, match="line 1 is not a sizing that this version supports"),
+        pytest.raises(ConfigError, match="line 1 is no sizing"),
         SizingJournal(path, KEY),
     ):
         pass
@@ -148,7 +148,7 @@ def test_capacities_at_other_thresholds_are_columns_with_their_intervals() -> No
     first, *_, other = csv.DictReader(csv_text(sizing_rows(sizing)).splitlines())
     assert [first[f"capacity_{key}"] for key in ("estimate", "low", "high")] == ["212.0", "205.0", "220.0"]
     assert (first["near_limit"], first["capacity_at_0.8"], first["capacity_at_0.8_estimate"]) == ("1", "250.0", "")
-    assert other["capacity_at_0.8"] == "", "measured by an earlier version"
+    assert other["capacity_at_0.8"] == "", "without this threshold"
 
 
 def test_figures_are_columns_of_their_own() -> None:

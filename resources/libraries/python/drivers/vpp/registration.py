@@ -1,12 +1,11 @@
 """Memory of a VPP, for its declarations as vSwitch, as NF and in virtual machines."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from resources.libraries.python.drivers.functions.vm.registration import Vm
-from resources.libraries.python.model.base import FormerField
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import PolledPorts, RequiredProgram
 from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode
@@ -21,10 +20,9 @@ _DESCRIPTORS = 1024
 """Of a queue by default, with DPDK and with VPP's drivers rdma and vmxnet3; DPDK's virtio ports have 256."""
 
 
-class Vpp(FormerField):
+class Vpp(Frozen):
     """How VPP is run, as vSwitch and as NF."""
 
-    FORMER_DEFAULTS: ClassVar[Mapping[str, object]] = {"buffers_per_numa": _LEAST_BUFFERS}
     prefix: str = "/usr"
     """Where it is installed: the folder that has `bin/vpp`."""
     ports: Literal["auto", "dpdk", "native", "rdma", "af_xdp", "af_packet"] = "auto"
@@ -109,27 +107,6 @@ PROGRAM = RequiredProgram(
     option="vpp.prefix",
     fix="install it (https://fd.io/docs/vpp), or say vpp.prefix",
 )
-
-
-def read_earlier(data: dict[str, Any]) -> dict[str, Any]:
-    """Read `vpp.engine` and `vpp.image`, the names of `container.engine` and `container.image` in earlier versions.
-
-    Args:
-        data: Keys of a node.
-
-    Raises:
-        ValueError: They are there beside `container`.
-    """
-    vpp = data.get("vpp")
-    if not isinstance(vpp, dict) or not {"engine", "image"} & vpp.keys():
-        return data
-    if "container" in data:
-        raise ValueError("has vpp.engine or vpp.image beside container; container is for NFs of all kinds")
-    named = {key: vpp[key] for key in ("engine", "image") if key in vpp}
-    if named.get("engine") == "process":
-        named["engine"] = "none"
-    rest = {key: value for key, value in vpp.items() if key not in named}
-    return {**data, "vpp": rest, "container": {"engine": "auto", **named}}
 
 
 def need(vpp: Vpp) -> MemoryNeed:

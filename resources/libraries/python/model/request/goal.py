@@ -84,7 +84,7 @@ class SearchRecord(Frozen):
     overload_pps: tuple[float, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Forwarded in the trials at the highest load by which the search found its range."""
     deviations: tuple[Deviation, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
-    """From the MLRsearch specification (draft-ietf-bmwg-mlrsearch-15, to be RFC 9971); None in older records."""
+    """From the MLRsearch specification (draft-ietf-bmwg-mlrsearch-15, to be RFC 9971); None of other algorithms."""
 
 
 class SearchProfile(Frozen):

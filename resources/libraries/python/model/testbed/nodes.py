@@ -2,13 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
+from typing import Annotated, ClassVar, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.driver_registry import functions, generators, known_vswitch, vswitches
-from resources.libraries.python.model.base import FormerField, Frozen, Inconsistency, of_form
+from resources.libraries.python.model.base import Frozen, Inconsistency, of_form
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
@@ -170,8 +170,6 @@ class _Node(Frozen):
         """Validate keys that drivers declare, and refuse all other ones that are not fields."""
         if not isinstance(data, dict):
             return data
-        for read in driver_registry.earlier_keys():
-            data = read(data)
         rest = {key: value for key, value in data.items() if key not in cls.model_fields}
         if not rest:
             return data
@@ -182,37 +180,6 @@ class _Node(Frozen):
         """Return settings of drivers, those of the topology or else the defaults."""
         found = (self.__pydantic_extra__ or {}).get(driver_registry.key_of(model))
         return found if isinstance(found, model) else model()
-
-    def in_full(self) -> dict[str, Any]:
-        """Return the JSON of the node with the settings of all drivers, where earlier versions had them as fields.
-
-        So the digest of a testbed is the one of the runs that these versions began.
-        """
-        fields = self.model_dump(mode="json")
-        drivers: dict[str, list[str]] = (
-            {"generator": sorted(key for each in generators().values() for key in each.options)}
-            if self.ROLE == "TG"
-            else {
-                "vswitch": sorted(key for each in vswitches().values() for key in each.options),
-                "vms": sorted(key for each in functions().values() if "vms" in each.listed for key in each.options),
-                "": sorted(key for each in functions().values() for key in each.options),
-            }
-        )
-        models = driver_registry.settings_of(self.ROLE).model_fields
-        full: dict[str, Any] = {}
-        for name in type(self).model_fields:
-            if name in fields:
-                full[name] = fields[name]
-            for key in (*drivers.get(name, ()), *(drivers.get("", ()) if name == "vms" else ())):
-                # Others are there where a topology makes them: a driver that is added changes no digest.
-                model = cast(type, models[key].annotation)
-                former = model if issubclass(model, FormerField) else None
-                if key not in full and (key in fields or former):
-                    values = fields.get(key) or models[key].get_default(call_default_factory=True).model_dump(
-                        mode="json"
-                    )
-                    full[key] = former.formerly(values) if former else values
-        return full
 
 
 class TgNode(_Node):

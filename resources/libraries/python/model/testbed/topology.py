@@ -1,7 +1,6 @@
 """A testbed: nodes joined by links, read from topologies/*.yaml."""
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -211,11 +210,8 @@ class Topology(Frozen):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of its JSON with all defaults: equal testbeds, equal digests."""
-        document = self.model_dump(mode="json")
-        document["nodes"] = {name: node.in_full() for name, node in self.nodes.items()}
-        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        """SHA-256 of its JSON: a run is resumed on the testbed that it was begun on."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     @property
     def tg_name(self) -> str:

@@ -6,7 +6,7 @@ A study that resumes keeps the loads that it began with, as its measurements are
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
 from resources.libraries.python.recording.step_journal import StepJournal
@@ -33,12 +33,11 @@ class LoadsFound(Frozen):
 class CompletedMeasurement(Frozen):
     """A measurement that is complete; what was deployed for it is removed."""
 
-    line: Literal["measurement", "meeting"] = "measurement"
-    """`meeting` before 3.0."""
+    line: Literal["measurement"] = "measurement"
     at: str
     plan: str
     """Digest of the plan by which it was deployed."""
-    measurement: ColocationMeasurement = Field(validation_alias=AliasChoices("measurement", "meeting"))
+    measurement: ColocationMeasurement
     facts: dict[str, dict[str, str]]
     """Facts of the parts of the deployment."""
     missing: dict[str, str]

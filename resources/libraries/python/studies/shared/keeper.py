@@ -6,7 +6,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
 from robot.api import Failure, SkipExecution, logger
 from robot.errors import ExecutionFailed, PassExecution
 
@@ -23,7 +22,7 @@ from resources.libraries.python.recording.journal import JOURNAL_FILE, Status
 from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed_record import pack
-from resources.libraries.python.recording.records import NotARecord, read_record, record_of
+from resources.libraries.python.recording.records import NotARecord, read_record
 from resources.libraries.python.recording.robot_message import plain_message
 from resources.libraries.python.recording.run_journal import EndFacts, RunJournal, TestKey, past_of
 from resources.libraries.python.recording.step_journal import StepJournal
@@ -352,10 +351,8 @@ class StudyKeeper:
         """Record of a test that has ended; None where it cannot be read any more."""
         path = self._opened / RESULTS_FOLDER / ended.record
         try:
-            if ended.result is not None:
-                return record_of(ended.result)
             return read_record(content_of(path, LARGEST_RECORD_BYTES))[0]
-        except (ConfigError, ValidationError, NotARecord) as error:
+        except (ConfigError, NotARecord) as error:
             logger.warn(f"{self._present.test} is measured again: its record {path} is unreadable: {error_text(error)}")
             return None
 

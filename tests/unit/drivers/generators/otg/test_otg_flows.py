@@ -16,10 +16,8 @@ from resources.libraries.python.drivers.generators.otg.flows import (
 )
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.paths import PROJECT
 from tests.unit.drivers.generators.otg.otg_configurations import FLOWS, SENDER
 
 PORTS = {"tg-1-1": ServerPort("tg-1-1", "tg-1-1"), "tg-1-2": ServerPort("tg-1-2", "eth7")}
@@ -115,12 +113,6 @@ def test_a_server_that_sends_too_little_is_to_blame_and_one_without_counters_is_
     assert result.note == "the OTG server sent 4,960 of 5,000 packets"
     with pytest.raises(CsitError, match="reports no counters of flow 'controller 4711 1 forward 128 load'"):
         figures({}, sent)
-
-
-def test_settings_are_in_the_digest_of_a_testbed_that_makes_them() -> None:
-    tg = load_topology(PROJECT / "topologies" / "local.yaml").tg
-    assert "otg" not in tg.in_full()
-    assert tg.model_copy(update={"otg": Otg(verify=False)}).in_full()["otg"]["verify"] is False
 
 
 def test_a_server_that_is_gone_keeps_no_later_run_from_starting() -> None:

@@ -6,21 +6,21 @@ from typing import Annotated
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import FormerField, Frozen
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.kinds import Form
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 
-class Ngrep(FormerField):
+class Ngrep(Frozen):
     """Parameters of NFs of kind ngrep."""
 
     patterns: Annotated[int, Field(ge=1, le=5000)] = 100
     """That each payload is searched for; none is in what our own generators send."""
 
 
-class Suricata(FormerField):
+class Suricata(Frozen):
     """Parameters of NFs of kind suricata."""
 
     rules: Annotated[int, Field(ge=1, le=50_000)] = 1000

@@ -5,20 +5,20 @@ from typing import Annotated
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import FormerField
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import VETH, FunctionDriver, GuestKind, KernelFeature, RequiredProgram
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.kinds import Form
 
 
-class Firewall(FormerField):
+class Firewall(Frozen):
     """Parameters of NFs of kind linux_firewall."""
 
     rules: Annotated[int, Field(ge=1, le=10_000)] = 100
     """That every packet is looked up in, of either direction: none matches but the last one, which lets it pass."""
 
 
-class Gateway(FormerField):
+class Gateway(Frozen):
     """Parameters of NFs of kind linux_gateway."""
 
     addresses: Annotated[int, Field(ge=1, le=65_536)] = 500

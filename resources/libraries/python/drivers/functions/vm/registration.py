@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import FormerField, Inconsistency
+from resources.libraries.python.model.base import Frozen, Inconsistency
 from resources.libraries.python.model.driver import (
     TUN,
     FunctionDriver,
@@ -25,7 +25,7 @@ from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.planning.media import to_vswitch, vswitch_of
 
 
-class Vm(FormerField):
+class Vm(Frozen):
     """How virtual machines are made."""
 
     memory_mb: Annotated[int, Field(ge=64)] = 128
@@ -36,7 +36,7 @@ class Vm(FormerField):
     """Backing of a guest's memory: ordinary pages, or huge ones of the NUMA node of the ports, shared."""
     boot_within_s: Annotated[float, Field(gt=0)] = 60.0
     nic: Literal["virtio", "e1000"] = Field(default="virtio", exclude_if=lambda nic: nic == "virtio")
-    """Model of a guest's network cards, one of `NICS`. The default is not in the digest of a testbed, as earlier."""
+    """Model of a guest's network cards, one of `NICS`."""
 
 
 @dataclass(frozen=True, slots=True)

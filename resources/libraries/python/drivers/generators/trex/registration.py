@@ -6,14 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import FormerField
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import PACKET, GeneratorDriver, Leftover, NodeCheck, PortOption
 from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.testbed.attachment import attachment_of, kernel_driver, polled_queues
 from resources.libraries.python.model.testbed.nodes import DutNode, Interface, TgNode
 
 
-class Trex(FormerField):
+class Trex(Frozen):
     """How TRex is run."""
 
     directory: str = "/opt/trex"

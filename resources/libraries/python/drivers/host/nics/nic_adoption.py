@@ -52,7 +52,7 @@ class AdoptedPort(Frozen):
     tx_queues: int | None
     combined_queues: int | None
     parameters: dict[str, tuple[int, ...]] = Field(default_factory=dict)
-    """Ring sizes and interrupt coalescing, see `ethtool.parameters`; empty in records of earlier versions."""
+    """Ring sizes and interrupt coalescing, see `ethtool.parameters`."""
 
     def __str__(self) -> str:
         return f"port {self.device}{f' ({self.bus})' if self.bus else ''}"

@@ -152,8 +152,7 @@ class Binding(Frozen):
     mac: str | None = None
     promiscuous: bool = False
     parameters: dict[str, tuple[int, ...]] = Field(default_factory=dict)
-    """Queues, ring sizes, interrupt coalescing, pause frames and offloads, see `ethtool.parameters`; some or all are
-    missing in records of earlier versions, as are MAC and `promiscuous`."""
+    """Queues, ring sizes, interrupt coalescing, pause frames and offloads, see `ethtool.parameters`."""
 
     def __str__(self) -> str:
         return f"PCI port {self.pci_address}, taken from {self.driver or 'no driver'}"
@@ -388,7 +387,7 @@ class ParentFunction(Frozen):
 
     pci_address: str
     device: str | None = None
-    """The kernel's name of its port; None in records of earlier versions."""
+    """The kernel's name of its port."""
     up: bool = Field(default=True, exclude_if=lambda up: up)
 
     def __str__(self) -> str:

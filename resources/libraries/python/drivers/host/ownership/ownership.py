@@ -67,7 +67,7 @@ class MachineLock(Claims):
                 self._directory.mkdir(parents=True)
                 self._directory.chmod(0o755)  # whatever the umask
             descriptor = os.open(self._directory / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            os.fchmod(descriptor, 0o600)  # what can open it can hold it; earlier versions let all users
+            os.fchmod(descriptor, 0o600)  # what can open it can hold it
         except OSError as error:
             raise CsitError(f"{self._directory} cannot be used ({error.strerror}); run as root") from error
         try:

@@ -49,7 +49,7 @@ def alone(cache: Path) -> Iterator[None]:
     cache.mkdir(parents=True, exist_ok=True)
     for folder in missing:
         share(folder)
-    cache.chmod(stat.S_IMODE(cache.stat().st_mode) & ~_OTHERS_WRITE)  # earlier versions left that to the umask
+    cache.chmod(stat.S_IMODE(cache.stat().st_mode) & ~_OTHERS_WRITE)  # whatever the umask is
     with opened(cache / "lock", 0o600) as lock:  # what can open it can hold it
         fcntl.flock(lock, fcntl.LOCK_EX)
         for left in cache.glob(f"{BUILDING}*"):

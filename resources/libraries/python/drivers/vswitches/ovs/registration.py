@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import FormerField
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import (
     AF_XDP,
     KernelFeature,
@@ -23,7 +23,7 @@ from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Memory
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 
-class Ovs(FormerField):
+class Ovs(Frozen):
     """How Open vSwitch is made."""
 
     ports: Literal["auto", "af_xdp", "system", "kernel", "dpdk"] = "auto"

@@ -8,7 +8,6 @@ from resources.libraries.python.drivers.vpp.registration import (
     Vpp,
     need,
     ports_problem,
-    read_earlier,
     reload_problem,
     sized,
 )
@@ -34,7 +33,6 @@ DRIVERS = (
         name="vpp",
         label="VPP",
         options={"vpp": Vpp},
-        reads_earlier=read_earlier,
         factory="resources.libraries.python.drivers.vswitches.vpp.driver:VppSwitch",
         missing="resources.libraries.python.drivers.vswitches.vpp.driver:missing",
         programs=(PROGRAM,),

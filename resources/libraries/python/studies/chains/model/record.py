@@ -17,8 +17,6 @@ MEAN_DISTANCE = "mean distance"
 """Rule: the mean of a chain's distances is above the mean of their thresholds (Probius, section 6.2)."""
 WORSE = "worse than predicted"
 """Rule: a quantity is worse than the VNFs alone predict, see `analysis.prediction`."""
-OUTLIER = "outlier"
-"""Rule of earlier records: a quantity is an outlier among the chains of the study."""
 RULES = (MEAN_DISTANCE, WORSE)
 
 
@@ -78,12 +76,12 @@ class ChainRun(Frozen):
     idle_latency_s: float | None
     """The same without load."""
     delays: tuple[PartDelay, ...] | None = Field(default=None, exclude_if=is_none)
-    """Where packets spend their time without load; None where that was not measured, and in earlier records."""
+    """Where packets spend their time without load; None where that was not measured."""
     series: tuple[FeatureSeries, ...]
     cpus: Mapping[str, float] = Field(default_factory=dict)
     """CPUs that each VNF may use: those of its data threads, or its limit where that is less."""
     placed: Mapping[str, tuple[int, ...]] = Field(default_factory=dict, exclude_if=is_empty)
-    """Logical CPUs of the data threads of each VNF and of VSWITCH; empty in earlier records."""
+    """Logical CPUs of the data threads of each VNF and of VSWITCH."""
     losses: tuple[PartLoss, ...] | None = Field(default=None, exclude_if=is_none)
     """By part, those that lost nothing left out; None where hops were not counted."""
     graphs: tuple[StateGraph, ...] = ()
@@ -125,23 +123,6 @@ class Distance(Frozen):
     expected: float
     """Value of the regression line through all chains at this volume."""
     measured: float
-
-
-class Outlier(Frozen):
-    """A quantity of a chain that is far worse than expected from its VNFs alone and the other chains."""
-
-    chain: Chain
-    owner: str
-    workload: Workload
-    feature: str
-    measured: float
-    expected: float
-    score: float
-    """Distance in robust standard deviations."""
-    threshold: float
-    """Threshold of the score."""
-    peers: int
-    """Values that were compared, this one among them."""
 
 
 class Excess(Frozen):
@@ -254,14 +235,12 @@ class Suspect(Frozen):
     chain: Chain
     mean_distance: float
     """Over all features and workloads."""
-    threshold: float | None = None
-    """Mean of 4/n: a chain with a larger mean distance is a suspect; None in records of older versions."""
+    threshold: float
+    """Mean of 4/n: a chain with a larger mean distance is a suspect."""
     distances: tuple[Distance, ...]
     """Those above the threshold, largest first."""
     worse: tuple[Excess, ...] = Field(default=(), exclude_if=is_empty)
     """The largest excess of each owner and feature, the largest first."""
-    outliers: tuple[Outlier, ...] = Field(default=(), exclude_if=is_empty)
-    """Of earlier records."""
     deviations: tuple[FeatureDeviation, ...] = ()
     portions: tuple[ClassPortion, ...] = ()
     """Portions of its VNFs, under the workload at which it stands out most."""
@@ -269,22 +248,19 @@ class Suspect(Frozen):
     """Plain sentences with their evidence, the strongest first."""
     planted: str | None = None
     reference: Reference | None = Field(default=None, exclude_if=is_none)
-    """None where no other chain or VNF alone is known to be well, and in records of older versions."""
+    """None where no other chain or VNF alone is known to be well."""
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Names of the rules by which it is a suspect; empty for records of older versions, which do not say."""
-        if self.threshold is None:
-            return ()
+        """Names of the rules by which it is a suspect."""
         by_mean = (MEAN_DISTANCE,) if self.distances and self.mean_distance > self.threshold else ()
-        return (*by_mean, *([WORSE] if self.worse else []), *([OUTLIER] if self.outliers else []))
+        return (*by_mean, *([WORSE] if self.worse else []))
 
     @property
     def strength(self) -> float:
         """Ratio to the limit of its strongest rule; suspects are ranked by it."""
-        by_mean = self.mean_distance / self.threshold if self.threshold and self.distances else 0.0
-        scores = (each.score / each.threshold for each in self.outliers)
-        return max(by_mean, *(each.strength for each in self.worse), *scores, 0.0)
+        by_mean = self.mean_distance / self.threshold if self.distances else 0.0
+        return max(by_mean, *(each.strength for each in self.worse), 0.0)
 
 
 class ChainStacks(Frozen):
@@ -325,14 +301,14 @@ class ChainStudy(Frozen):
     repeated: tuple[ChainRun, ...] = Field(default=(), exclude_if=is_empty)
     """Runs of the chains that deviated from their VNFs alone, of these and of the path, once more."""
     path: tuple[ChainRun, ...] = Field(default=(), exclude_if=is_empty)
-    """Runs of the path without VNFs; empty in earlier records."""
+    """Runs of the path without VNFs."""
     statistics: Statistics = ()
     suspects: tuple[Suspect, ...] = Field(default=())
-    """By falling strength; in records of older versions by falling mean distance."""
+    """By falling strength."""
     causes: tuple[CommonCause, ...] = Field(default=(), exclude_if=is_empty)
     """What the chains that are worse than predicted have in common, the largest excess first."""
     judged: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
-    """Sentences: what was judged with which error, and what could not be judged; empty in earlier records."""
+    """Sentences: what was judged with which error, and what could not be judged."""
     bounds: tuple[VnfBound, ...] = Field(default=(), exclude_if=is_empty)
     """What bounds each VNF alone."""
     changed: tuple[ChangedChain, ...] = Field(default=(), exclude_if=is_empty)
@@ -342,7 +318,7 @@ class ChainStudy(Frozen):
     notes: tuple[str, ...] = ()
     """Measurements that are missing, with reasons."""
     costs: tuple[StepCost, ...] = ()
-    """Costs of all chains together; empty in records of older versions."""
+    """Costs of all chains together."""
     stacks: tuple[ChainStacks, ...] = Field(default=(), exclude_if=is_empty)
     """Of the first suspects and their references, where they were asked for."""
 

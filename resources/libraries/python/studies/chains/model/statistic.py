@@ -55,13 +55,13 @@ def _grouped(statistics: Iterable[Statistic]) -> tuple[OfRun, ...]:
 
 
 def _flat(value: object) -> object:
-    """Of each group its statistics; those that stand alone, as in records of version 1.0, are left as they are."""
+    """Of each group its statistics."""
     return list(_each(value)) if isinstance(value, list | tuple) else value
 
 
 def _each(parts: Iterable[Any]) -> Iterator[Any]:
     for number, part in enumerate(parts):
-        if not isinstance(part, dict) or "features" not in part:
+        if isinstance(part, Statistic):
             yield part
             continue
         try:
@@ -74,7 +74,7 @@ def _each(parts: Iterable[Any]) -> Iterator[Any]:
 
 Statistics = Annotated[
     tuple[Statistic, ...],
-    BeforeValidator(_flat, json_schema_input_type=tuple[OfRun | Statistic, ...]),
+    BeforeValidator(_flat, json_schema_input_type=tuple[OfRun, ...]),
     PlainSerializer(_grouped, return_type=tuple[OfRun, ...]),
 ]
 """Statistics, which a record groups by run."""

@@ -38,7 +38,7 @@ class DensityRecord(Record):
     soak: GoalResult | None = None
     """The load that keeps a small loss ratio over minutes."""
     search: SearchRecord | None = None
-    """Course of the throughput search; None in records before this key."""
+    """Course of the throughput search; None without one."""
     mrr: ReceiveRate | None = None
     """Maximum receive rate: at line rate, or at the most that the generator can send."""
     orr: ReceiveRate | None = Field(default=None, exclude_if=is_none)

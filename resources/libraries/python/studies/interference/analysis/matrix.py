@@ -33,7 +33,7 @@ class Throughputs:
     def __init__(self, measurements: Iterable[ColocationMeasurement]) -> None:
         self._values: dict[tuple[Resource | None, Group], list[float]] = defaultdict(list)
         for each in measurements:
-            # Alone there is nothing to share: that without a limit is the baseline of all, also in earlier records.
+            # Alone there is nothing to share: that without a limit is the baseline of all.
             if each.against or not each.guaranteed:
                 self._values[each.guarantee, (each.target, each.against)].append(each.throughput_pps)
         self._means = {key: mean_of(values) for key, values in self._values.items()}

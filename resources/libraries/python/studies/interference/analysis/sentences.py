@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.interference.analysis.estimates import ALPHA
 from resources.libraries.python.studies.interference.analysis.findings import lowest
-from resources.libraries.python.studies.interference.analysis.tables import MatrixSlice, findings_in, spots
+from resources.libraries.python.studies.interference.analysis.tables import MatrixSlice, spots
 from resources.libraries.python.studies.interference.model.record import (
     EstimatedValue,
     Interference,
@@ -39,14 +39,14 @@ def _lost(spot: MatrixSlice) -> str:
 
 def summary_in_words(found: Interference) -> tuple[str, ...]:
     """What the pairs say: loss, most sensitive and aggressive, resources; then what could not be measured."""
-    findings = findings_in(found)
+    findings = found.findings
     lines = findings_in_words(findings) if findings else ()
     return (*lines, *resources_in_words(found), *found.notes)
 
 
 def resources_in_words(found: Interference) -> Iterator[str]:
     """Shares of guaranteed resources, and what goes with the degradation."""
-    findings = findings_in(found)
+    findings = found.findings
     if findings:
         yield from _shares(findings.shares)
         if findings.none_p is not None and findings.none_p < ALPHA:

@@ -62,6 +62,7 @@ def analyse(
         findings=findings,
         relations=relations_of(reference),
         places=places,
+        asked=len(measurements),
         sensitivity={each.name: each.normalized.value for each in findings.sensitivity} if findings else {},
         aggressiveness={each.name: each.normalized.value for each in findings.aggressiveness} if findings else {},
         network_share=by_size.get(2),

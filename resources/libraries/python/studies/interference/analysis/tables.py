@@ -207,7 +207,7 @@ def _sweep(found: Interference) -> list[Row]:
 
 
 def _means(found: Interference) -> list[Row]:
-    known = findings_in(found)
+    known = found.findings
     sensitivity, aggressiveness = (
         {each.name: each for each in means}
         for means in ((known.sensitivity, known.aggressiveness) if known else ((), ()))
@@ -232,11 +232,3 @@ def _lost(mean: RankedMean | None) -> Row:
         return (None,) * 5
     lost = mean.lost
     return (lost.value, lost.low, lost.high, *(mean.ranks or (None, None)))
-
-
-def findings_in(study: Interference) -> PairsFindings | None:
-    """Findings of a record; those of earlier versions are made from its measurements."""
-    if study.findings is not None or not study.matrix:
-        return study.findings
-    reference = (each for each in study.measurements if not each.point)
-    return findings_of(Throughputs(reference), [each.name for each in study.spec.contenders])

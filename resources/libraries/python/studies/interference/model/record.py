@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AliasChoices, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from resources.libraries.python.model.base import Frozen, at_most, at_most_items
 from resources.libraries.python.model.bounds import (
@@ -307,7 +307,7 @@ class Placement(Frozen):
     high: float | None = Field(default=None, exclude_if=_is_none)
     """Confidence interval, 95 %, of the measurements; the error of a prediction is not in it."""
     predicted: int | None = Field(default=None, exclude_if=_is_none)
-    """Network functions whose throughput is predicted from pairs; None in earlier records."""
+    """Network functions whose throughput is predicted from pairs; None where none was predicted."""
 
 
 class Advice(Frozen):
@@ -327,15 +327,14 @@ class Interference(Frozen):
     """Payload of the record: co-located network functions."""
 
     spec: InterferenceSpec
-    measurements: tuple[ColocationMeasurement, ...] = Field(validation_alias=AliasChoices("measurements", "meetings"))
-    """Called `meetings` before 3.0."""
+    measurements: tuple[ColocationMeasurement, ...]
     matrix: tuple[Normalized, ...]
     guaranteed: tuple[Normalized, ...] = ()
     """The same with guaranteed network I/O, over the same throughput alone."""
     guaranteed_cpu: tuple[Normalized, ...] = Field(default=(), exclude_if=lambda rows: not rows)
     """The same with guaranteed CPU time."""
     findings: PairsFindings | None = Field(default=None, exclude_if=_is_none)
-    """None where no pair was measured, and in earlier records."""
+    """None where no pair was measured."""
     relations: tuple[ResourceRelation, ...] = Field(default=(), exclude_if=lambda rows: not rows)
     """Of resources that the machine counts, the closest first."""
     sensitivity: dict[str, float] = Field(default_factory=dict)
@@ -349,15 +348,15 @@ class Interference(Frozen):
     advice: tuple[Advice, ...] = ()
     places: int | None = Field(default=None, exclude_if=_is_none)
     """Network functions that fit on one server; None where placements were not verified."""
-    asked: int | None = None
-    """Measurements that the specification asks for; None in records of older versions."""
+    asked: int
+    """Measurements that the specification asks for."""
     notes: tuple[str, ...] = ()
     """Measurements that are missing, with reasons; which NF is a stand-in."""
 
     @property
     def coverage(self) -> Coverage:
         """Measurements that were made, of all."""
-        return Coverage(len(self.measurements), len(self.measurements) if self.asked is None else self.asked)
+        return Coverage(len(self.measurements), self.asked)
 
 
 class InterferenceRecord(Record):

@@ -183,7 +183,7 @@ class DeploymentSpec(Frozen):
             object.__setattr__(self, "scaling", _scaling(self.components))  # still being made: frozen from here on
         _check_deployment(self)
         if is_asked(info):
-            _check_most_instances(self)  # records of earlier versions have such specifications
+            _check_most_instances(self)
         return self
 
 

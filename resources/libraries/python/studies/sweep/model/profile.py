@@ -77,14 +77,14 @@ class BreakPoint(Frozen):
     """Load at which a service saturates, or changes its behaviour."""
 
     rate: float
-    """Gbit/s, where the fitted lines bend. Records before 3.0 have the lowest measured rate at or above it."""
+    """Gbit/s, where the fitted lines bend."""
     low: float | None = Field(default=None, exclude_if=_is_none)
     """Gbit/s: lower end of the 95 % interval; None where it is unknown."""
     high: float | None = Field(default=None, exclude_if=_is_none)
     """Gbit/s: its upper end."""
     measured_rate: float | None = Field(default=None, exclude_if=_is_none)
     """Gbit/s: the lowest measured rate at which the indicator is at its maximum, which is the break-point of Troia et
-    al.; None of records before 3.0, whose `rate` is that."""
+    al.; None where only the fitted lines are known."""
     indicator: Indicator = Field(default=Indicator.CPU, exclude_if=lambda indicator: indicator is Indicator.CPU)
     vnf: str | None
     """The VNF whose CPUs or memory it is; None for throughput and loss, which are of the service."""

@@ -219,7 +219,7 @@ def _alone(directory: Path, within_s: float) -> Iterator[None]:
     directory.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(directory / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
-        os.fchmod(descriptor, 0o600)  # earlier versions let all users open it
+        os.fchmod(descriptor, 0o600)  # what can open it can hold it
         end = time.monotonic() + within_s
         while not _locked(descriptor):
             if time.monotonic() > end:

@@ -1,0 +1,274 @@
+"""A night on disk and its Robot runs: choices, a journal of its tests, and no test begun that would not fit."""
+
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter
+from robot.api import SuiteVisitor
+
+from csit_utils.analysis.night import NightLine, NightPlan
+from csit_utils.commands.runs.outcome import unfinished
+from csit_utils.commands.runs.robot import run_suites
+from csit_utils.dataset.inputs import output_of
+from csit_utils.dataset.load import load
+from csit_utils.night.candidates import CHARACTERIZATION, DENSITY
+from csit_utils.report.units import seconds
+from resources.libraries.python.errors import CsitError, without_middle
+from resources.libraries.python.model.base import Frozen, of_form
+from resources.libraries.python.model.bounds import LONGEST_RUN_S, MOST_FILES, MOST_RUNS
+from resources.libraries.python.recording.journal import JOURNAL_FILE
+from resources.libraries.python.recording.robot_message import plain_message
+from resources.libraries.python.recording.run_journal import has_ended
+from resources.libraries.python.recording.step_journal import StepJournal
+from resources.libraries.python.studies.shared.choices import KNOWN
+from resources.libraries.python.studies.shared.keeper import ends_run
+
+CHOICES_FILE = "night.choices"
+"""JSON, but no result record: what reads a folder of results takes each .json file for one."""
+MAX_HOURS = 168.0
+PLANNED, NOT_BEGUN = "PLANNED", "NOT BEGUN"
+"""Status of a test before it, and of one that would not have fitted into the time that was left."""
+_OF_STUDIES = (*KNOWN, "FLOWS", "MORE", "STACKS")
+"""Variables of a night that studies other than density read."""
+_Seconds = Annotated[FiniteFloat, Field(ge=0, le=LONGEST_RUN_S)]
+
+
+def _with_search(variables: dict[str, str]) -> dict[str, str]:
+    if "SEARCH" not in variables:
+        raise ValueError("SEARCH is missing")
+    return variables
+
+
+class NightChoices(Frozen):
+    """Choices of the user."""
+
+    topology: str
+    simulated: bool = False
+    hours: Annotated[float, Field(gt=0, le=MAX_HOURS)]
+    types: str
+    tests: str
+    variables: Annotated[dict[str, str], AfterValidator(_with_search)]
+    """Of the suites."""
+    studies: str = ""
+    """Pattern of tags."""
+    data: Annotated[tuple[str, ...], Field(max_length=MOST_FILES)]
+    """Stored results, absolute paths."""
+    within: float
+    unseen_days: float
+    began: str
+    """UTC, ISO 8601."""
+
+
+class TestOfNight(Frozen):
+    """A test is planned, has ended, or was not begun."""
+
+    __test__: ClassVar[bool] = False  # no pytest class
+
+    run: Annotated[str, of_form(r"\d{2,6}-[a-z]{1,20}", "the folder of a run, such as 01-ndr")]
+    """Folder of its Robot run."""
+    test: str
+    """Robot's full name."""
+    title: str
+    why: str
+    study: bool = False
+    """Whether it belongs to another study than the density matrix."""
+    seconds: _Seconds
+    """Expected duration."""
+    status: str = PLANNED
+    """`PLANNED`, Robot's, or `NOT_BEGUN`."""
+    message: str = ""
+    session: Annotated[int, Field(ge=0, le=MOST_RUNS)] = 0
+    """Number of the process, from 0: one more after each resumption."""
+    elapsed_s: _Seconds = 0.0
+    """Time since the begin of the session."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was measured."""
+        return self.status not in {PLANNED, NOT_BEGUN}
+
+
+class NightJournal(StepJournal[TestOfNight]):
+    """Journal of a night."""
+
+    FILE = "night.jsonl"
+    KIND = "night"
+    ROWS: ClassVar[TypeAdapter[TestOfNight]] = TypeAdapter(TestOfNight)
+
+
+class NightClock:
+    """Tests and time left of a night. What passes while nothing runs, as after a kill, is not spent.
+
+    Args:
+        budget_s: Time limit.
+        journal: Open.
+        clock: Seconds, monotonic.
+    """
+
+    def __init__(self, budget_s: float, journal: NightJournal, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._begin_s, self._journal = clock, clock(), journal
+        spent: dict[int, float] = {}
+        for row in journal.rows:
+            spent[row.session] = max(spent.get(row.session, 0.0), row.elapsed_s)
+        self._budget_s, self._session = budget_s - sum(spent.values()), max(spent, default=-1) + 1
+        self.rows = {(row.run, row.test): row for row in journal.rows}
+        """Last state of each planned test, by its run and name, in the order of the plan."""
+
+    @property
+    def left_s(self) -> float:
+        """Time left."""
+        return self._budget_s - (self._clock() - self._begin_s)
+
+    def plan(self, plan: NightPlan, why: Callable[[NightLine], str]) -> None:
+        """Add the runs of a plan, numbered after those before it."""
+        for number, lines in enumerate(plan.runs.values(), len({run for run, _ in self.rows}) + 1):
+            run = f"{number:02d}-{lines[0].reason}"
+            for line in lines:
+                test, study = line.test, line.test.study
+                self._keep(
+                    TestOfNight(
+                        run=run, test=test.name, title=test.title, why=why(line), study=study, seconds=line.seconds
+                    )
+                )
+
+    def ended(self, row: TestOfNight, status: str, message: str = "") -> None:
+        """Note on disk how a test ended."""
+        self._keep(row.model_copy(update={"status": status, "message": without_middle(message, 300)}))
+
+    def _keep(self, row: TestOfNight) -> None:
+        row = row.model_copy(update={"session": self._session, "elapsed_s": self._clock() - self._begin_s})
+        self._journal.keep(row)
+        self.rows[row.run, row.test] = row
+
+    def runs(self) -> dict[str, list[TestOfNight]]:
+        """Planned tests by run."""
+        found: dict[str, list[TestOfNight]] = {}
+        for row in self.rows.values():
+            found.setdefault(row.run, []).append(row)
+        return found
+
+    def statuses(self, test: str) -> set[str]:
+        """Statuses with which a test ended in the runs of the night, by its full name."""
+        return {row.status for row in self.rows.values() if row.test == test and row.has_ended}
+
+
+class PlannedOrder(SuiteVisitor):  # type: ignore[misc]  # Robot is not typed for mypy
+    """A pre-run modifier: tests, and suites by their first test, in the order of their full names in the plan."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._places = {name: place for place, name in enumerate(names)}
+
+    def start_suite(self, suite: Any) -> None:  # noqa: ANN401 - of Robot
+        """Order one suite."""
+        suite.suites = sorted(suite.suites, key=lambda each: min(map(self._place, each.all_tests), default=0))
+        suite.tests = sorted(suite.tests, key=self._place)
+
+    def _place(self, test: Any) -> int:  # noqa: ANN401 - of Robot
+        return self._places.get(test.full_name, len(self._places))
+
+
+class WithinBudget:
+    """A listener: skips tests that would not fit into the time left, and notes each test."""
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self, run: Sequence[TestOfNight], clock: NightClock) -> None:
+        self._missing = {row.test: row for row in run if not row.has_ended}
+        self._clock = clock
+        self._not_begun: dict[str, str] = {}
+
+    def start_test(self, data: Any, result: Any) -> None:  # noqa: ANN401, ARG002 - of Robot
+        """Replace a test that would not fit by a skip; those that have ended before a resumption take no time."""
+        row, left_s = self._missing.get(data.full_name), self._clock.left_s
+        if row is None or row.seconds <= left_s:
+            return
+        reason = f"not begun: takes about {seconds(row.seconds)}, {seconds(max(left_s, 0.0))} of the night are left"
+        self._not_begun[row.test] = reason
+        data.setup = data.teardown = None
+        data.body.clear()
+        data.body.create_keyword(name="Skip", args=[reason])
+
+    def end_test(self, data: Any, result: Any) -> None:  # noqa: ANN401 - of Robot
+        """Note how a test ended; one that a signal cut short is measured again."""
+        if (row := self._missing.get(data.full_name)) is None:
+            return
+        if row.test in self._not_begun:
+            self._clock.ended(row, NOT_BEGUN, self._not_begun[row.test])
+        elif not ends_run(result.tags, result.message):
+            self._clock.ended(row, result.status, plain_message(result.message))
+
+
+@contextmanager
+def _signals() -> Iterator[Callable[[], bool]]:
+    """Yield whether SIGINT or SIGTERM came while Robot runs, which forgets one that comes after its last test."""
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        for end in (reader, writer):
+            end.setblocking(False)
+        before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+
+        def came() -> bool:
+            with suppress(BlockingIOError):
+                return not {signal.SIGINT, signal.SIGTERM}.isdisjoint(reader.recv(4096))
+            return False
+
+        try:
+            yield came
+        finally:
+            signal.set_wakeup_fd(before)
+
+
+def run_night(choices: NightChoices, opening_s: float, folder: Path, clock: NightClock) -> str | None:
+    """Run all that is planned and has not ended before; return why the night is incomplete, None at its end."""
+    for run, tests in clock.runs().items():
+        place = folder / run
+        if _lacks(place) is None:
+            continue
+        missing = [test for test in tests if not test.has_ended]
+        if min((test.seconds for test in missing), default=0.0) + opening_s > clock.left_s:
+            for test in missing:
+                clock.ended(test, NOT_BEGUN, f"not begun: {seconds(max(clock.left_s, 0.0))} of the night are left")
+            continue
+        resume = place if (place / JOURNAL_FILE).exists() else None
+        with _signals() as came:
+            try:
+                run_suites(
+                    [] if resume else arguments_of(tests, choices, place),
+                    resume=resume,
+                    modifiers=[PlannedOrder([test.test for test in tests])],
+                    listeners=[WithinBudget(tests, clock)],
+                    expected_s={test.test: test.seconds for test in tests},
+                )
+            except CsitError as error:  # refused before its first test; the night is resumed
+                return f"{place}: {error}"
+            is_stopped = came()
+        if (lacks := _lacks(place)) is not None:
+            return f"{place}: {lacks}"
+        if is_stopped:
+            return "stopped by a signal"
+    return None
+
+
+def _lacks(folder: Path) -> str | None:
+    """Return why a run is incomplete; None if it is complete, with all results in its output."""
+    output = output_of(folder)
+    if not output.exists():
+        return "no output.xml was written"
+    return unfinished(load([output]), ended=(folder / JOURNAL_FILE).exists() and has_ended(folder))
+
+
+def arguments_of(tests: Sequence[TestOfNight], choices: NightChoices, folder: Path) -> list[str]:
+    """Return Robot's command line of a run."""
+    variables = {"TOPOLOGY": choices.topology, **choices.variables}
+    study = tests[0].study
+    if study:  # choices of cells are not read there, and refused
+        variables = {name: value for name, value in variables.items() if name in _OF_STUDIES}
+    argv = ["--console", "quiet", "-d", str(folder), "--xunit", "xunit.xml"]
+    argv += [word for name, value in variables.items() if value for word in ("--variable", f"{name}:{value}")]
+    argv += [word for test in tests for word in ("--test", test.test)]
+    return [*argv, str(CHARACTERIZATION if study else DENSITY)]
