@@ -267,7 +267,9 @@ def test_the_user_s_ssh_configuration(lab: Lab, home: Path) -> None:
 def test_include_match_and_proxy_command_are_those_of_openssh(lab: Lab, home: Path) -> None:
     """The connection goes through a real jump host by the user's command, and its key is checked at the end of it."""
     gate = f"ssh -F none -i {lab.key_file} -o UserKnownHostsFile={lab.known_hosts} -o BatchMode=yes"
-    (home / "config").write_text(f'Include {home}/labs/*\nMatch host the-dut exec "test %n = the-dut"\n User tester\n')
+    (home / "config").write_text(
+        f'Include {home}/labs/*\nMatch originalhost the-dut exec "test %n = the-dut"\n User tester\n'
+    )
     (home / "labs").mkdir()
     (home / "labs" / "one").write_text(
         f"Host the-dut\n HostName {lab.nodes[DUT].address}\n IdentityFile {lab.key_file}\n"
