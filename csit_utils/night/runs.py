@@ -16,13 +16,14 @@ from csit_utils.night.candidates import CHARACTERIZATION, DENSITY
 from csit_utils.night.state import NOT_BEGUN, NightChoices, NightClock, NightState, PlannedRun
 from csit_utils.report.units import seconds
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.request.variables import DENSITY as OF_DENSITY
+from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.robot_message import plain_message
 from resources.libraries.python.recording.run_journal import has_ended
-from resources.libraries.python.studies.shared.choices import KNOWN
 from resources.libraries.python.studies.shared.keeper import ends_run
 
-_OF_STUDIES = (*KNOWN, "FLOWS", "MORE", "STACKS")
+_OF_STUDIES = [each.name for each in VARIABLES.values() if each.studies != (OF_DENSITY,)]
 """Variables of a night that studies other than density read."""
 
 

@@ -223,7 +223,7 @@ def test_a_study_that_came_to_its_end_is_carried_over(ended: Path) -> None:
 
 def test_a_study_with_other_settings_begins_anew_and_says_so(ended: Path) -> None:
     study = interference(ended.parent)
-    options = (*SIM, *study.options, "-v", "REPETITIONS:1")
+    options = (*SIM, *study.options, "-v", "SET:repetitions=1")
     done = run_robot(ended, *options, "-v", f"RESUME:{ended}", sources=[study.suite])
     assert done.returncode == 0, done.stdout + done.stderr
     sentence = "interference.jsonl has no study of interference with these settings: all steps are measured"

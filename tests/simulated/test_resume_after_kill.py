@@ -22,7 +22,7 @@ TIMES = re.compile(
     r'|"settings":\{[^}]*\}|"git_revision":(?:"[^"]*"|null)|"git_dirty":(?:true|false|null)'
 )
 """Parts of a record that are no results: the time of day, the machine's state, and commits that others make."""
-CHAINS = ("-v", "CHAIN_DURATION:3", "--suite", "chains")
+CHAINS = ("-v", "SET:duration_s=3", "--suite", "chains")
 DEADLINE_S = 300
 
 

@@ -1,7 +1,5 @@
 """Keywords of the outage suite: events that hit one network function under load, and what they cost the others."""
 
-from typing import ClassVar
-
 from robot.api import logger
 from robot.api.deco import library
 
@@ -13,9 +11,7 @@ from resources.libraries.python.studies.outage.model.spec import OutageSpec, loa
 from resources.libraries.python.studies.outage.planning import AROUND_S
 from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import changed_specification
 from resources.libraries.python.studies.shared.library import SpecifiedStudyLibrary
-from resources.libraries.python.studies.shared.robot_context import variable
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
@@ -26,27 +22,24 @@ class OutageLibrary(SpecifiedStudyLibrary[OutageTest]):
     """
 
     FIRST_KEYWORD = "Describe Outage"
-    FIELDS: ClassVar = {"FRAME": "frame", "SHARE": "share", "RATE": "rate_pps", "REPETITIONS": "repetitions"}
-    SPECIFICATION = OutageSpec
+    LOAD = load_outage
     TABLES = outage_tables
 
     @keyword
     def describe_outage(self, specification: str) -> None:
         """Load a specification and check that its service fits. Nothing is deployed yet.
 
-        The path is relative to the present folder, or to ``tests/characterization/specs``. The variables ``FRAME``,
-        ``SHARE`` (of NDR), ``RATE`` (packets per second of each instance and direction, in the place of a share) and
-        ``REPETITIONS`` replace values of the file.
+        The path is relative to the present folder, or to ``tests/characterization/specs``. The variable ``SET``
+        replaces values of the file, such as ``share=0.5;repetitions=10``.
 
         | Describe Outage | outage/routers.yaml |
         """
         topology, world, environment = self._testbed.opened()
-        spec, changed = changed_specification(load_outage, specification, self.FIELDS, variable)
+        spec: OutageSpec = self.specification(specification)
         study = OutageTest(topology, world, spec, environment, self._progress.step)
         control = " and a control" if spec.control else ""
         self._begin_planned(
             study,
-            changed,
             OutageJournal,
             lambda: (
                 f"{study.cost.runs} trials of {spec.duration_s:g} s: {len(spec.events)} events{control}, "

@@ -16,6 +16,7 @@ from resources.libraries.python.model.bounds import LARGEST_RECORD_BYTES
 from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.record import Record
+from resources.libraries.python.model.request.variables import Lookup
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.environment import boot_id
@@ -37,7 +38,7 @@ from resources.libraries.python.recording.writer import (
 )
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.search.findings.generator_range import BeyondRange
-from resources.libraries.python.studies.shared.choices import Lookup, choices, command, resumed_folder
+from resources.libraries.python.studies.shared.choices import choices, command, resumed_folder
 from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest, measure_with_care
 from resources.libraries.python.studies.shared.robot_context import variable

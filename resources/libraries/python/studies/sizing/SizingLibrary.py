@@ -8,10 +8,8 @@ from robot.api.deco import library
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import rerun_of
 from resources.libraries.python.studies.shared.library import StudyLibrary
 from resources.libraries.python.studies.shared.progress import human_time
-from resources.libraries.python.studies.shared.robot_context import variable
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost
 from resources.libraries.python.studies.sizing.run import ServiceSizing
@@ -50,7 +48,7 @@ class SizingLibrary(StudyLibrary[ServiceSizing]):
             )
         files = (specification_file(deployment), specification_file(workload))
         sizing = ServiceSizing(topology, world, environment, files, options)
-        sizing.draft.rerun = rerun_of(variable, topology, {})
+        sizing.draft.rerun = self._rerun()
         name, cost = sizing.asked.deployment.vnf_name, sizing.cost()
         self._journal = self._begin(sizing, sizing.digest(), name, SizingJournal)
         words = cost_in_words(cost)

@@ -1,14 +1,10 @@
 """Keywords of the suite of stateful density: connection rates and tables of NATs and firewalls, after RFC 9693."""
 
-from typing import ClassVar
-
 from robot.api import logger
 from robot.api.deco import library
 
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import changed_specification
 from resources.libraries.python.studies.shared.library import SpecifiedStudyLibrary
-from resources.libraries.python.studies.shared.robot_context import variable
 from resources.libraries.python.studies.stateful.analysis import in_words, stateful_tables
 from resources.libraries.python.studies.stateful.model.record import StatefulRecord
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec, load_stateful
@@ -23,23 +19,22 @@ class StatefulLibrary(SpecifiedStudyLibrary[StatefulTest]):
     """
 
     FIRST_KEYWORD = "Describe Stateful Density"
-    FIELDS: ClassVar = {"FRAME": "frame", "SEARCH": "search"}
-    SPECIFICATION = StatefulSpec
+    LOAD = load_stateful
     TABLES = stateful_tables
 
     @keyword
     def describe_stateful_density(self, specification: str) -> None:
         """Load a specification and check that its cells fit. Nothing is deployed yet.
 
-        The path is relative to the present folder, or to ``tests/characterization/specs``. The variables ``FRAME`` and
-        ``SEARCH`` (profile of the search of the rate) replace values of the file.
+        The path is relative to the present folder, or to ``tests/characterization/specs``. The variable ``SET``
+        replaces values of the file, such as ``search=quick``.
 
         | Describe Stateful Density | stateful/nat.yaml |
         """
         topology, world, environment = self._testbed.opened()
-        spec, changed = changed_specification(load_stateful, specification, self.FIELDS, variable)
+        spec: StatefulSpec = self.specification(specification)
         study = StatefulTest(topology, world, spec, environment, self._progress.step)
-        self._begin_planned(study, changed, StatefulJournal, lambda: f"{study.cost.steps} cells of {spec.kind}")
+        self._begin_planned(study, StatefulJournal, lambda: f"{study.cost.steps} cells of {spec.kind}")
 
     @keyword
     def measure_stateful_density(self) -> None:

@@ -1,6 +1,5 @@
 """Keywords of the characterization suites: sweeps of services, their profiles, predictions of chains."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,12 +14,26 @@ from resources.libraries.python.model.bounds import LONGEST_LOAD_S, LONGEST_NUMB
 from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import are_vms
-from resources.libraries.python.model.result import Rerun
+from resources.libraries.python.model.request.variables import (
+    DEPARTURES,
+    FIREWALL,
+    FLOWS,
+    FRAME,
+    NAT,
+    PROFILES,
+    PROTOCOL,
+    ROUTER,
+    STOP_LOSS,
+    SWEEP_DURATION,
+    SWEEP_RATES,
+    SWEEP_WIDTH,
+    Lookup,
+)
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.density.model.selection import parse_kinds, parse_sizes
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import Lookup, chosen_topology, generator_chosen, rerun_of
+from resources.libraries.python.studies.shared.choices import generator_chosen
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
 from resources.libraries.python.studies.shared.progress import StepEnded, human_time
 from resources.libraries.python.studies.shared.robot_context import skipping
@@ -41,22 +54,8 @@ from resources.libraries.python.testbed.deployment.generator_limits import depar
 
 _EACH_SECOND_S = 0.14
 """Overhead of a second of load: preparing, settling and reading counters. Measured on local.yaml."""
-DEFAULTS: Mapping[str, str] = {
-    "SWEEP_RATES": "auto",
-    "SWEEP_DURATION": "2",
-    "STOP_LOSS": "",
-    "SWEEP_WIDTH": "2",
-    "FRAME": "64B",
-    "FLOWS": "auto",
-    "PROTOCOL": "auto",
-    "DEPARTURES": "constant",
-    "GENERATOR": "",
-    "PROFILES": "",
-}
-"""Used where a variable is not given."""
-_KINDS = ("FIREWALL", "NAT", "ROUTER")
+_KINDS = (FIREWALL, NAT, ROUTER)
 """Variables of the suites, which name network functions of their rows."""
-_LEAST_WIDTH = 0.1
 NO_NF = "none"
 """In the place of NF kinds: the path without any."""
 
@@ -75,7 +74,6 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
     """
 
     FIRST_KEYWORD = "Describe Sweep"
-    VARIABLES = tuple(DEFAULTS)
     TABLES = tables_of
 
     def __init__(self) -> None:
@@ -148,7 +146,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
     def _service(self, asked: SweepRequest) -> ServiceSweep:
         topology, world, environment = self._testbed.opened()
         service = ServiceSweep(topology, world, asked, environment, self._load)
-        service.draft.rerun = rerun_of_sweep(self._choices)
+        service.draft.rerun = self._rerun()
         return service
 
     def _again(self) -> ServiceSweep:
@@ -285,7 +283,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
         """Refuse a wrong sweep, too; only before a run, as suites of users may give each row values of its own."""
         topology = super().refuse_wrong(choices)
         for name in _KINDS:
-            parse_kinds(str(choices(name) or ""))
+            parse_kinds(name.text(choices))
         asked_sweep(choices, topology, SweepRow("path", NO_NF))
         return topology
 
@@ -306,7 +304,7 @@ def earlier_profiles(lookup: Lookup, topology: Topology) -> ProfileStore:
     Raises:
         ConfigError: There is no such folder.
     """
-    folder = _value(lookup, "PROFILES")
+    folder = PROFILES.text(lookup)
     return ProfileStore(topology.world, topology.metadata.name, Path(folder) if folder else None)
 
 
@@ -340,28 +338,23 @@ def asked_sweep(lookup: Lookup, topology: Topology, row: SweepRow) -> SweepReque
         ConfigError: A value is wrong.
     """
     cell = _cell(row)
-    flows = row.flows or _value(lookup, "FLOWS")
+    flows = row.flows or FLOWS.text(lookup) or "auto"
     asked = SweepRequest(
         name=row.name,
         cell=cell,
-        frame=frame(row.frame or _value(lookup, "FRAME")),
+        frame=frame(row.frame or FRAME.text(lookup)),
         flows=len(cell.instances) if flows == "auto" else _whole(flows, "flows", 1000),
-        protocol=protocol_of(topology.tg.generator.driver, row.protocol or _value(lookup, "PROTOCOL")),
-        departures=departures_of(topology.tg.generator.driver, _value(lookup, "DEPARTURES")),
-        duration_s=_whole(row.duration or _value(lookup, "SWEEP_DURATION"), "seconds of a load", LONGEST_LOAD_S),
-        rates=None if row.bursts else parse_rates(row.rates or _value(lookup, "SWEEP_RATES")),
+        protocol=protocol_of(topology.tg.generator.driver, row.protocol or PROTOCOL.text(lookup)),
+        departures=departures_of(topology.tg.generator.driver, DEPARTURES.text(lookup)),
+        duration_s=_whole(row.duration or SWEEP_DURATION.text(lookup), "seconds of a load", LONGEST_LOAD_S),
+        rates=None if row.bursts else parse_rates(row.rates or SWEEP_RATES.text(lookup)),
         bursts=parse_bursts(row.bursts) if row.bursts else None,
-        stop_loss_ratio=_share(_value(lookup, "STOP_LOSS")),
-        width=_width(_value(lookup, "SWEEP_WIDTH")),
+        stop_loss_ratio=STOP_LOSS.of(lookup),
+        width=SWEEP_WIDTH.of(lookup),
         smt=_smt(row.smt),
     )
     asked.check()
     return asked
-
-
-def rerun_of_sweep(lookup: Lookup) -> Rerun:
-    """Return how to repeat the present test, for its record."""
-    return rerun_of(lookup, chosen_topology(lookup), {name: _value(lookup, name) for name in DEFAULTS})
 
 
 def _cell(row: SweepRow) -> Cell:
@@ -391,36 +384,7 @@ def _whole(text: str, what: str, most: int) -> int:
     return int(text)
 
 
-def _share(text: str) -> float | None:
-    if not text:
-        return None
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share < 1:
-        raise ConfigError(f"STOP_LOSS: '{quoted(text)}' is not a loss ratio from 0 to 1, such as 0.2")
-    return share
-
-
-def _width(text: str) -> float | None:
-    """Relative width of an interval from a number of percent, or `off`."""
-    if text == "off":
-        return None
-    try:
-        percent = float(text)
-    except ValueError:
-        percent = 0.0
-    if not _LEAST_WIDTH <= percent <= 100:
-        raise ConfigError(f"SWEEP_WIDTH: '{quoted(text)}' is neither 'off' nor percent from {_LEAST_WIDTH} to 100")
-    return percent / 100
-
-
 def _smt(text: str) -> bool | None:
     if text not in ("", "on", "off"):
         raise ConfigError(f"smt: '{quoted(text)}' is neither 'on' nor 'off'")
     return None if not text else text == "on"
-
-
-def _value(lookup: Lookup, name: str) -> str:
-    return str(lookup(name) or DEFAULTS[name])
