@@ -20,7 +20,7 @@ def explain(
         str | None, typer.Argument(help="Name of a metric or variable, or 'variables' for all; default: list metrics.")
     ] = None,
 ) -> None:
-    """Explain a metric: definition, unit, common misreadings; or a variable of the suites.
+    """Explain a metric, or a variable of the suites.
 
     \b
     Examples:
