@@ -70,7 +70,7 @@ from resources.libraries.python.studies.density.model.selection import parse_sel
 from resources.libraries.python.studies.interference.journal import InterferenceJournal
 from resources.libraries.python.studies.interference.model.record import load_interference
 from resources.libraries.python.studies.outage.model.spec import load_outage
-from resources.libraries.python.studies.outage.run import OutageJournal
+from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.size_trials import SizingJournal
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
@@ -447,9 +447,9 @@ STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
     ),
     NightJournal: ({"run": "01-unseen", "test": "a.1", "status": "PASS", "session": 0, "elapsed_s": 2.5},),
     StatefulJournal: ({"line": "cell", "cell": cell(2).model_dump(mode="json")},),
-    OutageJournal: (
-        {"line": "rate", "rate_pps": 1e5, "ndr_pps": None},
-        {"line": "trial", "plan": "0", "trial": _TRIAL},
+    OutageTest.journal(): (
+        {"line": "load", "at": AT, "load": {"rate_pps": 1e5, "ndr_pps": None}},
+        {"line": "step", "at": AT, "step": "kill of nat, repetition 1", "plan": "0", "row": _TRIAL},
     ),
 }
 """Rows of each study's journal."""

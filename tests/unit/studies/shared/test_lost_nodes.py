@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -145,7 +144,7 @@ def outage(world: World, folder: Path) -> OutageTest:
     (folder / "spec.yaml").write_text(OUTAGE, encoding="utf-8")
     study = OutageTest(SIM, world, load_outage(folder / "spec.yaml"), world.environment())
     study.plan()
-    study.measure()
+    study.run()
     study.enough()
     return study
 
@@ -196,7 +195,7 @@ def searched(world: World, folder: Path) -> OutageTest:
     (folder / "spec.yaml").write_text(OUTAGE.replace("rate_pps: 2000", "search: quick"), encoding="utf-8")
     study = OutageTest(SIM, world, load_outage(folder / "spec.yaml"), world.environment())
     study.plan()
-    study.rate()
+    study.prepare()
     return study
 
 
@@ -207,17 +206,12 @@ KILLED = CommandFailed(("worker",), -9, "")
 def test_a_search_of_the_load_of_outages_that_breaks_is_repeated(
     tmp_path: Path, error: CsitError, recovered: int
 ) -> None:
-    expected = searched(World(), tmp_path).rate()
+    expected = searched(World(), tmp_path).load
     world = World({1}, error)
-    found = searched(world, tmp_path).rate()
-    assert found.model_copy(update={"notes": ()}) == expected
-    assert found.notes == (f"search of NDR: measured once more: {error}",)
+    found = searched(world, tmp_path)
+    assert found.load == expected
+    assert found.notes == [f"search of NDR: measured once more: {error}"]
     assert (world.deployed, world.recovered) == (2, recovered)
-    # It stays a note of the study when that is resumed after its search.
-    resumed, journal = searched(World(), tmp_path), SimpleNamespace(rows=(found,), keep=lambda _: None)
-    resumed.resume(cast(Any, journal))
-    resumed.measure()
-    assert resumed.draft.outage is not None and found.notes[0] in resumed.draft.outage.notes
 
 
 def test_a_network_function_whose_first_trial_loses_the_generator_is_not_left_out(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from resources.libraries.python.studies.interference.model.record import (
     InterferenceSpec,
     load_interference,
 )
-from resources.libraries.python.studies.interference.planning import each_s
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import Lookup, refuse_wrong_field, rerun_of
@@ -97,7 +96,7 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
 
         def steps() -> None:
             loads_pps = study.loads_pps()
-            self._progress.prepared(each_s(study.spec))
+            self._progress.prepared()
             for line in loads_in_words(loads_pps, study.spec):
                 self._remark(line)
             study.measure(loads_pps)

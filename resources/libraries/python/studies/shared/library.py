@@ -42,6 +42,7 @@ from resources.libraries.python.studies.shared.keeper import AnyStepJournal, Stu
 from resources.libraries.python.studies.shared.progress import StudyProgress, human_time
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
 from resources.libraries.python.studies.shared.robot_context import announce, skipping, variable
+from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.shared.steps import SpecifiedTest
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
@@ -54,6 +55,7 @@ from resources.libraries.python.testbed.worlds.factory import located, refuse_wr
 
 _Test = TypeVar("_Test", bound=StudyTest)
 _Specified = TypeVar("_Specified", bound=SpecifiedTest[Any, Any])
+_Stepped = TypeVar("_Stepped", bound=StepStudy[Any, Any, Any])
 _Deployed = TypeVar("_Deployed", bound=DeployedTest)
 _Result = TypeVar("_Result")
 
@@ -318,6 +320,71 @@ class SpecifiedStudyLibrary(StudyLibrary[_Specified], Generic[_Specified]):
 
         self._run_steps(steps)
         return study
+
+
+class StepStudyLibrary(StudyLibrary[_Stepped], Generic[_Stepped]):
+    """Robot library of a study of several steps."""
+
+    FIELDS: ClassVar[Mapping[str, str]] = {}
+    """Fields of the specification that variables replace, by the name of the variable."""
+    SPECIFICATION: ClassVar[type[Frozen]] = Frozen
+    """Class of the specification; only where variables replace fields."""
+    LINES: ClassVar[Callable[[Any], Iterable[str]]] = lambda _: ()
+    """Result of a study in sentences, for the log."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.VARIABLES = (*cls.VARIABLES, *cls.FIELDS)
+
+    def _chosen(self) -> Topology:
+        for name, field in self.FIELDS.items():
+            if text := str(self._choices(name) or ""):
+                refuse_wrong_field(self.SPECIFICATION, field, name, text)
+        return super()._chosen()
+
+    def _describe(self, study: _Stepped, changed: Mapping[str, str]) -> None:
+        """Plan a study and begin it; announce its work and, where time is real, its duration.
+
+        Args:
+            study: What is measured.
+            changed: Variables that have replaced values of the specification.
+
+        Raises:
+            SkipExecution: It does not fit the testbed.
+        """
+        study.draft.rerun = rerun_of(variable, chosen_topology(self._choices), changed)
+        try:
+            skipping(study.plan)
+        except PlanError as error:
+            raise SkipExecution(str(error)) from error
+        name = study.spec.name
+        study.resume(self._begin(study, study.digest(), name, study.journal()))
+        first, *more = study.preview()
+        topology = self._testbed.opened()[0]
+        about = "" if topology.world is World.SIM else f", about {human_time(study.cost.seconds)}"
+        self._preview(name, [first + about, *more], study.cost)
+
+    def _measure(self) -> None:
+        """Measure what the present study lacks, and fail where that is less than its specification asks for.
+
+        Raises:
+            EndOfRun: No further test can run.
+            SkipExecution: The testbed lacks something.
+        """
+        study = self._running
+        self._remark(study.remark)
+
+        def steps() -> None:
+            study.prepare()
+            self._progress.prepared()
+            for line in study.load_in_words():
+                self._remark(line)
+            found = study.run()
+            for line in type(self).LINES(found):
+                logger.info(line)
+            study.enough()
+
+        self._run_steps(steps)
 
 
 class DeployedStudyLibrary(StudyLibrary[_Deployed], Generic[_Deployed]):
