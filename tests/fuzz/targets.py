@@ -65,10 +65,10 @@ from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.chains.planning.chain_policies import policy
-from resources.libraries.python.studies.chains.run import ChainJournal
+from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.model.selection import parse_selection
-from resources.libraries.python.studies.interference.journal import InterferenceJournal
 from resources.libraries.python.studies.interference.model.record import load_interference
+from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.outage.model.spec import load_outage
 from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.sizing.model.load import load_specifications
@@ -420,9 +420,10 @@ _TRIAL = {
     **{"number": 0, "repetition": 0, "event": "kill of nat", "event_s": 0.01, "done": "killed", "impacts": [_IMPACT]},
 }
 _LOAD = {"line": "load", "at": AT, "rate_pps": 280000.0, "begin_s": 0, "sender_pps": None, "note": None}
+_CONTENDERS = _recorded("interference")["interference"]["spec"]["contenders"]
 _LOADS = {
-    **{"line": "load", "at": AT, "loads_pps": [1e5], "network_pps": {}, "absent": [], "notes": []},
-    "contenders": _recorded("interference")["interference"]["spec"]["contenders"],
+    **{"line": "load", "at": AT},
+    "load": {"loads_pps": [1e5], "network_pps": {}, "absent": [], "contenders": _CONTENDERS},
 }
 STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
     SizingJournal: tuple(_recorded("sizing")["sizing"]["sizes"][:2]),
@@ -430,14 +431,14 @@ STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
         {"line": "spec", "at": AT, "spec": _recorded("sweep")["sweep"]["spec"]},
         {**_LOAD, "samples": _recorded("sweep")["sweep"]["samples"][:2]},
     ),
-    ChainJournal: tuple(
-        {"at": AT, "chain": run["chain"], "sessions": 16, "plan": "0", "runs": [run], "facts": {}, "sources": {}}
+    ChainStudyTest.journal(): tuple(
+        {"line": "step", "at": AT, "step": "a", "plan": "0", "row": {"chain": run["chain"], "runs": [run]}}
         for run in _recorded("chains")["chain_study"]["runs"][:2]
     ),
-    InterferenceJournal: (
+    InterferenceTest.journal(): (
         _LOADS,
         *(
-            {"line": "measurement", "at": AT, "plan": "0", "measurement": each, "facts": {}, "missing": {}}
+            {"line": "step", "at": AT, "step": "a alone, repetition 1", "plan": "0", "row": each}
             for each in _recorded("interference")["interference"]["meetings"][:3]
         ),
     ),

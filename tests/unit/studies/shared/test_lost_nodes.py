@@ -136,7 +136,7 @@ def interference(world: World, _: Path) -> InterferenceTest:
     )
     study = InterferenceTest(SIM, world, spec, world.environment())
     study.plan()
-    study.measure(study.loads_pps())
+    study.run()
     return study
 
 

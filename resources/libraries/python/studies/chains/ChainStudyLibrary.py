@@ -2,28 +2,21 @@
 
 from collections.abc import Iterator
 
-from robot.api import logger
 from robot.api.deco import library
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S
-from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.chains.analysis.sentences import cause_in_words, verdict_in_words
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy, Suspect
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, load_chains
-from resources.libraries.python.studies.chains.planning.chain_generation import sampling_s
-from resources.libraries.python.studies.chains.run import MOST_SAMPLED, ChainJournal, ChainStudyTest
+from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.planning.extras import chosen_stacks_s
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import (
-    chosen_topology,
-    generator_chosen,
-    rerun_of,
-)
-from resources.libraries.python.studies.shared.library import StudyLibrary
-from resources.libraries.python.studies.shared.progress import human_time
+from resources.libraries.python.studies.shared.choices import generator_chosen
+from resources.libraries.python.studies.shared.library import StepStudyLibrary
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
 
 _CHOICES = ("GENERATOR", "CHAIN_DURATION", "STACKS")
@@ -32,7 +25,7 @@ _MOST_REASONS = 4
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
+class ChainStudyLibrary(StepStudyLibrary[ChainStudyTest]):
     """Measures all chains that policies allow, and ranks those that stand out.
 
     Network functions, policies and workloads are described by a YAML file. The variable ``GENERATOR`` names another
@@ -55,19 +48,9 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         """
         topology, world, environment = self._testbed.opened()
         spec = lasting(load_chains(specification_file(specification)), variable("CHAIN_DURATION"))
-        study = ChainStudyTest(
-            topology,
-            world,
-            spec,
-            environment,
-            self._progress.step,
-            stacks_s=skipping(self._chosen_stacks_s),
-            on_sampling=self._progress.status,
-        )
-        chosen = {name: str(variable(name)) for name in _CHOICES if variable(name)}
-        study.draft.rerun = rerun_of(variable, chosen_topology(self._choices), chosen)
-        study.resume(self._begin(study, study.digest(), spec.name, ChainJournal))
-        self._preview(spec.name, preview_in_words(study, simulated=topology.world is World.SIM), study.cost)
+        study = ChainStudyTest(topology, world, spec, environment, self._progress.step)
+        study.stacks_s = skipping(self._chosen_stacks_s)
+        self._describe(study, {name: str(variable(name)) for name in _CHOICES if variable(name)})
 
     @keyword
     def measure_chains(self) -> None:
@@ -83,11 +66,7 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         | Describe Chain Study | chains/four-vnfs.yaml |
         | Measure Chains |
         """
-        self._remark(self._running.remark)
-        study = self._run_steps(self._running.run)
-        for line in suspects_in_words(study):
-            logger.info(line)
-        self._running.enough()
+        self._measure()
 
     @keyword
     def planted_faults_should_come_first(self) -> None:
@@ -107,6 +86,9 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         | Test Teardown | Close Chain Study | ${TEST STATUS} | ${TEST MESSAGE} |
         """
         self._end(status, message)
+
+    def _lines(self, found: ChainStudy) -> Iterator[str]:
+        return suspects_in_words(found)
 
     def _result_lines(self, record: ChainsRecord) -> list[str]:
         if record.chain_study is None:
@@ -138,29 +120,6 @@ def _chosen_duration_s(seconds: object) -> int | None:
     if not text.isdecimal() or not 1 <= int(text) <= LONGEST_LOAD_S:
         raise ConfigError(f"CHAIN_DURATION: '{text}' is not a whole number of seconds from 1 to {LONGEST_LOAD_S}")
     return int(text)
-
-
-def preview_in_words(study: ChainStudyTest, *, simulated: bool) -> tuple[str, ...]:
-    """Preview of a study: chains, time, chains that policies forbid, planted faults."""
-    chains, spec = study.chains, study.spec
-    by_length = ", ".join(f"{count} of {length}" for length, count in chains.orders.items())
-    time = "" if simulated else f", about {human_time(study.cost.seconds)}"
-    workloads = "1 workload" if len(spec.workloads) == 1 else f"{len(spec.workloads)} workloads"
-    lines = [f"{chains.count} chains ({by_length} VNFs) under {workloads} of {spec.duration_s} s{time}"]
-    for row in chains.dropped:
-        examples = "; ".join(" > ".join(order) for order in row.examples)
-        what = "1 chain" if row.count == 1 else f"{row.count} chains"
-        lines.append(f"policy '{row.policy}' forbids {what}" + (f", such as {examples}" if examples else ""))
-    if study.stacks_s is not None:
-        most_s = 2 * MOST_SAMPLED * sampling_s(study.stacks_s)
-        time = "" if simulated else f": at most {human_time(most_s)} more"
-        lines.append(f"then call stacks of the first {MOST_SAMPLED} suspects and their references{time}")
-    if spec.repetitions and chains.with_path:
-        lines.append(
-            f"chains that deviate from their VNFs alone are measured again, {spec.repetitions} times, with those VNFs"
-        )
-    lines += [f"planted fault: {text}" for text in study.planted()]
-    return tuple(lines)
 
 
 def suspects_in_words(study: ChainStudy) -> Iterator[str]:

@@ -1,12 +1,13 @@
 """Keywords of the outage suite: events that hit one network function under load, and what they cost the others."""
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from robot.api.deco import library
 
 from resources.libraries.python.studies.outage.analysis.effects import in_words
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
-from resources.libraries.python.studies.outage.model.record import OutageRecord
+from resources.libraries.python.studies.outage.model.record import Outage, OutageRecord
 from resources.libraries.python.studies.outage.model.spec import OutageSpec, load_outage
 from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.shared.boundary import keyword
@@ -26,7 +27,6 @@ class OutageLibrary(StepStudyLibrary[OutageTest]):
     FIELDS: ClassVar = {"FRAME": "frame", "SHARE": "share", "RATE": "rate_pps", "REPETITIONS": "repetitions"}
     SPECIFICATION = OutageSpec
     TABLES = outage_tables
-    LINES: ClassVar = lambda found: in_words(found.effects)
 
     @keyword
     def describe_outage(self, specification: str) -> None:
@@ -63,6 +63,9 @@ class OutageLibrary(StepStudyLibrary[OutageTest]):
         | Test Teardown | Close Outage | ${TEST STATUS} | ${TEST MESSAGE} |
         """
         self._end(status, message)
+
+    def _lines(self, found: Outage) -> Iterator[str]:
+        return in_words(found.effects)
 
     def _result_lines(self, record: OutageRecord) -> list[str]:
         if (found := record.outage) is None or not record.passed:

@@ -329,8 +329,6 @@ class StepStudyLibrary(StudyLibrary[_Stepped], Generic[_Stepped]):
     """Fields of the specification that variables replace, by the name of the variable."""
     SPECIFICATION: ClassVar[type[Frozen]] = Frozen
     """Class of the specification; only where variables replace fields."""
-    LINES: ClassVar[Callable[[Any], Iterable[str]]] = lambda _: ()
-    """Result of a study in sentences, for the log."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -364,6 +362,10 @@ class StepStudyLibrary(StudyLibrary[_Stepped], Generic[_Stepped]):
         about = "" if topology.world is World.SIM else f", about {human_time(study.cost.seconds)}"
         self._preview(name, [first + about, *more], study.cost)
 
+    def _lines(self, found: Any) -> Iterable[str]:  # noqa: ANN401, ARG002 - the payload of a study
+        """Result of a study in sentences, for the log."""
+        return ()
+
     def _measure(self) -> None:
         """Measure what the present study lacks, and fail where that is less than its specification asks for.
 
@@ -380,7 +382,7 @@ class StepStudyLibrary(StudyLibrary[_Stepped], Generic[_Stepped]):
             for line in study.load_in_words():
                 self._remark(line)
             found = study.run()
-            for line in type(self).LINES(found):
+            for line in self._lines(found):
                 logger.info(line)
             study.enough()
 

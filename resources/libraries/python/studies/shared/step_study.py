@@ -256,7 +256,6 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
         """
         if self.LOAD is None or self.load is not None:
             return
-        self._noted = []
         self.load = self.find_load()
         self._note(self._noted)
         self._keep(LoadLine.__class_getitem__(self.LOAD)(at=utc_now(), load=self.load, notes=tuple(self._noted)))
@@ -270,14 +269,23 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
             CsitError: Nothing was measured.
         """
         self.prepare()
+        self.measure_all(self.steps())
+        return self.result()
+
+    def measure_all(self, groups: Iterable[Sequence[_Step]]) -> None:
+        """Measure groups of steps, each of which may depend on the result so far.
+
+        Raises:
+            SystemBroken: Several steps in a row failed.
+            RunStopped: Something cannot be removed, or the journal cannot be written.
+        """
         try:
-            for steps in self.steps():
+            for steps in groups:
                 of = self._ended + len(steps)
                 for step in steps:
                     self._step(step, of)
         finally:
             self.conclude()
-        return self.result()
 
     def conclude(self) -> Any:  # noqa: ANN401 - the payload of a study
         """Analyse what was measured so far, for the draft of the record; return it."""
