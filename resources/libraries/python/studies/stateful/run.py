@@ -11,9 +11,8 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from resources.libraries.python.driver_registry import generators
-from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, PlanError, Unsupported
+from resources.libraries.python.errors import ConfigError, CsitError, PlanError, Unsupported
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import MOST_FLOWS, Cell
 from resources.libraries.python.model.request.goal import SearchProfile
@@ -38,7 +37,6 @@ from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 from resources.libraries.python.studies.stateful.planning import cost
 from resources.libraries.python.studies.stateful.rate import ConnectionLimits, most_one_way_pps, search_rate
 from resources.libraries.python.studies.stateful.search import search_capacity
-from resources.libraries.python.studies.stateful.tcp import TcpPeer
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
@@ -85,7 +83,6 @@ class StatefulTest(SpecifiedTest[StatefulSpec, StatefulJournal]):
         super().__init__(topology, world, spec, environment, on_step)
         self.cost = cost(spec)
         self._profile = _profile_of(spec)
-        self._peer = TcpPeer(topology, world, spec, self._profile)
         self._plans: dict[Cell, Plan] = {}
         self._skipped: dict[str, str] = {}
         self.draft.drivers = drivers_of(topology, spec.cells[0], world.drivers)
@@ -98,7 +95,7 @@ class StatefulTest(SpecifiedTest[StatefulSpec, StatefulJournal]):
             Unsupported: The generator cannot open connections.
         """
         generator = generators()[self._topology.tg.generator.driver]
-        if Protocol.UDP not in generator.connections:
+        if not generator.opens_connections:
             raise Unsupported(f"the generator {generator.name} does not send each packet with another 5-tuple")
         self._plans, self._skipped = {}, {}
         for cell in self.spec.cells:
@@ -171,7 +168,7 @@ class StatefulTest(SpecifiedTest[StatefulSpec, StatefulJournal]):
             tear_downs.append(connections.tear_down())
         capacity = self._capacity(connections, load_cps) if spec.capacity else None
         self.draft.facts = deployed.deployment.facts()
-        row = CellConnections(
+        return CellConnections(
             instances=cell.nf_chains,
             nodes=cell.nf_nodes,
             plan=digest(plan),
@@ -184,11 +181,6 @@ class StatefulTest(SpecifiedTest[StatefulSpec, StatefulJournal]):
             checks=checks(spec, rate, connections.trials, tear_downs),
             notes=deployed.problems(),
         )
-        if not spec.tcp:
-            return row
-        if removal := self.remove():
-            row = row.model_copy(update={"notes": (*row.notes, removal)})
-        return self._with_tcp(row, cell)
 
     def _rate(
         self, deployed: CellUnderTest, connections: ConnectionCell, most_pps: float, line: str
@@ -205,25 +197,9 @@ class StatefulTest(SpecifiedTest[StatefulSpec, StatefulJournal]):
             ConnectionLimits(most_pps, most, full, line),
             deployed.deployment.parts.clock,
             instances=connections.instances,
-            least_cps=LEAST_CPS[Protocol.UDP],
+            least_cps=LEAST_CPS,
         )
         return found.model_copy(update={"emptying_s": connections.emptied_s - emptied_s})
-
-    def _with_tcp(self, row: CellConnections, cell: Cell) -> CellConnections:
-        """Deploy a cell again, and add what a peer's TCP connections do; a note says why there are none."""
-        deployed = self._peer.cell(cell)
-        try:
-            plan = deployed.plan()
-            self._deployed = deployed
-            deployed.deploy(plan)
-            found, trials = self._peer.measure(deployed)
-            notes = deployed.problems()
-            if removal := self.remove():
-                notes = (*notes, removal)
-            found = self._peer.with_rate_alone(found, cell.nf_chains)
-        except (NoTraffic, PlanError, Unsupported) as error:
-            return row.model_copy(update={"notes": (*row.notes, f"TCP was not measured: {error}")})
-        return row.model_copy(update={"tcp": found, "trials": (*row.trials, *trials), "notes": (*row.notes, *notes)})
 
     def _capacity(self, connections: ConnectionCell, load_cps: float) -> TableCapacity:
         """Search the most entries that all tables take at the same time."""
