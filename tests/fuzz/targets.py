@@ -74,7 +74,7 @@ from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.size_trials import SizingJournal
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
-from resources.libraries.python.studies.stateful.run import StatefulJournal
+from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.studies.sweep.analysis.tables import read_statistics
 from resources.libraries.python.studies.sweep.journal import SweepJournal
 from resources.libraries.python.studies.sweep.request import parse_bursts, parse_rates
@@ -447,7 +447,7 @@ STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
         {"step": "skipped", "revision": "1.3", "reason": "make ended with 2"},
     ),
     NightJournal: ({"run": "01-unseen", "test": "a.1", "status": "PASS", "session": 0, "elapsed_s": 2.5},),
-    StatefulJournal: ({"line": "cell", "cell": cell(2).model_dump(mode="json")},),
+    StatefulTest.journal(): ({"line": "step", "at": AT, "step": "2x1", "row": cell(2).model_dump(mode="json")},),
     OutageTest.journal(): (
         {"line": "load", "at": AT, "load": {"rate_pps": 1e5, "ndr_pps": None}},
         {"line": "step", "at": AT, "step": "kill of nat, repetition 1", "plan": "0", "row": _TRIAL},

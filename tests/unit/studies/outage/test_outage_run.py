@@ -203,33 +203,6 @@ def test_events_come_in_another_order_in_each_repetition_and_all_are_previewed(t
     assert [bool(trial.traces) for trial in trials] == [True] * 7 + [False] * 14
 
 
-@pytest.mark.slow
-def test_a_study_resumes_with_the_next_trial_and_ends_as_one_that_was_not_cut_short(tmp_path: Path) -> None:
-    whole = measured(tmp_path)
-
-    class Killed(BaseException):
-        """As a signal ends a process."""
-
-    def stop(ended: StepEnded) -> None:
-        if ended.number == 9:
-            raise Killed
-
-    study = study_of(tmp_path, on_progress=stop)
-    path, digest = tmp_path / "outage.jsonl", study.digest()
-    with study.journal()(path, digest) as journal, pytest.raises(Killed):
-        study.resume(journal)
-        study.run()
-    seen: list[StepEnded] = []
-    again = study_of(tmp_path, on_progress=seen.append)
-    with again.journal()(path, again.digest()) as journal:
-        again.resume(journal)
-        assert again.remark == "9 trials were made before the run was resumed"
-        again.plan()
-        again.run()
-    assert [ended.work for ended in seen] == [0.0] * 9 + [1.0] * 12
-    assert again.result() == whole
-
-
 def test_an_instance_is_hit_as_a_whole_chain(tmp_path: Path) -> None:
     text = SPEC.replace("[linux_router]", "[linux_router, linux_firewall]")
     text = text[: text.index("events:")] + "events: [{event: kill, target: instance-2}, {event: reload, target: nf-2-2}"

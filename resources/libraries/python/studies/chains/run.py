@@ -12,6 +12,7 @@ from pydantic import Field
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.record import is_none
 from resources.libraries.python.model.testbed.topology import World
@@ -107,7 +108,7 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured]):
         chains, spec = self.chains, self.spec
         by_length = ", ".join(f"{count} of {length}" for length, count in chains.orders.items())
         workloads = "1 workload" if len(spec.workloads) == 1 else f"{len(spec.workloads)} workloads"
-        lines = [f"{chains.count} chains ({by_length} VNFs) under {workloads} of {spec.duration_s} s"]
+        lines = [f"{chains.count} chains ({by_length} VNFs) under {workloads} of {spec.duration_s} s{self.about}"]
         for row in chains.dropped:
             examples = "; ".join(" > ".join(order) for order in row.examples)
             what = "1 chain" if row.count == 1 else f"{row.count} chains"
@@ -277,6 +278,9 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured]):
             costs=() if self.draft.simulation is not None else tuple(_totals(costs)),
             stacks=tuple(row.stacks for row in rows if row.stacks),
         )
+
+    def coverage(self) -> Coverage:
+        return self.result().coverage
 
     def result(self) -> ChainStudy:
         study: ChainStudy | None = self.draft.chain_study

@@ -10,6 +10,7 @@ from resources.libraries.python.errors import (
     Unsupported,
 )
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Dimensions, Frame
 from resources.libraries.python.model.request.function import Limits
@@ -119,7 +120,7 @@ class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, Colocatio
         rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions > 1)}{twice}"
         most = "at most " if spec.verify else ""
         count = f"{most}{self.cost.runs} {'simulated ' if simulated else ''}measurements"
-        return [f"{count} of {names}, alone and up to {spec.together} together, {rounds}"]
+        return [f"{count} of {names}, alone and up to {spec.together} together, {rounds}{self.about}"]
 
     def prepare(self) -> None:
         """See `StepStudy`; the stand-ins and the network of an earlier run stay."""
@@ -213,6 +214,9 @@ class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, Colocatio
         places = self._server.places if self.spec.verify else None
         found = analyse(self.spec, measurements, self.notes, places)
         return found.model_copy(update={"asked": self._asked})
+
+    def coverage(self) -> Coverage:
+        return self.result().coverage
 
     def advise(self, servers: Sequence[Sequence[str]]) -> None:
         """Add advice on placement; where the specification asks for it, the best placements are measured before.

@@ -11,9 +11,7 @@ from resources.libraries.python.studies.outage.model.record import Outage, Outag
 from resources.libraries.python.studies.outage.model.spec import OutageSpec, load_outage
 from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import changed_specification
 from resources.libraries.python.studies.shared.library import StepStudyLibrary
-from resources.libraries.python.studies.shared.robot_context import variable
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
@@ -38,9 +36,7 @@ class OutageLibrary(StepStudyLibrary[OutageTest]):
 
         | Describe Outage | outage/routers.yaml |
         """
-        topology, world, environment = self._testbed.opened()
-        spec, changed = changed_specification(load_outage, specification, self.FIELDS, variable)
-        self._describe(OutageTest(topology, world, spec, environment, self._progress.step), changed)
+        self._describe_file(OutageTest, specification, load_outage)
 
     @keyword
     def measure_outage(self) -> None:

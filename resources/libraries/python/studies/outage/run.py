@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, Unsupported
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
 from resources.libraries.python.model.measurements.trial import FlowTimeline, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
@@ -78,7 +79,7 @@ class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial]):
         control = " and a control" if spec.control else ""
         return [
             f"{self.cost.runs} trials of {spec.duration_s:g} s: {len(spec.events)} events{control}, "
-            f"{spec.repetitions} repetitions"
+            f"{spec.repetitions} repetitions{self.about}"
         ]
 
     def find_load(self) -> RateFound:
@@ -134,6 +135,9 @@ class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial]):
             asked=cost(self.spec, self._refused).runs,
             notes=tuple(notes),
         )
+
+    def coverage(self) -> Coverage:
+        return self.result().coverage
 
     def enough(self) -> None:
         """See `StepStudy`.

@@ -13,6 +13,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.errors import CsitError, PlanError, RunStopped, Unsupported
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.qualification import Qualification
 from resources.libraries.python.model.result import Environment
@@ -21,7 +22,6 @@ from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.physical_ports import assumptions, attached
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.run_journal import TestKey
-from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.findings.generator_range import BeyondRange, place_of
 from resources.libraries.python.search.findings.generator_range import in_words as range_in_words
 from resources.libraries.python.search.findings.host_noise import in_words
@@ -29,6 +29,7 @@ from resources.libraries.python.studies.density.planning.extras import chosen_st
 from resources.libraries.python.studies.shared.boundary import REDACTION, guard_keywords, keyword
 from resources.libraries.python.studies.shared.choices import (
     Lookup,
+    changed_specification,
     chosen_noise_s,
     chosen_profile,
     chosen_qualifications,
@@ -39,11 +40,10 @@ from resources.libraries.python.studies.shared.choices import (
 )
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
 from resources.libraries.python.studies.shared.keeper import AnyStepJournal, StudyKeeper
-from resources.libraries.python.studies.shared.progress import StudyProgress, human_time
+from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
 from resources.libraries.python.studies.shared.robot_context import announce, skipping, variable
 from resources.libraries.python.studies.shared.step_study import StepStudy
-from resources.libraries.python.studies.shared.steps import SpecifiedTest
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.loop_back import (
@@ -54,7 +54,6 @@ from resources.libraries.python.testbed.deployment.loop_back import (
 from resources.libraries.python.testbed.worlds.factory import located, refuse_wrong_simulation, world_of
 
 _Test = TypeVar("_Test", bound=StudyTest)
-_Specified = TypeVar("_Specified", bound=SpecifiedTest[Any, Any])
 _Stepped = TypeVar("_Stepped", bound=StepStudy[Any, Any, Any])
 _Deployed = TypeVar("_Deployed", bound=DeployedTest)
 _Result = TypeVar("_Result")
@@ -250,85 +249,13 @@ class StudyLibrary(ABC, Generic[_Test]):
         return self._test
 
 
-class SpecifiedStudyLibrary(StudyLibrary[_Specified], Generic[_Specified]):
-    """Robot library of a study whose tests are described by a specification and planned before their first step."""
-
-    FIELDS: ClassVar[Mapping[str, str]] = {}
-    """Fields of the specification that variables replace, by the name of the variable."""
-    SPECIFICATION: ClassVar[type[Frozen]] = Frozen
-    """Class of the specification; only where variables replace fields."""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls.VARIABLES = (*cls.VARIABLES, *cls.FIELDS)
-
-    def _chosen(self) -> Topology:
-        for name, field in self.FIELDS.items():
-            if text := str(self._choices(name) or ""):
-                refuse_wrong_field(self.SPECIFICATION, field, name, text)
-        return super()._chosen()
-
-    def _begin_planned(
-        self,
-        test: _Specified,
-        changed: Mapping[str, str],
-        journal: type[StepJournal[Any]],
-        preview: Callable[[], str],
-    ) -> None:
-        """Plan a test and begin it; announce its work and, where time is real, its duration.
-
-        Args:
-            test: Of a specification.
-            changed: Variables that have replaced values of the specification.
-            journal: Class of the journal of its steps.
-            preview: What is measured, once it is planned.
-
-        Raises:
-            SkipExecution: It does not fit the testbed.
-        """
-        topology = self._testbed.opened()[0]
-        test.draft.rerun = rerun_of(variable, topology, changed)
-        try:
-            skipping(test.plan)
-        except PlanError as error:
-            raise SkipExecution(str(error)) from error
-        name = test.spec.name
-        test.resume(self._begin(test, test.digest(), name, journal))
-        about = "" if topology.world is World.SIM else f", about {human_time(test.cost.seconds)}"
-        self._preview(name, [preview() + about], test.cost)
-
-    def _measure_planned(self, before: Callable[[], None] = lambda: None) -> _Specified:
-        """Run the steps of the present test, and fail where less was measured than its specification asks for.
-
-        Args:
-            before: Finds what all steps need, such as the load.
-
-        Returns:
-            The test.
-
-        Raises:
-            EndOfRun: No further test can run.
-            SkipExecution: The testbed lacks something.
-        """
-        study = self._running
-        self._remark(study.remark)
-
-        def steps() -> None:
-            before()
-            study.measure()
-            study.enough()
-
-        self._run_steps(steps)
-        return study
-
-
 class StepStudyLibrary(StudyLibrary[_Stepped], Generic[_Stepped]):
     """Robot library of a study of several steps."""
 
     FIELDS: ClassVar[Mapping[str, str]] = {}
     """Fields of the specification that variables replace, by the name of the variable."""
     SPECIFICATION: ClassVar[type[Frozen]] = Frozen
-    """Class of the specification; only where variables replace fields."""
+    """Class of the specification; only where variables replace fields, or its file has just these."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -339,6 +266,22 @@ class StepStudyLibrary(StudyLibrary[_Stepped], Generic[_Stepped]):
             if text := str(self._choices(name) or ""):
                 refuse_wrong_field(self.SPECIFICATION, field, name, text)
         return super()._chosen()
+
+    def _describe_file(self, study: type[_Stepped], name: str, load: Callable[[Path], Any] | None = None) -> None:
+        """Load a specification, which variables change, and begin its study; see `_describe`.
+
+        Args:
+            study: Its class.
+            name: Of the file, see `specification_file`.
+            load: Reads the file; None where it has the fields of `SPECIFICATION`.
+
+        Raises:
+            ConfigError: There is no such file, or it or a value does not fit.
+        """
+        topology, world, environment = self._testbed.opened()
+        load = load or (lambda path: load_yaml(path, self.SPECIFICATION))
+        spec, changed = changed_specification(load, name, self.FIELDS, variable)
+        self._describe(study(topology, world, spec, environment, self._progress.step), changed)
 
     def _describe(self, study: _Stepped, changed: Mapping[str, str]) -> None:
         """Plan a study and begin it; announce its work and, where time is real, its duration.
@@ -357,10 +300,7 @@ class StepStudyLibrary(StudyLibrary[_Stepped], Generic[_Stepped]):
             raise SkipExecution(str(error)) from error
         name = study.spec.name
         study.resume(self._begin(study, study.digest(), name, study.journal()))
-        first, *more = study.preview()
-        topology = self._testbed.opened()[0]
-        about = "" if topology.world is World.SIM else f", about {human_time(study.cost.seconds)}"
-        self._preview(name, [first + about, *more], study.cost)
+        self._preview(name, study.preview(), study.cost)
 
     def _lines(self, found: Any) -> Iterable[str]:  # noqa: ANN401, ARG002 - the payload of a study
         """Result of a study in sentences, for the log."""

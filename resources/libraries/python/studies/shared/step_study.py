@@ -14,19 +14,20 @@ from pydantic import Field, TypeAdapter
 
 from resources.libraries.python.errors import CsitError, RunStopped, SystemBroken
 from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
+from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.cell import Cell, Frame, TestType
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.plan import digest, drivers_of
 from resources.libraries.python.recording.draft import Draft, utc_now
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.profiles import QUICK
-from resources.libraries.python.studies.shared.progress import StepEnded
+from resources.libraries.python.studies.shared.progress import StepEnded, human_time
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
@@ -173,8 +174,13 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
         """Return the payload of the record; None where there is none without rows."""
 
     def preview(self) -> Sequence[str]:
-        """Lines on what is to be measured; the first one gets the time that it takes."""
-        return [f"{self.cost.runs} {self.cost.unit}"]
+        """Lines on what is to be measured, and how long that takes."""
+        return [f"{self.cost.runs} {self.cost.unit}{self.about}"]
+
+    @property
+    def about(self) -> str:
+        """Expected duration, for the preview; empty where time is simulated."""
+        return "" if self._topology.world is World.SIM else f", about {human_time(self.cost.seconds)}"
 
     def label(self, step: _Step) -> str:
         """Name of a step for the console."""
@@ -222,6 +228,10 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
     def refusal(self, step: _Step) -> str | None:  # noqa: ARG002 - for others
         """Return why a step is not possible, which is no failure; None where it is."""
         return None
+
+    def coverage(self) -> Coverage:
+        """Steps measured, of those asked for."""
+        return Coverage(self._measured, self._ended)
 
     def failed_row(self, step: _Step, reason: str) -> _Row | None:  # noqa: ARG002 - for others
         """Row of a step that failed; None for none."""
@@ -310,8 +320,8 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
         Raises:
             CsitError: Too little was measured.
         """
-        found = self.result()
-        found.coverage.check(self.MEASURED, found.spec.least_measured, self.failures)
+        self.result()
+        self.coverage().check(self.MEASURED, getattr(self.spec, "least_measured", 1.0), self.failures)
 
     def note(self, text: str) -> None:
         """Note something about the present step, or about the search before all steps."""
