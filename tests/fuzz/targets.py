@@ -72,12 +72,12 @@ from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.outage.model.spec import load_outage
 from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.sizing.model.load import load_specifications
-from resources.libraries.python.studies.sizing.size_trials import SizingJournal
+from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.studies.sweep.analysis.tables import read_statistics
-from resources.libraries.python.studies.sweep.journal import SweepJournal
 from resources.libraries.python.studies.sweep.request import parse_bursts, parse_rates
+from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.node.energy import power_of, read_meter
 from resources.libraries.python.testbed.node.node_query import MARK
 from resources.libraries.python.testbed.node.sent import energy, leases
@@ -419,17 +419,19 @@ _IMPACT = {
 _TRIAL = {
     **{"number": 0, "repetition": 0, "event": "kill of nat", "event_s": 0.01, "done": "killed", "impacts": [_IMPACT]},
 }
-_LOAD = {"line": "load", "at": AT, "rate_pps": 280000.0, "begin_s": 0, "sender_pps": None, "note": None}
 _CONTENDERS = _recorded("interference")["interference"]["spec"]["contenders"]
 _LOADS = {
     **{"line": "load", "at": AT},
     "load": {"loads_pps": [1e5], "network_pps": {}, "absent": [], "contenders": _CONTENDERS},
 }
 STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
-    SizingJournal: tuple(_recorded("sizing")["sizing"]["sizes"][:2]),
-    SweepJournal: (
-        {"line": "spec", "at": AT, "spec": _recorded("sweep")["sweep"]["spec"]},
-        {**_LOAD, "samples": _recorded("sweep")["sweep"]["samples"][:2]},
+    ServiceSizing.journal(): tuple(
+        {"line": "step", "at": AT, "step": each["name"], "row": each}
+        for each in _recorded("sizing")["sizing"]["sizes"][:2]
+    ),
+    ServiceSweep.journal(): (
+        {"line": "load", "at": AT, "load": _recorded("sweep")["sweep"]["spec"]},
+        {"line": "step", "at": AT, "step": "a", "row": {"samples": _recorded("sweep")["sweep"]["samples"][:2]}},
     ),
     ChainStudyTest.journal(): tuple(
         {"line": "step", "at": AT, "step": "a", "plan": "0", "row": {"chain": run["chain"], "runs": [run]}}

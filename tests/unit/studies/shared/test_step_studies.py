@@ -9,7 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from resources.libraries.python.errors import CommandFailed, ConnectionFailed, CsitError, RunStopped, SystemBroken
+from resources.libraries.python.errors import (
+    CommandFailed,
+    ConfigError,
+    ConnectionFailed,
+    CsitError,
+    RunStopped,
+    SystemBroken,
+)
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
@@ -26,8 +33,10 @@ from resources.libraries.python.studies.outage.model.spec import OutageSpec
 from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.shared.step_study import StepStudy
+from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 from resources.libraries.python.studies.stateful.run import StatefulTest
+from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
@@ -36,7 +45,7 @@ _FAST = load_topology(PROJECT / "topologies" / "sim.yaml")
 SIM = _FAST.model_copy(update={"simulation": {**(_FAST.simulation or {}), "line_rate_pps": 1e6}})
 """At 10 Gbit/s each trial at the line rate opens half a million connections."""
 LOST = "DUT1: the agent ended with 137"
-AnyStudy = StepStudy[Any, Any, Any]
+AnyStudy = StepStudy[Any, Any, Any, Any]
 SMALL: dict[type[AnyStudy], Any] = {
     ChainStudyTest: ChainStudySpec(
         name="chains",
@@ -159,9 +168,8 @@ def rows(study: AnyStudy) -> list[str]:
 def test_every_study_of_steps_is_among_these() -> None:
     for path in (PROJECT / "resources/libraries/python/studies").glob("*/run.py"):
         import_module(f"resources.libraries.python.studies.{path.parent.name}.run")
-    assert set(StepStudy.__subclasses__()) >= SMALL.keys()
-    names = {kind.__module__ for kind in StepStudy.__subclasses__() if kind.__module__.startswith("resources.")}
-    assert names == {kind.__module__ for kind in SMALL}
+    # A sweep has one deployment, and a sizing no cells: `test_resumed_sweeps.py`, `test_service_sizing.py`.
+    assert set(StepStudy.__subclasses__()) == {*SMALL, ServiceSizing, ServiceSweep}
 
 
 @EACH
@@ -281,6 +289,26 @@ def test_a_search_of_the_load_that_breaks_is_repeated(tmp_path: Path, error: Csi
     # It stays a note of the study when that is resumed after its search.
     resumed = run(OutageTest, World(), tmp_path / "journal.jsonl", **changes)
     assert f"search of NDR: measured once more: {error}" in resumed.result().notes
+
+
+def test_a_file_that_is_no_journal_of_this_study_is_refused_and_two_do_not_write_one(tmp_path: Path) -> None:
+    path, kind = tmp_path / "journal.jsonl", OutageTest.journal()
+    with ChainStudyTest.journal()(path, "a"):
+        pass
+    with (
+        pytest.raises(ConfigError, match="line 1 begins a journal of 'chains study', not of 'outage study'"),
+        kind(path, "a"),
+    ):
+        pass
+    path.unlink()
+    with kind(path, "a"), pytest.raises(CsitError, match="still active"), kind(path, "a"):
+        pass
+    path.write_text(path.read_text("utf-8") + '{"line":"step","at":"now"}\n', "utf-8")
+    with (
+        pytest.raises(ConfigError, match="line 2 is none of 'outage study' that this version supports"),
+        kind(path, "a"),
+    ):
+        pass
 
 
 class LostWhileItIsCleaned(World):

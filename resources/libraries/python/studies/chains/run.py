@@ -71,7 +71,7 @@ class ChainMeasured(Frozen):
     """Its call stacks, or why there are none."""
 
 
-class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured]):
+class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured, ChainStudy]):
     """Deploys one chain at a time, and compares them.
 
     Raises:
@@ -135,7 +135,8 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured]):
         repetitions = range(1, self.spec.repetitions + 1)
         yield [step for repetition in repetitions for chain in chains for step in self._of(chain, repetition)]
         if self.stacks_s is not None:
-            yield self._suspects(self.conclude())
+            self.conclude()
+            yield self._suspects(self.draft.chain_study)
 
     def _of(self, chain: Chain, repetition: int = 0) -> Iterator[ChainStep]:
         for sessions in dict.fromkeys(workload.sessions for workload in self.spec.workloads):

@@ -70,7 +70,7 @@ class LoadsFound(Frozen):
     """Names of those that do not start and have no stand-in."""
 
 
-class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, ColocationMeasurement]):
+class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, ColocationMeasurement, Interference]):
     """Deploys one set of co-located network functions at a time, and compares what each does there."""
 
     RECORD = InterferenceRecord

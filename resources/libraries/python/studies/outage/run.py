@@ -40,7 +40,7 @@ class RateFound(Frozen):
     ndr_pps: float | None
 
 
-class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial]):
+class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial, Outage]):
     """Deploys the service for each trial, and lets an event happen under load."""
 
     RECORD = OutageRecord

@@ -22,6 +22,7 @@ from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.physical_ports import assumptions, attached
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.run_journal import TestKey
+from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.findings.generator_range import BeyondRange, place_of
 from resources.libraries.python.search.findings.generator_range import in_words as range_in_words
 from resources.libraries.python.search.findings.host_noise import in_words
@@ -39,7 +40,7 @@ from resources.libraries.python.studies.shared.choices import (
     resumed,
 )
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
-from resources.libraries.python.studies.shared.keeper import AnyStepJournal, StudyKeeper
+from resources.libraries.python.studies.shared.keeper import StudyKeeper
 from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
 from resources.libraries.python.studies.shared.robot_context import announce, skipping, variable
@@ -54,7 +55,7 @@ from resources.libraries.python.testbed.deployment.loop_back import (
 from resources.libraries.python.testbed.worlds.factory import located, refuse_wrong_simulation, world_of
 
 _Test = TypeVar("_Test", bound=StudyTest)
-_Stepped = TypeVar("_Stepped", bound=StepStudy[Any, Any, Any])
+_Stepped = TypeVar("_Stepped", bound=StepStudy[Any, Any, Any, Any])
 _Deployed = TypeVar("_Deployed", bound=DeployedTest)
 _Result = TypeVar("_Result")
 
@@ -162,9 +163,9 @@ class StudyLibrary(ABC, Generic[_Test]):
         test: _Test,
         digest: str,
         name: str,
-        journal: type[AnyStepJournal],
+        journal: type[StepJournal[Any]],
         on_carried: Callable[[Any], None] = lambda _: None,
-    ) -> AnyStepJournal:
+    ) -> StepJournal[Any]:
         """Begin a test with steps; one that had passed, or was quarantined, before the run was resumed ends at once.
 
         Args:

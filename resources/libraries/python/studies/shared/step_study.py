@@ -32,9 +32,10 @@ from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
-_Spec = TypeVar("_Spec", bound=Frozen)
+_Spec = TypeVar("_Spec")
 _Step = TypeVar("_Step")
 _Row = TypeVar("_Row", bound=Frozen)
+_Payload = TypeVar("_Payload")
 _Result = TypeVar("_Result")
 _log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class LoadLine(Frozen, Generic[_Row]):
     notes: tuple[str, ...] = ()
 
 
-class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
+class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
     """A study of several steps, and the draft of its record.
 
     Args:
@@ -86,7 +87,7 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
     """What happens to steps, in messages: `cells were measured`."""
     MAX_FAILED: ClassVar[int | None] = 3
     """Consecutive failed steps that end a study; None for any number."""
-    FATAL: ClassVar[tuple[type[CsitError], ...]] = (RunStopped,)
+    FATAL: ClassVar[tuple[type[Exception], ...]] = (RunStopped,)
     """Errors of a step that end the study."""
     cost: StudyCost
     """Cost of the steps that fit."""
@@ -103,7 +104,7 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
         self._world = world
         self.spec = spec
         self._on_step = on_step
-        self._digest = digest_of(spec.model_dump_json(exclude={"least_measured"}), topology.model_dump_json())
+        self._digest = digest_of(self.identity(), topology.model_dump_json())
         self._journal: StepJournal[Any] | None = None
         self._known: dict[str, StepLine[_Row]] = {}
         """Lines of the journal, by step."""
@@ -157,9 +158,9 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
     def key(self, step: _Step) -> str:
         """Name of a step that no other step of the study has: `kill nf-1-1, repetition 1`."""
 
-    @abstractmethod
     def cell_of(self, step: _Step) -> CellUnderTest:
-        """Return what a step deploys, not deployed yet."""
+        """Return what a step deploys by `deploy`, not deployed yet."""
+        raise NotImplementedError
 
     @abstractmethod
     def measure(self, step: _Step) -> _Row:
@@ -170,8 +171,13 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
         """
 
     @abstractmethod
-    def analyse(self, rows: Sequence[_Row]) -> Any:  # noqa: ANN401 - the payload of a study
+    def analyse(self, rows: Sequence[_Row]) -> _Payload | None:
         """Return the payload of the record; None where there is none without rows."""
+
+    def identity(self) -> str:
+        """Text of what is measured: another text is another study."""
+        spec: Any = self.spec
+        return str(spec.model_dump_json(exclude={"least_measured"}))
 
     def preview(self) -> Sequence[str]:
         """Lines on what is to be measured, and how long that takes."""
@@ -210,7 +216,7 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
         """
         return self.cell_of(step).plan()
 
-    def plan(self) -> None:
+    def plan(self) -> object:
         """See that the study fits, before anything is deployed: its first step does.
 
         Raises:
@@ -220,6 +226,11 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
         self.draft.plan = plan = self.plan_of(next(iter(next(self.steps()))))
         if plan is not None:
             self.draft.warnings += plan.warnings
+        return plan
+
+    def breaks(self, error: Exception) -> bool:
+        """Whether an error comes from a broken system under test, so that a step is measured once more."""
+        return is_breakage(error)
 
     def facts(self) -> dict[str, dict[str, str]]:
         """Facts of the parts of the deployment."""
@@ -232,6 +243,14 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
     def coverage(self) -> Coverage:
         """Steps measured, of those asked for."""
         return Coverage(self._measured, self._ended)
+
+    def carried_over(self, row: _Row) -> _Row:
+        """Row of a step that was measured before the run was resumed."""
+        return row
+
+    def leaves_out(self) -> bool:
+        """Whether the other steps of the present group are left out, by what was measured."""
+        return False
 
     def failed_row(self, step: _Step, reason: str) -> _Row | None:  # noqa: ARG002 - for others
         """Row of a step that failed; None for none."""
@@ -270,7 +289,7 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
         self._note(self._noted)
         self._keep(LoadLine.__class_getitem__(self.LOAD)(at=utc_now(), load=self.load, notes=tuple(self._noted)))
 
-    def run(self) -> Any:  # noqa: ANN401 - the payload of a study
+    def run(self) -> _Payload:
         """Measure all steps and return the result; what was measured is in the draft, also when it ends early.
 
         Raises:
@@ -294,22 +313,24 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
                 of = self._ended + len(steps)
                 for step in steps:
                     self._step(step, of)
+                    if self.leaves_out():
+                        break
         finally:
             self.conclude()
 
-    def conclude(self) -> Any:  # noqa: ANN401 - the payload of a study
+    def conclude(self) -> _Payload | None:
         """Analyse what was measured so far, for the draft of the record; return it."""
         found = self.analyse(self.rows)
         setattr(self.draft, self._payload, found)
         return found
 
-    def result(self) -> Any:  # noqa: ANN401 - the payload of a study
+    def result(self) -> _Payload:
         """Result of the study.
 
         Raises:
             CsitError: Nothing was measured.
         """
-        found = getattr(self.draft, self._payload)
+        found: _Payload | None = getattr(self.draft, self._payload)
         if found is None or not self._measured:
             raise CsitError(f"nothing was measured: {'; '.join(dict.fromkeys(self.failures)) or 'no step has ended'}")
         return found
@@ -366,7 +387,7 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
         try:
             return self._removed(name, measure)
         except (CsitError, OSError) as error:
-            if not is_breakage(error):
+            if not self.breaks(error):
                 raise
             self.note(f"{name}: measured once more: {reason_of(error)}")
         _log.warning(self._noted[-1])
@@ -382,19 +403,16 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
         return CellUnderTest(self._topology, self._world, asked)
 
     def _step(self, step: _Step, of: int) -> None:
-        known = self._measured_before(step)
-        line, reason = known, self.refusal(step)
-        is_refused = known is None and reason is not None
-        if known is None and reason is None:
+        line, reason = self._measured_before(step), self.refusal(step)
+        work = float(line is None)
+        if line is None and reason is None:
             line, reason = self._measure(step)
-            is_refused = line is None and self.refusal(step) is not None
         self._ended += 1
         found = f"failed: {reason}" if line is None else self.in_words(line.row)
-        work, failed = float(known is None), line is None
-        self._on_step(StepEnded(self._ended, of, self.label(step), found, work=work, failed=failed))
-        if is_refused:
+        self._on_step(StepEnded(self._ended, of, self.label(step), found, work=work, failed=line is None))
+        if line is None and self.refusal(step) is not None:
             return
-        self._failed_in_a_row = self._failed_in_a_row + 1 if failed else 0
+        self._failed_in_a_row = self._failed_in_a_row + 1 if line is None else 0
         if self._failed_in_a_row == self.MAX_FAILED:
             steps = self.MEASURED.partition(" ")[0]
             raise SystemBroken(f"{self.MAX_FAILED} {steps} in a row failed, the last one: {reason}")
@@ -417,6 +435,7 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
         if plan is not None and digest(plan) != line.plan:
             _log.warning("%s is measured again: its plan has changed since it was measured", line.step)
             return None
+        line = line.model_copy(update={"row": self.carried_over(line.row)})
         self._take(line)
         return line
 
@@ -429,12 +448,12 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row]):
             raise
         except (CsitError, OSError) as error:
             reason = reason_of(error)
+            row = self.failed_row(step, reason)
             if self.refusal(step) is None:
                 self.failures.append(reason)
-                self._note([f"{key} was not measured: {reason}"])
+                self._note([f"{key} was not measured: {reason}"] if row is None else [])
             self._note(self._noted)
-            if row := self.failed_row(step, reason):
-                self.rows.append(row)
+            self.rows += [] if row is None else [row]
             return None, reason
         line = line.model_copy(update={"notes": tuple(self._noted)})
         self._keep(line)

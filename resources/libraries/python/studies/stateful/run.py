@@ -36,7 +36,7 @@ _IN_TIME = 0.8
 """Share of the timeout of entries that filling the tables may take."""
 
 
-class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections]):
+class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections, StatefulDensity]):
     """Deploys each cell and measures its connections."""
 
     RECORD = StatefulRecord
@@ -68,7 +68,7 @@ class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections]):
         if not self._plans:
             raise PlanError("; ".join(self._skipped.values()))
         self.cost = cost(self.spec, len(self._plans))
-        self.draft.plan = next(iter(self._plans.values()))
+        *_, self.draft.plan = self._plans.values()
 
     def preview(self) -> list[str]:
         return [f"{self.cost.steps} cells of {self.spec.kind}{self.about}"]
@@ -96,7 +96,7 @@ class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections]):
     def measure(self, cell: Cell) -> CellConnections:
         spec = self.spec
         deployed = self.deploy(cell)
-        self.draft.plan = plan = deployed.deployment.plan
+        plan = deployed.deployment.plan
         deployed.verify_traffic()
         # Found in both directions, as what was sent until now; connections are opened in one.
         most_pps, line = most_one_way_pps(plan, spec.frame, deployed.highest_loads().offered_pps)
