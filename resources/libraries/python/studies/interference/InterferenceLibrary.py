@@ -1,6 +1,6 @@
 """Keywords of the interference suite: co-located network functions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import ValidationError
 from robot.api import logger
@@ -119,7 +119,7 @@ class InterferenceLibrary(StepStudyLibrary[InterferenceTest]):
                 refuse_wrong_field(InterferenceSpec, field, name, each)
         return super()._chosen()
 
-    def _lines(self, found: Interference) -> Iterator[str]:
+    def _lines(self, found: Interference) -> Iterable[str]:
         return matrix_in_words(found)
 
     def _result_lines(self, record: InterferenceRecord) -> list[str]:

@@ -132,11 +132,11 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
     def journal(cls) -> type[StepJournal[Any]]:
         """Class of its journal."""
         study = _study_of(cls.RECORD)
-        lines: Any = StepLine.__class_getitem__(cls.ROW)
+        lines = _line_of(StepLine, cls.ROW)
         adapter: TypeAdapter[Any] = TypeAdapter(lines)
         if cls.LOAD is not None:
-            either = lines | LoadLine.__class_getitem__(cls.LOAD)
-            adapter = TypeAdapter(Annotated[either, Field(discriminator="line")], config=ON_FIRST_USE)
+            either: Any = Annotated[lines | _line_of(LoadLine, cls.LOAD), Field(discriminator="line")]
+            adapter = TypeAdapter(either, config=ON_FIRST_USE)
         names = {"FILE": f"{study}.jsonl", "KIND": f"{study} study", "ROWS": adapter}
         return type(f"{study.title()}Journal", (StepJournal,), names)
 
@@ -287,7 +287,7 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
             return
         self.load = self.find_load()
         self._note(self._noted)
-        self._keep(LoadLine.__class_getitem__(self.LOAD)(at=utc_now(), load=self.load, notes=tuple(self._noted)))
+        self._keep(_line_of(LoadLine, self.LOAD)(at=utc_now(), load=self.load, notes=tuple(self._noted)))
 
     def run(self) -> _Payload:
         """Measure all steps and return the result; what was measured is in the draft, also when it ends early.
@@ -463,9 +463,8 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
     def _line(self, key: str, step: _Step) -> StepLine[_Row]:
         row = self.measure(step)
         plan = digest(self._deployed.deployment.plan) if self._deployed is not None else ""
-        line: StepLine[_Row] = StepLine.__class_getitem__(self.ROW)(
-            at=utc_now(), step=key, plan=plan, row=row, facts=self.facts()
-        )
+        made = _line_of(StepLine, self.ROW)(at=utc_now(), step=key, plan=plan, row=row, facts=self.facts())
+        line: StepLine[_Row] = made
         return line
 
     def _take(self, line: StepLine[_Row]) -> None:
@@ -487,6 +486,11 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
     @property
     def _payload(self) -> str:
         return self.PAYLOAD or _study_of(self.RECORD)
+
+
+def _line_of(line: Any, row: type[Frozen]) -> Any:  # noqa: ANN401 - a class that is made here
+    """Return the class of lines of a journal that have rows of a class."""
+    return line[row]
 
 
 def _study_of(record: type[Record]) -> str:

@@ -237,8 +237,9 @@ class SizeTrials:
             CsitError: The load could not be offered.
         """
         watched = monitor.watch(load, repetition, self._workload.duration_s)
-        for instance, rows in watched.rows.items() if self._trace is not None else ():
-            self._trace(self._name, instance, rows)
+        if self._trace is not None:
+            for instance, rows in watched.rows.items():
+                self._trace(self._name, instance, rows)
         if problems := service.problems():
             raise SystemBroken(f"at {load:g} {self._workload.unit}: {'; '.join(problems)}")
         return OfferedLoad(watched.answer.indicator, watched.use, watched.answer.figures, watched.trace)
