@@ -63,7 +63,7 @@ need_flows() { # the generator D-ITG, and who reports the sender's rate beside i
     need d-itg command -v ITGSend
     need_service sysstat command -v sar
 }
-need_functions() { # network functions: monitors, nginx, OpenVPN, WireGuard, the generators iperf3 and httperf; conntrack counts beside ours
+need_functions() { # network functions: monitors, nginx, OpenVPN, WireGuard, the generator iperf3; conntrack counts beside ours
     need conntrack command -v conntrack
     need tcpdump command -v tcpdump
     need netsniff-ng command -v netsniff-ng
@@ -76,7 +76,6 @@ need_functions() { # network functions: monitors, nginx, OpenVPN, WireGuard, the
     need wireguard-go command -v wireguard-go
     need wireguard-tools command -v wg
     need_service iperf3 command -v iperf3
-    need httperf command -v httperf
 }
 optional=
 backports=

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.load import load
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.stateful.model.record import Phase
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
-from tests.integration.robot_runs import results, run_robot, study_suite
+from tests.integration.robot_runs import results, run_robot
 from tests.realtime import LOSS, realtime
 
 TREX, VPP = (os.environ.get(name) for name in ("CSIT_TREX", "CSIT_VPP_PREFIX"))
@@ -62,45 +60,6 @@ def test_a_service_crosses_two_systems_under_test(tmp_path: Path) -> None:
         row = measured(three, tmp_path, "link", "1x1")
     assert row.plan and set(row.plan.machines.values()) == {"TG", "DUT1", "DUT2"}
     assert row.mrr and row.mrr.mean_pps > 1000
-
-
-ASTF = """
-name: astf
-kind: linux_nat
-instances: [1]
-frame: 64B
-search: quick,width=0.5,trial=0.3,sum=0.6,time=60
-tear_downs: 1
-connections: 1000
-capacity: false
-tcp: true
-tcp_peer: trex_astf
-"""
-
-
-@realtime(LOSS)
-def test_astf_finds_the_tcp_connections_per_second_of_a_nat_on_another_node(lab: Lab, tmp_path: Path) -> None:
-    suite = study_suite(tmp_path, "stateful/nat.yaml", ASTF)
-    before = state(lab)
-    tg = {"cpus": TG_CPUS, "trex": TG["trex"]}
-    topology = lab.topology(tmp_path, nodes={"TG": tg, "DUT1": {"containers": ["linux_nat"]}})
-    done = run_robot(tmp_path / "out", "-v", f"TOPOLOGY:{topology}", "-i", "NAT", sources=[suite])
-    assert done.returncode == 0, done.stdout + done.stderr
-    wait_for_state(lab, before)
-    record = load([tmp_path / "out" / "output.xml"]).characterizations[0].record
-    assert record.world.value == "lab"
-    (found,) = record.stateful.cells
-    assert list(found.tables) == ["nf-1-1"]
-    assert found.tcp is not None and found.tcp.alone is not None, found
-    assert found.tcp.peer.startswith("TRex v") and "ASTF" in found.tcp.peer
-    trials = [each for each in found.trials if each.phase is Phase.TCP]
-    print(
-        f"{found.tcp.rate.lower_cps:,.0f} (.. {found.tcp.rate.upper_cps or 0:,.0f}) connections per second, "
-        f"{found.tcp.alone.lower_cps:,.0f} without the NAT, {len(trials)} trials"
-    )
-    assert min(found.tcp.rate.lower_cps, found.tcp.alone.lower_cps) > 100
-    best = [each for each in trials if each.load_cps == found.tcp.rate.lower_cps and each.complete]
-    assert best and all(row.entries == row.sent > 50 for each in best for row in each.instances), trials
 
 
 def measured(lab: Lab, folder: Path, discriminator: str, cells: str) -> DensityRecord:

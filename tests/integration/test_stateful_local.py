@@ -40,7 +40,6 @@ frame: 64B
 search: quick,width=0.2,trial=0.1,sum=0.5
 tear_downs: 2
 connections: 5000
-tcp: true
 """
 FIREWALLS = """
 name: firewalls
@@ -132,29 +131,6 @@ def test_entries_and_counters_are_those_of_conntrack(kind: str, frame_name: str,
         assert {flow.direction for flow in both.flows} == set(Direction), "the next trial goes both ways again"
 
 
-@realtime(LOSS)
-def test_tcp_connections_are_opened_at_a_rate_and_have_an_entry_each() -> None:
-    asked = cell("CSC", 2, 1, (NfKind("linux_nat"),))
-    with deployed(TOPOLOGY, asked, generator="httperf") as running:
-        functions = running.parts.functions
-        assert isinstance(functions, Stateful)
-        functions.hold_connections(77)
-        functions.delete_connections()
-        result = running.parts.generator.run(
-            Trial(load_pps=800, duration_s=0.5, frame=frame("64B"), protocol=Protocol.TCP, purpose="connections")
-        )
-        assert [(flow.instance, flow.direction, flow.sent, flow.received) for flow in result.flows] == [
-            (1, Direction.FORWARD, 200, 200),
-            (2, Direction.FORWARD, 200, 200),
-        ]
-        assert not result.generator_limited, result.note
-        for owner, table in functions.connection_tables().items():
-            assert table.entries == int(conntrack(owner, "-C")) == 200
-            rows = conntrack(owner, "-L").splitlines()
-            assert len(rows) == 200 and all(" TIME_WAIT " in row and "dport=80" in row for row in rows), rows[:3]
-        assert {each.left for each in functions.delete_connections().values()} == {0}
-
-
 def test_the_limit_that_a_killed_run_changed_is_restored() -> None:
     before = MOST.read_text()
     lines = (
@@ -210,7 +186,7 @@ def test_firewalls_and_chains_of_them_track_connections_of_ipv6(tmp_path: Path) 
         print(f"{each.name}: {each.rate.trials} trials, {each.rate.sending_s:.1f} s; search {ratio:.2f} x that")
         assert ratio <= 1.2, each.rate
         assert [sum(tear_down.entries) for tear_down in each.tear_downs] == [1000 * len(each.tables)]
-        assert each.capacity is None and each.tcp is None
+        assert each.capacity is None
 
 
 @realtime(LOSS)
@@ -224,7 +200,4 @@ def test_rates_tear_downs_and_capacity_of_one_and_two_nats(tmp_path: Path) -> No
         assert each.tear_down_cps is not None and each.tear_down_cps > each.rate.lower_cps
         assert each.capacity is not None and each.capacity.refused_at is not None
         assert 0.95 * 20_000 < each.capacity.entries <= 20_000 < each.capacity.refused_at <= 1.06 * 20_000
-        assert each.tcp is not None and each.tcp.alone is not None, each.notes
-        assert 100 < each.tcp.rate.lower_cps < each.rate.lower_cps
-        assert each.tcp.peer.startswith("httperf 0") and "nginx 1" in each.tcp.peer
         assert all(row.entries <= row.sent for made in each.trials for row in made.instances)

@@ -14,7 +14,6 @@ from typing import cast
 import pytest
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.generators.trex.client_process import PROFILES
 from resources.libraries.python.drivers.generators.trex.config import PROGRAM
 from resources.libraries.python.drivers.generators.trex.driver import TrexGenerator
 from resources.libraries.python.drivers.generators.trex.registration import Trex
@@ -26,16 +25,14 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.plan import Flow, Link, Plan, Port
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
-from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.session import judged
 from resources.libraries.python.search.throughput import search_throughput
-from resources.libraries.python.testbed.roles.part import Stateful
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import cell, deployed, processes, qualified_by_a_run, victim
@@ -292,30 +289,3 @@ def test_two_instances_share_a_server() -> None:
             (2, True),
         ]
         assert all(flow.received >= 0.99 * flow.sent for flow in result.flows)
-
-
-@realtime(LOSS)
-def test_tcp_connections_are_opened_at_a_rate_and_have_an_entry_each() -> None:
-    """By ASTF: each instance has a server, and each connection another 5-tuple."""
-    local = load_topology(PROJECT / "topologies" / "local.yaml")
-    nodes = {**local.nodes, local.tg_name: local.tg.model_copy(update={"trex": SETTINGS})}
-    testbed = local.model_copy(update={"nodes": nodes})
-    connections = Trial(load_pps=2000, duration_s=0.2, frame=B64, protocol=Protocol.TCP, purpose="connections")
-    with deployed(testbed, cell("CSC", 2, 1, (NfKind("linux_nat"),)), generator="trex_astf") as running:
-        functions = running.parts.functions
-        assert isinstance(functions, Stateful)
-        functions.hold_connections(77)
-        for _ in range(PROFILES + 2):  # each profile is there again after so many
-            functions.delete_connections()
-            result = running.parts.generator.run(connections)
-            made = [(flow.instance, flow.sent, flow.received) for flow in result.flows]
-            assert made == [(1, 200, 200), (2, 200, 200)], result.note
-            assert not result.generator_limited, result.note
-            assert result.total_duration_s < 0.6, "no TIME_WAIT of 0.5 s is waited for"
-            assert {name: table.entries for name, table in functions.connection_tables().items()} == {
-                "nf-1-1": 200,
-                "nf-2-1": 200,
-            }
-        highest = running.parts.generator.highest_loads(connections.model_copy(update={"duration_s": 0.3}))
-        assert highest.search_pps > 1000
-        print(f"{highest.search_pps:,.0f} connections per second of two instances; {running.facts()}")

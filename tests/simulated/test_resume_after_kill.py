@@ -95,7 +95,7 @@ def test_killed_in_the_middle_of_a_study_a_run_keeps_the_steps_that_were_done(tm
     steps = "characterization/Four_Network_Functions_With_A_Planted_Fault/chains.jsonl"
     words = robot_words(whole, SIM, *CHAINS, sources=[STUDIES])
     passed(*words)
-    killed(output, steps, '{"at":', 6, *robot_words(output, SIM, *CHAINS, sources=[STUDIES]))
+    killed(output, steps, '{"line":"step"', 6, *robot_words(output, SIM, *CHAINS, sources=[STUDIES]))
     done = (output / steps).read_bytes()
     passed("robot", "--resume", output)
     resumed = (output / steps).read_bytes()

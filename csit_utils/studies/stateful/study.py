@@ -14,7 +14,6 @@ from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.studies.stateful.analysis import (
     DEVIATIONS,
     in_words,
-    peer_limit,
     stateful_tables,
 )
 from resources.libraries.python.studies.stateful.model.record import (
@@ -37,23 +36,8 @@ EXPLANATIONS = (
         "packets from the responder). It is searched as NDR is. Tables are emptied, and verified to be empty, before "
         "each trial.",
         "A packet that opens a connection costs more than one that follows: this rate is far below NDR of the same "
-        "cell. UDP only, as in the RFC; TCP is beside it. Where a trial at a higher rate would fill "
-        "the table, the rate is a lower bound.",
-    ),
-    Explanation(
-        "tcp-connection-rate",
-        "TCP connection rate",
-        "How many TCP connections per second are opened, answered and closed through NATs and firewalls.",
-        "Connections per second, of all instances together.",
-        "A peer tool opens connections at a given rate, sends a request in each and waits for the answer, after which "
-        "the server closes it. A connection is established where its answer came and every table has an entry for it. "
-        "The rate is searched as that of UDP is. RFC 9693 measures with UDP; TCP adds the set-up "
-        "and tear-down of three and more packets. The same search with the peer's ports joined to each other shows "
-        "what the peer does by itself.",
-        "Client and server take more CPU time for a connection than a NAT does: where the rate without network "
-        "functions is no higher, it is the limit of the peer, not of the network function, and is not compared. The "
-        "server closes first, so that TIME_WAIT does not use up the client's ports; a trial has at most half as many "
-        "connections of an instance as a client has ports.",
+        "cell. UDP only, as in the RFC. Where a trial at a higher rate would fill the table, the rate is a lower "
+        "bound.",
     ),
     Explanation(
         "tear-down-rate",
@@ -85,8 +69,6 @@ RATE = Measure("new-connections", "cps")
 """Maximum connection establishment rate of a cell, aggregate."""
 TEAR_DOWN = Measure("tear-downs", "cps")
 """Entries deleted per second, of all tables."""
-TCP_RATE = Measure("new-tcp-connections", "cps")
-"""Maximum rate of TCP connections of a cell, aggregate."""
 CAPACITY = Measure("table-capacity", "entries")
 """Entries of each table of a cell."""
 
@@ -128,9 +110,6 @@ def _values(cell: CellConnections) -> Iterator[MeasuredValue]:
     rates = [rate for each in cell.tear_downs if (rate := each.rate_cps) is not None]
     if cell.tear_down_cps is not None and rates:
         yield MeasuredValue(TEAR_DOWN, cell.tear_down_cps, min(rates), max(rates))
-    if cell.tcp is not None and not cell.tcp.limited_by_peer:
-        tcp = cell.tcp.rate
-        yield MeasuredValue(TCP_RATE, tcp.lower_cps, tcp.lower_cps, tcp.upper_cps)
     if cell.capacity is not None:
         entries, refused = cell.capacity.entries, cell.capacity.refused_at
         yield MeasuredValue(CAPACITY, entries, entries, refused)
@@ -139,7 +118,6 @@ def _values(cell: CellConnections) -> Iterator[MeasuredValue]:
 _Value = Callable[[CellConnections], float | None]
 _QUANTITIES: dict[str, tuple[str, _Value]] = {
     "new connections": ("new connections/s", lambda cell: cell.rate.lower_cps),
-    "TCP connections": ("TCP connections/s", lambda cell: cell.tcp.rate.lower_cps if cell.tcp else None),
     "tear-downs": ("tear-downs/s", lambda cell: cell.tear_down_cps),
     "capacity": ("entries", lambda cell: cell.capacity.entries * cell.instances if cell.capacity else None),
 }
@@ -230,7 +208,6 @@ STUDY = Study(
             "densities",
             _drawn,
             deviations=DEVIATIONS,
-            peer_limit=peer_limit,
         ),
     ),
     kinds=(
@@ -245,7 +222,7 @@ STUDY = Study(
             tables=stateful_tables,
         ),
     ),
-    measures=(RATE, TCP_RATE, TEAR_DOWN, CAPACITY),
+    measures=(RATE, TEAR_DOWN, CAPACITY),
     explanations=EXPLANATIONS,
     preview=lambda arguments, _: cost(load_stateful(Path(arguments[0]))),
 )

@@ -44,11 +44,6 @@ def generators() -> "dict[str, GeneratorDriver]":
     return {each.name: each for each in _registered("generators")}
 
 
-def packet_generators() -> list[str]:
-    """Names of the traffic generators that a topology can choose: those that send packets."""
-    return [each.name for each in generators().values() if each.protocols]
-
-
 @cache
 def functions() -> "dict[str, FunctionDriver]":
     """Network functions by kind: those that are declared, then applications in the guests of one that runs them."""
@@ -128,7 +123,7 @@ def known_vswitch(name: str) -> str:
 
 def known_generator(name: str) -> str:
     """Return a name of a generator, or refuse one that no driver has; for validation of topologies."""
-    return check_known(name, packet_generators())
+    return check_known(name, list(generators()))
 
 
 def known_engine(name: str) -> str:

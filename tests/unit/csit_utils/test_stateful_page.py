@@ -12,14 +12,10 @@ from csit_utils.studies.stateful.study import STUDY
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.stateful.analysis import CAPACITY, DEVIATIONS, RATE, TEAR_DOWN
 from resources.libraries.python.studies.stateful.model.record import (
-    EstablishmentRate,
     Phase,
-    StatefulDensity,
-    TcpConnections,
 )
-from tests.unit.csit_utils.characterization_records import record
 from tests.unit.csit_utils.characterized_pages import made, words
-from tests.unit.csit_utils.stateful_cells import NAT, SPEC, cell, stateful_record, trial
+from tests.unit.csit_utils.stateful_cells import SPEC, stateful_record, trial
 
 (PAGE,) = STUDY.pages
 
@@ -35,38 +31,6 @@ def test_a_page_has_rates_in_sum_and_per_instance_and_every_requirement() -> Non
         "1 of 1 trials at the rate established every connection", "4x1 was skipped: needs 9 cores, 8 available",
     ):  # fmt: skip
         assert part in text, part
-
-
-def tcp_rate(lower_cps: float, upper_cps: float | None) -> EstablishmentRate:
-    return EstablishmentRate(
-        lower_cps=lower_cps, upper_cps=upper_cps, by_instance_cps=(lower_cps,), complete=True, trials=9, search_s=4.0,
-        sending_s=3.6,
-    )  # fmt: skip
-
-
-def with_tcp(alone_cps: float) -> Record:
-    tcp = TcpConnections(peer="a peer 1.0", rate=tcp_rate(5_000.0, 5_100.0), alone=tcp_rate(alone_cps, None))
-    one = cell(1)
-    trials = (*one.trials, trial(Phase.TCP, 5_000.0, 998, 1))
-    found = StatefulDensity(spec=NAT, cells=(one.model_copy(update={"tcp": tcp, "trials": trials}), cell(2)))
-    return record("stateful", "NAT", stateful=found)
-
-
-def test_tcp_is_a_column_beside_udp_with_the_counts_of_peer_and_tables() -> None:
-    text = words(made(PAGE, with_tcp(20_000.0)))
-    assert "5,000 20,000" in text
-    assert "1x1 5,000 1,000 1,000 998 998 2" in text, "offered, begun, answered, entries, established, failed"
-    assert "a peer 1.0" in text and "the peer may be the limit" not in text
-    measured = [row.test_type for row in record_kinds()["stateful"].rows_of(item(with_tcp(20_000.0)))]
-    assert measured.count("new-tcp-connections") == 1
-    assert "TCP" not in words(made(PAGE, stateful_record())).replace("TCP beside it", "")
-
-
-def test_a_rate_that_the_peer_does_not_exceed_by_itself_is_no_measure() -> None:
-    limited = with_tcp(5_200.0)
-    assert "5,200 without network functions: the peer may be the limit" in words(made(PAGE, limited))
-    measured = [row.test_type for row in record_kinds()["stateful"].rows_of(item(limited))]
-    assert "new-tcp-connections" not in measured
 
 
 def test_packets_lost_before_a_table_are_no_refusal() -> None:
@@ -98,17 +62,16 @@ def test_a_rate_at_which_trials_failed_is_not_valid_and_is_no_measure() -> None:
 
 
 def test_metrics_are_explained_and_compared() -> None:
-    assert "RFC 9693 measures with UDP" in explanations()["tcp-connection-rate"].how
     for name, subject in (("connection-rate", RATE), ("tear-down-rate", TEAR_DOWN), ("table-capacity", CAPACITY)):
         assert explanations()[name].how.lower().startswith(f"{subject} of rfc 9693")
-    assert {"new-connections", "new-tcp-connections", "tear-downs", "table-capacity"} <= set(measures())
+    assert {"new-connections", "tear-downs", "table-capacity"} <= set(measures())
 
 
 def test_the_preview_lists_cells_and_time() -> None:
     runner = CliRunner()
     done = runner.invoke(make_app(["stateful"]), ["stateful", str(SPEC)])
     assert done.exit_code == 0, done.output
-    assert "nat: 3 cells of linux_nat, about 384 trials" in " ".join(done.output.split())
+    assert "nat: 3 cells of linux_nat, about 144 trials" in " ".join(done.output.split())
     lines = runner.invoke(make_app(["stateful"]), ["stateful", str(SPEC), "--json"]).output.splitlines()
     assert [json.loads(line)["object"] for line in lines] == ["cell", "cell", "cell", "summary"]
 

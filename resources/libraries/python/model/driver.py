@@ -250,8 +250,7 @@ class GeneratorDriver(Driver):
     """A traffic generator. Its factory is called with a node and its context, `missing` with a node."""
 
     protocols: tuple[Protocol, ...]
-    """Protocols of packets that it can send, the default first; none for a peer that only opens connections, which no
-    topology chooses."""
+    """Protocols of packets that it can send, the default first."""
     departures: tuple[Departures, ...] = (Departures.CONSTANT,)
     """Distributions of the times between packets that it can send with."""
     keeps_log: bool = False
@@ -272,11 +271,8 @@ class GeneratorDriver(Driver):
     """The shortest frame that it sends where a trial names no protocol."""
     loops_back: int = 0
     """Directions, 1 or 2, between two ports that are joined to each other, where it is qualified; 0: it cannot be."""
-    connections: frozenset[Protocol] = frozenset()
-    """Protocols by which it opens connections, each with another 5-tuple, where a trial asks for that. By UDP each
-    packet is one; by TCP the load of a trial is in connections."""
-    most_connections: int | None = None
-    """Connections of an instance in a trial that have 5-tuples of their own; None for `MOST_FLOWS`."""
+    opens_connections: bool = False
+    """Gives each UDP packet another 5-tuple where a trial asks for that."""
     ipv6: bool = False
     """Sends IPv6, too."""
     captures: bool = False

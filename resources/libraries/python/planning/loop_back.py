@@ -107,7 +107,7 @@ def no_loop_back(topology: Topology) -> str | None:
     driver = driver_registry.generators()[topology.tg.generator.driver]
     if driver.is_simulated or driver.loops_back:
         return None
-    can = ", ".join(name for name, each in driver_registry.generators().items() if each.loops_back and each.protocols)
+    can = ", ".join(name for name, each in driver_registry.generators().items() if each.loops_back)
     return f"{driver.label} cannot be looped back over a veth pair by this project; {can} can"
 
 

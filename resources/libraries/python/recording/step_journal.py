@@ -98,17 +98,15 @@ class StepJournal(Generic[Row]):
                     last = Heading.model_validate(data)
                     self.rows.clear()
                     if last.journal != self.KIND:
-                        raise ConfigError(f"{self.path}: line {number} begins a {quoted(last.journal)}, no {self.KIND}")
-                elif last == self._heading and not _is_end(data):
+                        raise ConfigError(
+                            f"{self.path}: line {number} begins a journal of '{quoted(last.journal)}', not of "
+                            f"'{self.KIND}'"
+                        )
+                elif last == self._heading:
                     self.rows.append(self.ROWS.validate_json(raw or b""))
             except ValidationError as error:
                 raise ConfigError(
-                    f"{self.path}: line {number} is not a {self._heading.journal} that this version supports: "
+                    f"{self.path}: line {number} is none of '{self.KIND}' that this version supports: "
                     f"{error_text(error)}"
                 ) from error
         return last
-
-
-def _is_end(data: object) -> bool:
-    """Whether a line marks the end of the test, as in earlier journals."""
-    return isinstance(data, dict) and data.get("line") == "complete"

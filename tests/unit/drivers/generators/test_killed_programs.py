@@ -11,12 +11,9 @@ import pytest
 
 from resources.libraries.python.drivers.generators.ditg import programs as ditg
 from resources.libraries.python.drivers.generators.ditg.flows import Script
-from resources.libraries.python.drivers.generators.httperf import driver as httperf
 from resources.libraries.python.drivers.generators.iperf3 import command as iperf3
 from resources.libraries.python.drivers.generators.iperf3 import run as iperf3_runs
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.programs.daemons import Daemon
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from tests.unit.drivers.generators.iperf3.iperf3_reports import flow, trial
 
@@ -95,16 +92,3 @@ def test_an_end_of_d_itg(
             programs.run(Script(("-a 10.0.0.1",), (1,)), 1.0, ["csg1p1"])
     finally:
         programs.stop()
-
-
-@pytest.mark.parametrize(
-    ("kill", "says"), [("-9", "was killed by SIGKILL: no report: nothing"), ("-STOP", r"is stopped \(SIGSTOP\)$")]
-)
-def test_a_client_of_httperf(tmp_path: Path, machine: MachineLock, kill: str, says: str) -> None:
-    daemon = Daemon("httperf of instance 1", ["sh", "-c", f"kill {kill} $$"], tmp_path / "log")
-    run_inside("", lambda: daemon.start(min(os.sched_getaffinity(0)), machine))
-    daemon_ended = lambda: "" if daemon.problem() else "it runs"  # noqa: E731
-    wait_until("its end", daemon_ended, 60.0)
-    with pytest.raises(CsitError, match=rf"^httperf of instance 1 {says}"):
-        httperf._report(daemon)
-    daemon.wait_end(1.0)

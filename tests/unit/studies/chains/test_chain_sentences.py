@@ -4,7 +4,7 @@ import pytest
 
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import specification_file
-from resources.libraries.python.studies.chains.ChainStudyLibrary import preview_in_words, suspects_in_words
+from resources.libraries.python.studies.chains.ChainStudyLibrary import suspects_in_words
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.run import ChainStudyTest
@@ -27,15 +27,11 @@ def measured(study: ChainStudyTest) -> ChainStudy:
 
 
 def test_the_preview_counts_chains_names_policies_and_planted_faults(study: ChainStudyTest) -> None:
-    first, *policies, more, fault = preview_in_words(study, simulated=False)
-    assert first.startswith("11 chains (4 of 1, 7 of 2 VNFs) under 4 workloads of 1 s, about ")
+    first, *policies, more, fault = study.preview()
+    assert first.startswith("11 chains (4 of 1, 7 of 2 VNFs) under 4 workloads of 1 s")
     assert [line.split("'")[1] for line in policies] == list(SPEC.policies)
     assert more == "chains that deviate from their VNFs alone are measured again, 2 times, with those VNFs"
     assert fault == "planted fault: in nat > gateway nat is limited to 0.02 CPUs"
-
-
-def test_a_simulated_study_takes_no_time_of_a_person(study: ChainStudyTest) -> None:
-    assert "about" not in preview_in_words(study, simulated=True)[0]
 
 
 def test_suspects_come_with_rank_fault_and_reasons(measured: ChainStudy) -> None:

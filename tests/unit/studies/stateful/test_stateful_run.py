@@ -9,7 +9,6 @@ from resources.libraries.python.errors import ConfigError, CsitError, PlanError,
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.linerate import MaxRate
-from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.stateful import rate as rate_search
 from resources.libraries.python.studies.stateful.analysis import (
@@ -17,13 +16,11 @@ from resources.libraries.python.studies.stateful.analysis import (
     RATE,
     TABLES,
     TEAR_DOWN,
-    in_words,
     stateful_tables,
 )
 from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
-from resources.libraries.python.studies.stateful.run import StatefulJournal, StatefulTest
-from resources.libraries.python.studies.stateful.tcp import TcpPeer
+from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 
 ROOT = Path(__file__).parents[4]
@@ -57,7 +54,7 @@ def study_of(
 def measured(folder: Path, testbed: Topology, text: str = SPEC) -> StatefulDensity:
     study = study_of(folder, testbed, text)
     study.plan()
-    study.measure()
+    study.run()
     study.enough()
     return study.result()
 
@@ -150,63 +147,10 @@ def test_a_rate_beyond_the_table_or_the_generator_is_a_lower_bound_with_its_reas
     assert "a trial of 0.1 s at a higher rate fills more than 80% of a table of 10,000 entries" in cell.rate.remark
 
 
-@pytest.mark.slow
-def test_tcp_is_searched_as_udp_is_and_compared_with_the_peer_alone(tmp_path: Path) -> None:
-    truth = topology(insert_ns=20_000, link_ns=0, queue=32)
-    cells = measured(tmp_path, truth, SPEC + "tcp: true").cells
-    for cell in cells:
-        assert cell.tcp is not None and cell.tcp.alone is not None
-        assert cell.tcp.rate.lower_cps == pytest.approx(50_000 * cell.instances, rel=0.06)
-        assert cell.tcp.alone.lower_cps > cell.tcp.rate.lower_cps and not cell.tcp.limited_by_peer
-        assert "without network functions" in in_words(cell) and "may be the limit" not in in_words(cell)
-        tcp = [each for each in cell.trials if each.phase is Phase.TCP]
-        assert sum(each.load_cps == cell.tcp.rate.lower_cps and each.complete for each in tcp) > 1
-    assert measured(tmp_path, truth).cells[0].tcp is None, "it is not asked for"
-    fast = measured(tmp_path, topology(insert_ns=100, link_ns=0, limit=1_000_000), SPEC + "tcp: true").cells[0]
-    assert fast.tcp is not None and fast.tcp.limited_by_peer
-    assert "the peer may be the limit" in in_words(fast)
-
-
-@pytest.mark.parametrize("failing", ["measure", "_rate_alone"])
-def test_a_missing_peer_leaves_the_figures_of_udp(
-    tmp_path: Path, failing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(*_: object) -> None:
-        raise Unsupported("a peer is missing; install it")
-
-    monkeypatch.setattr(TcpPeer, failing, missing)
-    cell = measured(tmp_path, topology(), SPEC + "tcp: true").cells[0]
-    assert rate(cell) > 0 and len(cell.tear_downs) == 2
-    if failing == "measure":
-        assert cell.tcp is None and "TCP was not measured: a peer is missing; install it" in cell.notes
-    else:
-        assert cell.tcp is not None and cell.tcp.alone is None
-        assert "limit of the peer unknown: a peer is missing; install it" in in_words(cell)
-
-
-def test_cells_of_a_journal_are_not_measured_again(tmp_path: Path) -> None:
-    seen: list[StepEnded] = []
-
-    def run() -> StatefulDensity:
-        study = study_of(tmp_path, topology(), on_progress=seen.append)
-        with StatefulJournal(tmp_path / "journal", study.digest()) as journal:
-            study.resume(journal)
-            study.measure()
-        return study.result()
-
-    first = run()
-    lines = (tmp_path / "journal").read_text().splitlines()
-    (tmp_path / "journal").write_text("\n".join(lines[:2]) + "\n")
-    assert run() == first
-    assert [(each.name, each.work) for each in seen] == [
-        ("1x1", 1.0), ("2x1", 1.0), ("1x1", 0.0), ("2x1", 1.0),
-    ]  # fmt: skip
-
-
 def test_cells_that_do_not_fit_are_skipped_and_none_is_an_error(tmp_path: Path) -> None:
     study = study_of(tmp_path, topology(), SPEC.replace("[1, 2]", "[1, 64]"))
     study.plan()
-    study.measure()
+    study.run()
     assert [cell.name for cell in study.result().cells] == ["1x1"]
     assert "64x1" in study.result().skipped
     study.enough()
@@ -228,22 +172,21 @@ def test_what_cannot_be_measured_is_refused_in_a_sentence(tmp_path: Path) -> Non
     other = SIM.model_copy(update={"nodes": {**SIM.nodes, "TG": tg}})
     with pytest.raises(Unsupported, match="the generator iperf3 does not send each packet with another 5-tuple"):
         study_of(tmp_path, other).plan()
-    with pytest.raises(CsitError, match="no cell was measured"):
+    with pytest.raises(CsitError, match="nothing was measured"):
         study_of(tmp_path, topology()).result()
 
 
 def test_a_service_that_establishes_nothing_fails_before_the_search(tmp_path: Path) -> None:
     study = study_of(tmp_path, topology(limit=10, reports_limit=False, when_full="refuse"))
     study.plan()
-    study.measure()
-    with pytest.raises(CsitError, match="1x1: connections are not established at 500 per second: 10 of 50 of"):
-        study.result()
+    with pytest.raises(CsitError, match="connections are not established at 500 per second: 10 of 50 of"):
+        study.run()
 
 
 def test_tables_have_a_line_for_each_cell_instance_deletion_and_trial(tmp_path: Path) -> None:
     study = study_of(tmp_path, topology())
     study.plan()
-    study.measure()
+    study.run()
     record = study.draft
     found = study.result()
     tables = dict(stateful_tables(record))  # type: ignore[arg-type]  # has the one attribute that they need
@@ -252,19 +195,6 @@ def test_tables_have_a_line_for_each_cell_instance_deletion_and_trial(tmp_path: 
     assert len(tables["stateful_tear_downs"]) == 1 + 2 * (1 + 2)
     assert len(tables["stateful_trials"]) == 1 + sum(len(cell.trials) * cell.instances for cell in found.cells)
     assert all(len(row) == len(rows[0]) for rows in tables.values() for row in rows)
-
-
-@pytest.mark.parametrize(("peer", "expected"), [(None, "httperf"), ("trex_astf", "trex_astf")])
-def test_the_peer_of_a_testbed_whose_generator_opens_no_tcp_is_the_one_asked_for(
-    tmp_path: Path, peer: str | None, expected: str
-) -> None:
-    (tmp_path / "spec.yaml").write_text(SPEC + (f"tcp_peer: {peer}\n" if peer else ""))
-    spec = load_stateful(tmp_path / "spec.yaml")
-    local = load_topology(ROOT / "topologies" / "local.yaml")
-    made = TcpPeer(local, SimulatedTestbed(SIM), spec, profile("quick")).cell(spec.cells[0])
-    assert made._asked.generator == expected
-    with pytest.raises(ConfigError, match=r"tcp_peer.*iperf opens no TCP connections; httperf, trex_astf do"):
-        study_of(tmp_path, SIM, SPEC + "tcp_peer: iperf\n")
 
 
 def test_no_trial_asks_for_more_connections_than_frames_fit_on_a_line_in_one_direction(

@@ -245,24 +245,7 @@ def test_trex_is_looked_for_where_it_is_used() -> None:
     assert of_tg(builtin, **machine(memory={"nodes": NO_PAGES}), **gone) == []
     beside = two_nodes(tg={"generator": {"driver": "auto"}, "trex": {"directory": "/opt/trex"}})
     (line,) = of_tg(beside, **gone)
-    assert line.startswith("warning nodes.TG.trex.directory: TRex: /opt/trex has no TRex"), "for TCP connections only"
-
-
-@pytest.mark.parametrize(
-    ("version", "ports", "warns"),
-    [
-        ("v3.04", "auto", False), ("v3.05", "auto", True), ("v3.08", "dpdk", True), ("v3.09", "auto", False),
-        ("v3.06", "af_packet", False), (None, "auto", False),
-    ],
-)  # fmt: skip
-def test_releases_whose_tcp_connections_fail_on_a_nic_are_named(version: str | None, ports: str, warns: bool) -> None:
-    nics = {name: {"driver": "i40e", "model": "Intel-XL710"} for name in ("port1", "port2")}
-    topology = two_nodes(tg={"trex": {"ports": ports}, "interfaces": nics})
-    changes = {"packages": {"trex_facts": {"version": version}}}
-    found = [line for line in of_tg(topology, **changes) if ": TRex: TCP" in line]
-    about = f"TCP connections of {version} (ASTF) fail on NICs of driver i40e, which port1, port2 have"
-    fix = "use v3.04 for tcp_peer: trex_astf (trex-core issue 1221)"
-    assert found == ([f"warning nodes.TG: TRex: {about}; {fix}"] if warns else [])
+    assert line.startswith("warning nodes.TG.trex.directory: TRex: /opt/trex has no TRex")
 
 
 def test_a_port_of_a_card_of_trex_under_the_kernels_driver_is_a_problem() -> None:

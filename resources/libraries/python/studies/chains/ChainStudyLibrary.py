@@ -2,21 +2,18 @@
 
 from collections.abc import Iterator
 
-from robot.api import logger
 from robot.api.deco import library
 
 from resources.libraries.python.model.request.variables import STACKS
-from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.chains.analysis.sentences import cause_in_words, verdict_in_words
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy, Suspect
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, load_chains
-from resources.libraries.python.studies.chains.planning.chain_generation import sampling_s
-from resources.libraries.python.studies.chains.run import MOST_SAMPLED, ChainJournal, ChainStudyTest
+from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import generator_chosen
-from resources.libraries.python.studies.shared.library import StudyLibrary
-from resources.libraries.python.studies.shared.progress import human_time
+from resources.libraries.python.studies.shared.library import StepStudyLibrary
 from resources.libraries.python.studies.shared.robot_context import skipping
 
 _MOST_SUSPECTS = 5
@@ -24,7 +21,7 @@ _MOST_REASONS = 4
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
+class ChainStudyLibrary(StepStudyLibrary[ChainStudyTest]):
     """Measures all chains that policies allow, and ranks those that stand out.
 
     Network functions, policies and workloads are described by a YAML file. The variable ``GENERATOR`` names another
@@ -47,18 +44,9 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         """
         topology, world, environment = self._testbed.opened()
         spec: ChainStudySpec = self.specification(specification)
-        study = ChainStudyTest(
-            topology,
-            world,
-            spec,
-            environment,
-            self._progress.step,
-            stacks_s=skipping(self._chosen_stacks_s),
-            on_sampling=self._progress.status,
-        )
-        study.draft.rerun = self._rerun()
-        study.resume(self._begin(study, study.digest(), spec.name, ChainJournal))
-        self._preview(spec.name, preview_in_words(study, simulated=topology.world is World.SIM), study.cost)
+        study = ChainStudyTest(topology, world, spec, environment, self._progress.step)
+        study.stacks_s = skipping(self._chosen_stacks_s)
+        self._describe(study)
 
     @keyword
     def measure_chains(self) -> None:
@@ -74,11 +62,7 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         | Describe Chain Study | chains/four-vnfs.yaml |
         | Measure Chains |
         """
-        self._remark(self._running.remark)
-        study = self._run_steps(self._running.run)
-        for line in suspects_in_words(study):
-            logger.info(line)
-        self._running.enough()
+        self._measure()
 
     @keyword
     def planted_faults_should_come_first(self) -> None:
@@ -99,6 +83,9 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         """
         self._end(status, message)
 
+    def _lines(self, found: ChainStudy) -> Iterator[str]:
+        return suspects_in_words(found)
+
     def _result_lines(self, record: ChainsRecord) -> list[str]:
         if record.chain_study is None:
             return []
@@ -109,29 +96,6 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
     def _chosen(self) -> Topology:
         STACKS.of(self._choices)
         return generator_chosen(self._choices)
-
-
-def preview_in_words(study: ChainStudyTest, *, simulated: bool) -> tuple[str, ...]:
-    """Preview of a study: chains, time, chains that policies forbid, planted faults."""
-    chains, spec = study.chains, study.spec
-    by_length = ", ".join(f"{count} of {length}" for length, count in chains.orders.items())
-    time = "" if simulated else f", about {human_time(study.cost.seconds)}"
-    workloads = "1 workload" if len(spec.workloads) == 1 else f"{len(spec.workloads)} workloads"
-    lines = [f"{chains.count} chains ({by_length} VNFs) under {workloads} of {spec.duration_s} s{time}"]
-    for row in chains.dropped:
-        examples = "; ".join(" > ".join(order) for order in row.examples)
-        what = "1 chain" if row.count == 1 else f"{row.count} chains"
-        lines.append(f"policy '{row.policy}' forbids {what}" + (f", such as {examples}" if examples else ""))
-    if study.stacks_s is not None:
-        most_s = 2 * MOST_SAMPLED * sampling_s(study.stacks_s)
-        time = "" if simulated else f": at most {human_time(most_s)} more"
-        lines.append(f"then call stacks of the first {MOST_SAMPLED} suspects and their references{time}")
-    if spec.repetitions and chains.with_path:
-        lines.append(
-            f"chains that deviate from their VNFs alone are measured again, {spec.repetitions} times, with those VNFs"
-        )
-    lines += [f"planted fault: {text}" for text in study.planted()]
-    return tuple(lines)
 
 
 def suspects_in_words(study: ChainStudy) -> Iterator[str]:

@@ -50,7 +50,6 @@ _SIGNAL = "Execution terminated by signal"
 """Robot's message of a test that was interrupted by Ctrl-C or SIGTERM."""
 Tables = Callable[[Any], dict[str, str]]
 """CSV files of a record, by name."""
-AnyStepJournal = TypeVar("AnyStepJournal", bound=StepJournal[Any])
 _Deployed = TypeVar("_Deployed", bound=DeployedTest)
 _BEGUN: set[Path] = set()
 """Folders of runs that this process has begun or resumed: each of their suites opens the testbed again."""
@@ -181,7 +180,7 @@ class StudyKeeper:
         """The steps of the present test begin."""
         self._run.started(self._present)
 
-    def step_journal(self, kind: type[AnyStepJournal]) -> AnyStepJournal:
+    def step_journal(self, kind: type[StepJournal[Any]]) -> StepJournal[Any]:
         """Open the journal of the present test's steps, until the test ends.
 
         Where the run to resume has another folder, this is a new run that begins with a copy of its steps.

@@ -13,7 +13,9 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError, RunStopped, Unsupported
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.qualification import Qualification
 from resources.libraries.python.model.request.variables import NOISE_FLOOR, STACKS, Lookup, read_by
@@ -39,11 +41,11 @@ from resources.libraries.python.studies.shared.choices import (
     settings_of,
 )
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
-from resources.libraries.python.studies.shared.keeper import AnyStepJournal, StudyKeeper
-from resources.libraries.python.studies.shared.progress import StudyProgress, human_time
+from resources.libraries.python.studies.shared.keeper import StudyKeeper
+from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
 from resources.libraries.python.studies.shared.robot_context import announce, document, skipping, variable
-from resources.libraries.python.studies.shared.steps import SpecifiedTest
+from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.loop_back import (
@@ -54,7 +56,7 @@ from resources.libraries.python.testbed.deployment.loop_back import (
 from resources.libraries.python.testbed.worlds.factory import located, refuse_wrong_simulation, world_of
 
 _Test = TypeVar("_Test", bound=StudyTest)
-_Specified = TypeVar("_Specified", bound=SpecifiedTest[Any, Any])
+_Stepped = TypeVar("_Stepped", bound=StepStudy[Any, Any, Any, Any])
 _Deployed = TypeVar("_Deployed", bound=DeployedTest)
 _Result = TypeVar("_Result")
 
@@ -76,8 +78,10 @@ class StudyLibrary(ABC, Generic[_Test]):
     """For errors."""
     STUDY: ClassVar[str] = ""
     """Name of the study: of its folder."""
+    SPECIFICATION: ClassVar[type[Frozen] | None] = None
+    """Class of a specification whose file has just its fields."""
     LOAD: ClassVar[Callable[[Path, Mapping[str, str]], Any]] = _without_specifications
-    """Reads a specification, some of its keys set otherwise."""
+    """Reads the file of another specification, some of its keys set otherwise."""
     TABLES: ClassVar[Callable[[Any], Iterable[tuple[str, Iterable[Sequence[object]]]]]] = lambda _: ()
     """Tables of a record, which become CSV files."""
 
@@ -143,7 +147,8 @@ class StudyLibrary(ABC, Generic[_Test]):
         chosen_profile(choices)
         NOISE_FLOOR.of(choices)
         chosen_qualifications(choices)
-        if type(self).LOAD is _without_specifications and (keys := settings_of(choices, self.STUDY)):
+        has_specifications = self.SPECIFICATION is not None or type(self).LOAD is not _without_specifications
+        if not has_specifications and (keys := settings_of(choices, self.STUDY)):
             raise ConfigError(f"SET '{quoted(next(iter(keys)))}': tests of {self.STUDY} have no keys to set")
         return topology
 
@@ -157,7 +162,9 @@ class StudyLibrary(ABC, Generic[_Test]):
         Raises:
             ConfigError: There is no such file, or it or a value does not fit.
         """
-        found = type(self).LOAD(specification_file(name), {**given, **settings_of(self._choices, self.STUDY)})
+        file, settings = specification_file(name), {**given, **settings_of(self._choices, self.STUDY)}
+        model = self.SPECIFICATION
+        found = type(self).LOAD(file, settings) if model is None else load_yaml(file, model, settings)
         if search := getattr(found, "search", ""):
             profile(search)  # a wrong name is an error now, and not in the first step
         return found
@@ -191,9 +198,9 @@ class StudyLibrary(ABC, Generic[_Test]):
         test: _Test,
         digest: str,
         name: str,
-        journal: type[AnyStepJournal],
+        journal: type[StepJournal[Any]],
         on_carried: Callable[[Any], None] = lambda _: None,
-    ) -> AnyStepJournal:
+    ) -> StepJournal[Any]:
         """Begin a test with steps; one that had passed, or was quarantined, before the run was resumed ends at once.
 
         Args:
@@ -284,44 +291,47 @@ def variables_in_words(study: str) -> str:
     return "\n".join(["\n", "| =Variable= | =Meaning= | =Default= |", *rows])
 
 
-class SpecifiedStudyLibrary(StudyLibrary[_Specified], Generic[_Specified]):
-    """Robot library of a study whose tests are described by a specification and planned before their first step."""
+class StepStudyLibrary(StudyLibrary[_Stepped], Generic[_Stepped]):
+    """Robot library of a study of several steps."""
 
-    def _begin_planned(
-        self,
-        test: _Specified,
-        journal: type[StepJournal[Any]],
-        preview: Callable[[], str],
-    ) -> None:
-        """Plan a test and begin it; announce its work and, where time is real, its duration.
+    def _describe_file(self, study: type[_Stepped], name: str, given: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Load a specification and begin its study; see `specification` and `_describe`.
 
         Args:
-            test: Of a specification.
-            journal: Class of the journal of its steps.
-            preview: What is measured, once it is planned.
+            study: Its class.
+            name: Of the file.
+            given: Keys of a test.
+
+        Raises:
+            ConfigError: There is no such file, or it or a value does not fit.
+        """
+        topology, world, environment = self._testbed.opened()
+        self._describe(study(topology, world, self.specification(name, given), environment, self._progress.step))
+
+    def _describe(self, study: _Stepped) -> None:
+        """Plan a study and begin it; announce its work and, where time is real, its duration.
+
+        Args:
+            study: What is measured.
 
         Raises:
             SkipExecution: It does not fit the testbed.
         """
-        topology = self._testbed.opened()[0]
-        test.draft.rerun = self._rerun()
+        study.draft.rerun = self._rerun()
         try:
-            skipping(test.plan)
+            skipping(study.plan)
         except PlanError as error:
             raise SkipExecution(str(error)) from error
-        name = test.spec.name
-        test.resume(self._begin(test, test.digest(), name, journal))
-        about = "" if topology.world is World.SIM else f", about {human_time(test.cost.seconds)}"
-        self._preview(name, [preview() + about], test.cost)
+        name = study.spec.name
+        study.resume(self._begin(study, study.digest(), name, study.journal()))
+        self._preview(name, study.preview(), study.cost)
 
-    def _measure_planned(self, before: Callable[[], None] = lambda: None) -> _Specified:
-        """Run the steps of the present test, and fail where less was measured than its specification asks for.
+    def _lines(self, found: Any) -> Iterable[str]:  # noqa: ANN401, ARG002 - the payload of a study
+        """Result of a study in sentences, for the log."""
+        return ()
 
-        Args:
-            before: Finds what all steps need, such as the load.
-
-        Returns:
-            The test.
+    def _measure(self) -> None:
+        """Measure what the present study lacks, and fail where that is less than its specification asks for.
 
         Raises:
             EndOfRun: No further test can run.
@@ -331,12 +341,16 @@ class SpecifiedStudyLibrary(StudyLibrary[_Specified], Generic[_Specified]):
         self._remark(study.remark)
 
         def steps() -> None:
-            before()
-            study.measure()
+            study.prepare()
+            self._progress.prepared()
+            for line in study.load_in_words():
+                self._remark(line)
+            found = study.run()
+            for line in self._lines(found):
+                logger.info(line)
             study.enough()
 
         self._run_steps(steps)
-        return study
 
 
 class DeployedStudyLibrary(StudyLibrary[_Deployed], Generic[_Deployed]):

@@ -9,7 +9,6 @@ from resources.libraries.python.studies.stateful.model.record import (
     EstablishmentRate,
     Phase,
     StatefulRecord,
-    TcpConnections,
     TearDown,
 )
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
@@ -18,7 +17,7 @@ Row = tuple[object, ...]
 CELLS = (
     "kind", "instances", "nodes", "rate_lower_cps", "rate_upper_cps", "rate_complete", "tear_down_cps", "empty_s",
     "capacity_entries", "capacity_refused_at", "valid", "trials", "search_s", "sending_s",
-    "emptying_s", "tcp_lower_cps", "tcp_upper_cps", "tcp_alone_cps", "tcp_limited_by_peer",
+    "emptying_s",
 )  # fmt: skip
 INSTANCES = ("kind", "instances", "nodes", "instance", "rate_cps", "capacity_entries")
 TEAR_DOWNS = ("kind", "instances", "nodes", "repetition", "table", "entries", "seconds", "tear_down_cps")
@@ -53,7 +52,7 @@ def stateful_tables(record: StatefulRecord) -> tuple[tuple[str, list[Row]], ...]
 
 
 def _figures(cell: CellConnections) -> Row:
-    rate, capacity, tcp = cell.rate, cell.capacity, cell.tcp
+    rate, capacity = cell.rate, cell.capacity
     return (
         rate.lower_cps,
         rate.upper_cps,
@@ -67,10 +66,6 @@ def _figures(cell: CellConnections) -> Row:
         rate.search_s,
         rate.sending_s,
         rate.emptying_s,
-        tcp.rate.lower_cps if tcp else None,
-        tcp.rate.upper_cps if tcp else None,
-        tcp.alone.lower_cps if tcp and tcp.alone else None,
-        tcp.limited_by_peer if tcp else None,
     )
 
 
@@ -181,14 +176,6 @@ DEVIATIONS = (
 """Subject of RFC 9693, and where the method differs."""
 
 
-def peer_limit(tcp: TcpConnections) -> str:
-    """Capacity of the peer alone, and whether that may be the limit of a rate of TCP connections."""
-    if tcp.alone is None:
-        return f"limit of the peer unknown: {tcp.unqualified}"
-    alone = f"{tcp.alone.lower_cps:,.0f} without network functions"
-    return f"{alone}: the peer may be the limit" if tcp.limited_by_peer else alone
-
-
 def in_words(cell: CellConnections) -> str:
     """Results of a cell in one line."""
     parts = [f"{cell.rate.lower_cps:,.0f} new connections/s"]
@@ -196,8 +183,6 @@ def in_words(cell: CellConnections) -> str:
         parts.append(f"{cell.tear_down_cps:,.0f} tear-downs/s")
     if cell.capacity is not None:
         parts.append(f"tables of {'at least ' if cell.capacity.refused_at is None else ''}{cell.capacity.entries:,}")
-    if cell.tcp is not None:
-        parts.append(f"{cell.tcp.rate.lower_cps:,.0f} TCP connections/s ({peer_limit(cell.tcp)})")
     if not cell.is_valid:
         parts.append("not valid: " + "; ".join(check.text for check in cell.checks if not check.met))
     return ", ".join(parts)

@@ -19,7 +19,7 @@ from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.roles.part import Stateful
 
-LEAST_CPS = {Protocol.UDP: 500.0, Protocol.TCP: 100.0}
+LEAST_CPS = 500.0
 """Of each instance: the lowest rate that is tried."""
 _FEW = 50
 """Connections of each instance that are opened at that rate before anything else."""
@@ -32,19 +32,17 @@ class ConnectionCell:
     Args:
         cell: Deployed.
         spec: The study.
-        protocol: Of the connections: UDP, or TCP where the cell has a peer that opens such.
 
     Raises:
         Unsupported: No network function of it has a table that can be read.
     """
 
-    def __init__(self, cell: CellUnderTest, spec: StatefulSpec, protocol: Protocol = Protocol.UDP) -> None:
+    def __init__(self, cell: CellUnderTest, spec: StatefulSpec) -> None:
         functions = cell.deployment.parts.functions
         if not isinstance(functions, Stateful) or not (tables := functions.hold_connections(spec.timeout_s)):
             raise Unsupported(f"tables of {spec.kind} cannot be read on this testbed")
         self._cell = cell
         self._spec = spec
-        self._protocol = protocol
         self._functions = functions
         self.tables: Mapping[str, ConnectionTable] = dict(sorted(tables.items()))
         """As configured, by name of the network function."""
@@ -91,7 +89,7 @@ class ConnectionCell:
         """Empty the tables, open the connections of a trial, and count the entries.
 
         Returns:
-            The result; a packet of UDP, or a connection of TCP, counts as received where it is established.
+            The result; a packet counts as received where its connection is established.
 
         Raises:
             SystemBroken: The tables cannot be emptied, or a part is not well.
@@ -102,7 +100,7 @@ class ConnectionCell:
             update={
                 "frame": with_flows(self._spec.frame, MOST_FLOWS),
                 "only": Direction.FORWARD,
-                "protocol": self._protocol,
+                "protocol": Protocol.UDP,
                 "purpose": "connections",
             }
         )
@@ -139,7 +137,7 @@ class ConnectionCell:
 
     def open_for_rate(self, trial: Trial) -> TrialResult:
         """As `open`, in the search of the rate."""
-        return self.open(trial, Phase.RATE if self._protocol is Protocol.UDP else Phase.TCP)
+        return self.open(trial, Phase.RATE)
 
     def check(self) -> None:
         """Open a few connections of each instance at a low rate.
@@ -147,7 +145,7 @@ class ConnectionCell:
         Raises:
             NoTraffic: Some are not established.
         """
-        few = self._whole(_FEW, LEAST_CPS[self._protocol] * self.instances, Phase.FIRST)
+        few = self._whole(_FEW, LEAST_CPS * self.instances, Phase.FIRST)
         if not few.complete:
             rows = (f"{each.established:,} of {each.sent:,} of instance {n}" for n, each in enumerate(few.instances, 1))
             raise NoTraffic(f"connections are not established at {few.load_cps:g} per second: {', '.join(rows)}")

@@ -16,9 +16,6 @@ FILL_S = 3.0
 AROUND_S = 0.1
 """Assumed around the traffic of a trial."""
 
-TCP_S = 2 * DEPLOY_S + 2 * SEARCH_S + 10.0
-"""Assumed for TCP: the cell is deployed again, and searched with and without network functions."""
-
 
 def cost(spec: StatefulSpec, cells: int | None = None) -> StudyCost:
     """Count cells, which are the steps, trials and seconds.
@@ -33,6 +30,5 @@ def cost(spec: StatefulSpec, cells: int | None = None) -> StudyCost:
     count = len(spec.cells) if cells is None else cells
     filled = CAPACITY_TRIALS if spec.capacity else 0
     each_s = DEPLOY_S + SEARCH_S + (FILL_S + AROUND_S) * (filled + spec.tear_downs)
-    each_s += TCP_S if spec.tcp else 0.0
-    trials = count * (SEARCH_TRIALS + spec.tear_downs + filled + (2 * SEARCH_TRIALS if spec.tcp else 0))
+    trials = count * (SEARCH_TRIALS + spec.tear_downs + filled)
     return StudyCost(spec.name, count, trials, "trials", count * each_s, {"cells": count, "trials": trials})

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 from robot.api import SkipExecution, logger
@@ -31,11 +32,12 @@ from resources.libraries.python.model.request.variables import (
 )
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.quantities import rate
+from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.density.model.selection import parse_kinds, parse_sizes
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import generator_chosen
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
-from resources.libraries.python.studies.shared.progress import StepEnded, human_time
+from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.robot_context import skipping
 from resources.libraries.python.studies.sweep.analysis.sentences import (
     break_point_in_words,
@@ -44,9 +46,8 @@ from resources.libraries.python.studies.sweep.analysis.sentences import (
     smt_in_words,
 )
 from resources.libraries.python.studies.sweep.analysis.tables import tables_of
-from resources.libraries.python.studies.sweep.journal import SweepJournal
-from resources.libraries.python.studies.sweep.load_steps import LoadEnded, duration_s, loads
-from resources.libraries.python.studies.sweep.model.record import SweepRecord
+from resources.libraries.python.studies.sweep.load_steps import duration_s, loads
+from resources.libraries.python.studies.sweep.model.record import SweepRecord, SweepSpec
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import SweepRequest, parse_bursts, parse_rates
 from resources.libraries.python.studies.sweep.run import ServiceSweep
@@ -79,7 +80,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
     def __init__(self) -> None:
         super().__init__()
         self._profiles: ProfileStore | None = None
-        self._journal: SweepJournal | None = None
+        self._journal: StepJournal[Any] | None = None
         self._passed: dict[str, str] = {}  # tests of this process, by the digest of their sweep
 
     @keyword
@@ -138,30 +139,22 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
                 self._profiles.put(record)
             self._passed[digest] = record.test_id
 
-        self._journal = self._begin(service, digest, name, SweepJournal, carried)
+        self._journal = self._begin(service, digest, name, service.journal(), carried)
         service.resume(self._journal)
         self._progress.begin(name, simulated=service.draft.simulation is not None)
         self._progress.status("deploying")
 
     def _service(self, asked: SweepRequest) -> ServiceSweep:
         topology, world, environment = self._testbed.opened()
-        service = ServiceSweep(topology, world, asked, environment, self._load)
+        service = ServiceSweep(topology, world, asked, environment, self._progress.step)
         service.draft.rerun = self._rerun()
         return service
 
     def _again(self) -> ServiceSweep:
-        self._test = self._service(self._running.asked)
+        self._test = self._service(self._running.spec)
         if self._journal is not None:
             self._test.resume(self._journal)
         return self._test
-
-    def _load(self, ended: LoadEnded) -> None:
-        found = "sampled"
-        if (point := ended.point) is not None:
-            found = rate(point.rate_pps) + (
-                "" if point.loss_ratio is None else f", loss {100 * point.loss_ratio:.2f} %"
-            )
-        self._progress.step(StepEnded(ended.number, ended.of, "load", found, ended.left_s, ended.measured_s))
 
     @keyword
     def deploy_service(self) -> None:
@@ -169,7 +162,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
 
         | Deploy Service |
         """
-        self._deploy(self._running.deploy)
+        self._deploy(self._running.deploy_service)
 
     @keyword
     def verify_traffic(self) -> None:
@@ -193,23 +186,23 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
         """
         service = self._running
         with self._keeper.ending():
-            spec = skipping(service.spec)
+            skipping(service.prepare)
+        spec: SweepSpec = service.load
         row = loads(spec)
         expected_s = duration_s(spec, each_second_s=_EACH_SECOND_S)
         first, last = min(load.rate_pps for load in row), max(load.rate_pps for load in row)
         flows = f"{spec.flows} flow{'s' if spec.flows > 1 else ''} each way"
         text = f"{len(row)} loads from {rate(first)} to {rate(last)} per flow, {flows}, {human_time(expected_s)}"
-        work_s = sum(load.duration_s for load in row)
         self._progress.begin(
-            service.asked.name,
+            service.spec.name,
             simulated=service.draft.simulation is not None,
-            each_s=expected_s / work_s,
-            left=work_s,
+            each_s=expected_s / len(row),
+            left=len(row),
         )
         for line in (text, service.remark):
             self._remark(line)
         with self._keeper.ending():
-            found = skipping(lambda: service.sweep(spec))
+            found = skipping(service.run)
         for point in found.points:
             logger.info(f"{rate(point.rate_pps)}: " + (point.flagged or "as asked"))
 

@@ -42,18 +42,17 @@ class StandIn:
     def __init__(self, folder: Path, **scenario: Any) -> None:
         self.directory = folder
         library = folder.joinpath(*LIBRARY, "trex")
-        self._folders = [library / "stl", library / "astf"]
-        for package, file in zip(self._folders, ("stand_in_api.py", "stand_in_astf.py"), strict=True):
-            package.mkdir(parents=True)
-            (package / "__init__.py").write_text("")
-            shutil.copy(Path(__file__).with_name(file), package / "api.py")
-            (package / "scenario.json").write_text(json.dumps(scenario))
+        self._package = package = library / "stl"
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("")
+        shutil.copy(Path(__file__).with_name("stand_in_api.py"), package / "api.py")
+        (package / "scenario.json").write_text(json.dumps(scenario))
         shutil.copy(Path(__file__).with_name("stand_in_clock.py"), library / "__init__.py")
 
     def calls(self) -> list[dict[str, Any]]:
         """What the library was asked."""
-        files = (folder / "calls.jsonl" for folder in self._folders)
-        return [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
+        file = self._package / "calls.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 @contextmanager

@@ -21,9 +21,7 @@ from resources.libraries.python.drivers.generators.trex.profile import checksum_
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.wire import (
     OpenedPorts,
-    OpenedServers,
     OpenPorts,
-    OpenStateful,
     Report,
     RunTrial,
 )
@@ -115,17 +113,11 @@ def test_ports_of_nics_are_used_when_they_have_a_link(tmp_path: Path) -> None:
     assert [call["port"] for call in library.calls() if call["call"] == "get_port_attr"] == [0, 1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("stateful", [False, True])
-def test_a_port_without_a_link_is_named(tmp_path: Path, stateful: bool) -> None:
+def test_a_port_without_a_link_is_named(tmp_path: Path) -> None:
     StandIn(tmp_path, driver="net_mlx5", looks_without_link=10_000)
     order = open_order(tmp_path).model_copy(update={"links_within_s": 0.3})
-    more = OpenStateful(directory=str(tmp_path), servers=((4500, 4501),), within_s=5.0, links_within_s=0.3)
-    ports = "0, 1" if stateful else "1"
-    with running(tmp_path) as client, pytest.raises(CsitError, match=rf"no link after 0 s on ports {ports} of 2"):
-        if stateful:
-            client.ask(more, OpenedServers, "the servers' answer", ANSWER_S)
-        else:
-            client.ask(order, OpenedPorts, "the server's answer", ANSWER_S)
+    with running(tmp_path) as client, pytest.raises(CsitError, match=r"no link after 0 s on ports 1 of 2"):
+        client.ask(order, OpenedPorts, "the server's answer", ANSWER_S)
 
 
 def test_what_a_trial_asks_of_the_library(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ DRIVERS = (
         protocols=tuple(Protocol),
         resends=frozenset({Protocol.TCP}),
         numbers_packets=True,
-        connections=frozenset({Protocol.UDP, Protocol.TCP}),
+        opens_connections=True,
         ipv6=True,
         captures=True,
     ),

@@ -17,13 +17,8 @@ from typing import Any
 LOOK_S = 0.1
 """Between two looks whether packets are lost. One that has been on its way for longer is lost."""
 POLL_S = 0.002
-BEGIN_S = 5.0
-"""A server takes 0.1 s before it opens the first connection, and more on a busy machine."""
 LINKS_POLL_S = 0.1
 AF_PACKET = "net_af_packet"
-PROFILES = 6
-STALLED_S = 0.2
-"""Connections that are open when none has closed for this time have lost a packet: it is repeated after 0.5 s."""
 QUIET_S = 0.025
 """A system that is late by more has its packets counted as lost; only trials with loss wait for this."""
 SETTLE_S = 2.0
@@ -240,167 +235,6 @@ class TrexTrial:
         }
 
 
-REQUEST, ANSWER = b"GET / HTTP/1.0\r\n\r\n", b"HTTP/1.0 204 No Content\r\n\r\n"
-
-
-class StatefulSession:
-    """Connections to servers that open TCP connections, each with a pair of ports."""
-
-    def __init__(self, order: "dict[str, Any]") -> None:
-        sys.path.insert(0, os.path.join(order["directory"], *LIBRARY))  # noqa: PTH118 - as plain as its Python
-        self.api = api = importlib.import_module("trex.astf.api")
-        self.clients = [
-            api.ASTFClient(server="127.0.0.1", sync_port=answers, async_port=publishes, verbose_level="error")
-            for publishes, answers in order["servers"]
-        ]
-        for client in self.clients:
-            _connect(client, api.TRexError, order["within_s"])
-            client.reset()
-            _wait_for_links(client, client.get_server_system_info()["ports"], order["links_within_s"])
-        self.trials = 0
-
-    def opened(self) -> "dict[str, Any]":
-        """What the servers are."""
-        client = self.clients[0]
-        return {
-            "version": str(client.get_server_version()["version"]),
-            "python": platform.python_version(),
-            "drivers": sorted({str(row["driver"]) for row in client.get_server_system_info()["ports"]}),
-        }
-
-    def profile(self, load: "dict[str, Any]", name: str) -> Any:  # noqa: ANN401 - of the library, which has no types
-        """One connection after the other, each with a request and an answer; counters have the name.
-
-        The server closes first: the end that does keeps `TIME_WAIT` for 0.5 s, and if both did, both would.
-        """
-        api = self.api
-        ends = [
-            api.ASTFIPGenDist(ip_range=list(row), distribution="seq")
-            for row in (load["clients"], (load["server"], load["server"]))
-        ]
-        # The offset is between pairs of ports, of which there is one.
-        addresses = api.ASTFIPGen(
-            glob=api.ASTFIPGenGlobal(ip_offset="0.0.0.0"),  # noqa: S104 - no address to listen on
-            dist_client=ends[0],
-            dist_server=ends[1],
-        )
-        asking, answering = api.ASTFProgram(), api.ASTFProgram()
-        asking.send(REQUEST)
-        asking.recv(len(ANSWER))
-        asking.wait_for_peer_close()
-        answering.recv(len(REQUEST))
-        answering.send(ANSWER)
-        template = api.ASTFTemplate(
-            tg_name=name,
-            client_template=api.ASTFTCPClientTemplate(
-                program=asking,
-                ip_gen=addresses,
-                port=load["port"],
-                cps=load["rate_cps"],
-                limit=load["connections"],
-            ),
-            server_template=api.ASTFTCPServerTemplate(
-                program=answering, assoc=api.ASTFAssociationRule(port=load["port"])
-            ),
-        )
-        return api.ASTFProfile(default_ip_gen=addresses, templates=template)
-
-
-class StatefulTrial:
-    """One trial of all servers at the same time."""
-
-    def __init__(self, session: StatefulSession, order: "dict[str, Any]") -> None:
-        self._order = order
-        self._session = session
-        self._loads = order["loads"]
-        self._all_closed = False
-        self._first = [0.0] * len(self._loads)
-        self._last = [0.0] * len(self._loads)
-        self._name = f"trial-{session.trials}"
-        # Connections that a server closed keep its profile for 0.5 s, in which another one can be started.
-        number = session.trials % PROFILES
-        self._id, self._port, self._is_new = f"csit-{number}", number, session.trials < PROFILES
-        session.trials += 1
-
-    def run(self) -> "dict[str, Any]":
-        """Open connections, wait for the end of each, count."""
-        clients = self._session.clients
-        for client, load in zip(clients, self._loads):  # noqa: B905 - not known to Python 3.6
-            if not self._is_new:
-                client.wait_for_steady(self._id)
-            port = load["port"] + self._port  # profiles that are there at the same time have servers of their own
-            client.load_profile(self._session.profile({**load, "port": port}, self._name), pid_input=self._id)
-        most_s = self._order["most_s"] + self._order["rest_s"]
-        for client in clients:
-            client.start(duration=most_s, nc=True, block=False, pid_input=self._id)
-        try:
-            self._watch()
-            return {"counts": [self._counts(number, client) for number, client in enumerate(clients)]}
-        finally:
-            # What is open repeats packets meanwhile, which are none of the next trial's.
-            for client in clients:
-                client.stop(block=not self._all_closed, pid_input=self._id)
-
-    def _watch(self) -> None:
-        """Wait until all connections have been opened and have ended, or no more of them do, or that takes too long."""
-        end = changed = time.monotonic() + BEGIN_S + self._order["most_s"]
-        begun = opened = False
-        before = None
-        while time.monotonic() < end:
-            ended = True
-            all_opened = True
-            now = time.monotonic()
-            seen = [self._rows(client) for client in self._session.clients]
-            for number, rows in enumerate(seen):
-                attempted = rows["client"].get("tcps_connattempt", 0)
-                if attempted and not self._first[number]:
-                    self._first[number] = now
-                if attempted < self._loads[number]["connections"]:
-                    all_opened = ended = False
-                elif not self._last[number]:
-                    self._last[number] = now
-                ended = ended and rows["client"].get("tcps_closed", 0) >= attempted
-            closed = [rows["client"].get("tcps_closed", 0) for rows in seen]
-            if closed != before:
-                before, changed = closed, now
-            if any(self._first) and not begun:
-                begun = True
-                end = now + self._order["most_s"]
-            self._all_closed = ended
-            if ended or (all_opened and now - changed > STALLED_S):
-                return
-            if all_opened and not opened:
-                opened = True
-                end = now + self._order["rest_s"]
-            time.sleep(POLL_S)
-
-    def _rows(self, client: Any) -> "dict[str, Any]":  # noqa: ANN401 - of the library
-        """Counters of the trial, as they are now; those of all trials are up to 0.5 s old.
-
-        They are there when the server has built the profile, and its counters begin at 0.
-        """
-        if self._name not in client.get_tg_names(self._id):
-            return {"client": {}, "server": {}}
-        found: dict[str, Any] = client.get_traffic_tg_stats([self._name], pid_input=self._id)[self._name]
-        return found
-
-    def _counts(self, number: int, client: Any) -> "dict[str, Any]":  # noqa: ANN401 - of the library
-        rows = self._rows(client)
-        ours, theirs = rows["client"], rows["server"]
-        _, errors = client.is_traffic_stats_error(rows)
-        last = self._last[number] or time.monotonic()
-        return {
-            "attempted": int(ours.get("tcps_connattempt", 0)),
-            "connected": int(ours.get("tcps_connects", 0)),
-            "closed": int(ours.get("tcps_closed", 0)),
-            "dropped": int(ours.get("tcps_drops", 0)) + int(ours.get("tcps_conndrops", 0)),
-            "repeated": int(ours.get("tcps_rexmttimeo_syn", 0)),
-            "accepted": int(theirs.get("tcps_accepts", 0)),
-            "errors": {f"{side}: {name}": int(rows[side][name]) for side in sorted(errors) for name in errors[side]},
-            "sending_s": last - self._first[number] if self._first[number] else 0.0,
-        }
-
-
 def _connect(client: Any, refusal: Any, within_s: float) -> None:  # noqa: ANN401 - of the library
     """Connect to a server, which may not answer yet."""
     deadline = time.monotonic() + within_s
@@ -441,9 +275,6 @@ def _latency(group: int, row: "dict[str, Any]") -> "dict[str, Any]":
     }
 
 
-KINDS = {"open": (TrexSession, TrexTrial), "open_stateful": (StatefulSession, StatefulTrial)}
-
-
 def main() -> None:
     """Serve one driver."""
     # The client's signal for a lost server, which background processes inherit as ignored.
@@ -451,20 +282,18 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     # The library may print: that is for the log.
     os.dup2(2, 1)
-    session: Any = None
-    trial: Any = None
+    session: TrexSession | None = None
     while True:
         line = sys.stdin.readline()
         if not line.endswith("\n"):
             break
         order = json.loads(line)
         try:
-            if order["do"] in KINDS:
-                kind, trial = KINDS[order["do"]]
-                session = kind(order)
+            if order["do"] == "open":
+                session = TrexSession(order)
                 answer = session.opened()
             elif session is not None:
-                answer = trial(session, order).run()
+                answer = TrexTrial(session, order).run()
             else:
                 answer = {"error": "there is no server yet"}
         except KeyboardInterrupt:

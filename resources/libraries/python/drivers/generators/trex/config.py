@@ -30,20 +30,6 @@ _FEWER = 4
 """Where there are more ports than that, rings have a fourth of the slots."""
 
 MOST_PORTS = 32
-_SUMS_BY_SOFTWARE = ("--checksum-offload-disable", "--tso-disable", "--lro-disable")
-"""A port that does not make checksums sends wrong ones else, and a NAT takes no such packet."""
-_PUBLISHER, _REQUESTS = 4500, 4501
-"""Its own TCP ports."""
-
-
-def prefix_of(number: int) -> str:
-    """Prefix of the files of a server, by its number among those of a machine, from 0."""
-    return f"{PREFIX}{number}" if number else PREFIX
-
-
-def tcp_ports_of(number: int) -> tuple[int, int]:
-    """TCP ports on which a server publishes and answers."""
-    return _PUBLISHER + 2 * number, _REQUESTS + 2 * number
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +154,6 @@ def yaml_of(
     *,
     largest_frame_bytes: int,
     memory_mb: int | None,
-    number: int = 0,
 ) -> str:
     """The configuration file.
 
@@ -178,9 +163,7 @@ def yaml_of(
         numa_node: Of the NICs.
         largest_frame_bytes: That will be sent, L2 with FCS.
         memory_mb: Of huge pages, or of ordinary memory in software mode; None for the server's own choice.
-        number: Of the server among those of a machine.
     """
-    publisher, requests = tcp_ports_of(number)
     interfaces = [
         port.pci_address if table.dpdk else _software(number, port, len(table.ports), largest_frame_bytes)
         for number, port in enumerate(table.ports)
@@ -189,8 +172,7 @@ def yaml_of(
         "version": 2,
         "interfaces": interfaces,
         "port_limit": len(table.ports),
-        "prefix": prefix_of(number),
-        **({"zmq_pub_port": publisher, "zmq_rpc_port": requests} if number else {}),
+        "prefix": PREFIX,
         "c": len(placement.sending[0]),
         "port_info": [{"dest_mac": port.destination_mac, "src_mac": port.source_mac} for port in table.ports],
         **({"limit_memory": str(memory_mb)} if memory_mb is not None else {}),
@@ -221,19 +203,18 @@ def _threads(placement: CoreAssignment, numa_node: int) -> Mapping[str, object]:
     }
 
 
-def arguments(directory: Path, configuration: Path, *, mellanox: bool, stateful: bool = False) -> list[str]:
+def arguments(directory: Path, configuration: Path, *, mellanox: bool) -> list[str]:
     """The server's command line.
 
     Args:
         directory: Where it is installed.
         configuration: Its configuration file.
         mellanox: Whether ports are NICs by Mellanox, whose driver is a library of its own.
-        stateful: Whether it is to open TCP connections (ASTF) instead of sending packets (STL).
     """
     return [
         str(directory / PROGRAM),
         "-i",
-        *(["--astf", *_SUMS_BY_SOFTWARE] if stateful else ["--stl"]),
+        "--stl",
         "--cfg",
         str(configuration),
         "--no-scapy-server",

@@ -30,16 +30,16 @@ from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 
 _LOG = logging.getLogger(__name__)
-READY_S = 90.0
+_READY_S = 90.0
 """3 s in software mode, longer with huge pages and many NICs, and the first time on an emulated machine about 50 s."""
 _ANSWER_S = 15.0
-OPENED_S = READY_S + LINKS_S + _ANSWER_S
+_OPENED_S = _READY_S + LINKS_S + _ANSWER_S
 """Time until the ports are taken into use, links included."""
 _STRETCH = 0.5
 _STRETCH_S = 0.5
 _MOST_STRETCH_S = 30.0
-LOOPBACK = 1
-DPDK_MB = 1024
+_LOOPBACK = 1
+_DPDK_MB = 1024
 """Memory of TRex itself with DPDK's drivers, in huge pages."""
 SYSTEM = "system"
 
@@ -98,10 +98,10 @@ class TrexGenerator:
         if python is None:
             raise Unsupported(f"no Python for TRex's client library (trex.python: {self._settings.python})")
         # Both sides talk by TCP, inside the generator's namespace.
-        self._fabric.change(GENERATOR, [rtnetlink_messages.set_up("lo", LOOPBACK)])
+        self._fabric.change(GENERATOR, [rtnetlink_messages.set_up("lo", _LOOPBACK)])
         inside = partial(self._fabric.run_inside, GENERATOR)
         if self._table.dpdk:
-            require_huge_pages("TRex on DPDK", self._settings.memory_mb or DPDK_MB, self._numa_node())
+            require_huge_pages("TRex on DPDK", self._settings.memory_mb or _DPDK_MB, self._numa_node())
         nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
         self._server.start(
             inside,
@@ -119,8 +119,8 @@ class TrexGenerator:
         )
         client = self._client = Client(python, self._server.folder / "client.log", self._machine, self._server.problem)
         inside(lambda: client.start(self._clients_cpu()))
-        order = OpenPorts(directory=self._settings.directory, ports=len(self._table.ports), within_s=READY_S)
-        opened = self._opened = client.ask(order, OpenedPorts, "the server's answer", OPENED_S)
+        order = OpenPorts(directory=self._settings.directory, ports=len(self._table.ports), within_s=_READY_S)
+        opened = self._opened = client.ask(order, OpenedPorts, "the server's answer", _OPENED_S)
         if len(self._plan.flows) > opened.counters:
             drivers = ", ".join(opened.drivers)
             raise Unsupported(f"the plan has {len(self._plan.flows)} flows, TRex on {drivers} counts {opened.counters}")

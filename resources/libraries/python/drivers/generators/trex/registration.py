@@ -31,8 +31,6 @@ class Trex(FormerField):
 _DPDK_MB = 1024
 """Huge pages with DPDK, where the topology does not say."""
 
-MOST_CONNECTIONS = 64_512
-"""Of an instance in a trial: as many ports from 1024 on has one of its client addresses."""
 HUGE_FILES = "huge_files"
 """Prefixes of files in hugetlbfs that it keeps its memory in."""
 LEFTOVERS = (
@@ -109,20 +107,5 @@ DRIVERS = (
         loops_back=2,
         huge_pages_mb=lambda node: node.settings(Trex).memory_mb or _DPDK_MB,
         counted_pps=_counted_pps,
-    ),
-    GeneratorDriver(
-        name="trex_astf",
-        label="TRex ASTF",
-        options={"trex": Trex},
-        factory=f"{_PACKAGE}.stateful:TrexConnections",
-        missing=f"{_PACKAGE}.requirements:missing_on",
-        kernel=(replace(PACKET, when=lambda node: node.settings(Trex).ports == "af_packet"),),
-        protocols=(),
-        ports=PortOption(Trex, "af_packet", "AF_PACKET sockets"),
-        vlan_problem="TRex opens TCP connections without VLAN tags",
-        connections=frozenset({Protocol.TCP}),
-        most_connections=MOST_CONNECTIONS,
-        loops_back=2,
-        huge_pages_mb=lambda node: node.settings(Trex).memory_mb or _DPDK_MB,
     ),
 )

@@ -1,7 +1,6 @@
 """Requirements of TRex, here and on nodes before an agent runs there, and the Python that runs its client."""
 
 import importlib.util
-import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import InstalledProgram
 from resources.libraries.python.model.findings.check_finding import CheckFinding, Severity, ok, problem, warning
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.testbed.attachment import kernel_driver
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.placement.sender_threads import counting_limit
 
@@ -30,9 +28,6 @@ _ASK = (
 """The library's copy of scapy needs the module `cgi`, which Python 3.13 has no more; the package legacy-cgi is that."""
 _NAMES = ("python3", "python3.12", "python3.11", "python3.10", "python3.9", "python3.8", "python3.6")
 _WITHIN_S = 10.0
-_NAMES_OF_DRIVERS = ("trex", "trex_astf")
-_BROKEN = ((3, 5), (3, 8))
-"""Releases whose ASTF fails with DPDK's driver of i40e NICs (trex-core issue 1221), both included."""
 
 
 def interpreter(asked: str) -> str | None:
@@ -111,16 +106,12 @@ class TrexFacts(InstalledProgram):
 
 
 def check(place: str, node: TgNode, answer: Mapping[str, Any]) -> Iterator[CheckFinding]:
-    """Yield findings about an installation on a node; warnings where only TCP connections of a study need it."""
+    """Yield findings about an installation on a node; warnings where another generator is the node's own."""
     trex = TrexFacts.model_validate(answer)
     found = _installed(place, trex)
-    if found.level is Severity.PROBLEM and node.generator.driver not in _NAMES_OF_DRIVERS:
+    if found.level is Severity.PROBLEM and node.generator.driver != "trex":
         found = found.model_copy(update={"level": Severity.WARNING})
     yield found
-    release = tuple(map(int, re.findall(r"\d+", trex.version or "")[:2]))
-    if _BROKEN[0] <= release <= _BROKEN[1] and (ports := _ports_on_i40e(node)):
-        text = f"TCP connections of {trex.version} (ASTF) fail on NICs of driver i40e, which {', '.join(ports)} have"
-        yield warning(place, "TRex", text, "use v3.04 for tcp_peer: trex_astf (trex-core issue 1221)")
     if limit := counting_limit(node):
         fix = (
             "NICs of driver i40e (X710, XL710, XXV710) count themselves; ./csit qualify measures the bound over a "
@@ -129,13 +120,6 @@ def check(place: str, node: TgNode, answer: Mapping[str, Any]) -> Iterator[Check
         yield warning(place, "TRex", limit, fix)
     yield from _cards(place, trex)
     yield from _read_requests(place, trex)
-
-
-def _ports_on_i40e(node: TgNode) -> list[str]:
-    """Names of ports that TRex takes by DPDK's driver for i40e NICs."""
-    if node.settings(Trex).ports == "af_packet":
-        return []
-    return [name for name, interface in node.interfaces.items() if kernel_driver(interface) == "i40e"]
 
 
 def _cards(place: str, trex: TrexFacts) -> Iterator[CheckFinding]:

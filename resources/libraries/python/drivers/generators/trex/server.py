@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from resources.libraries.python.drivers.generators.trex.config import arguments, prefix_of
+from resources.libraries.python.drivers.generators.trex.config import PREFIX, arguments
 from resources.libraries.python.drivers.generators.trex.registration import HUGE_FILES
 from resources.libraries.python.drivers.host.cpu.memory import remove_files
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
@@ -33,15 +33,13 @@ def remove_left(prefixes: Iterable[str]) -> list[str]:
 class Server:
     """One server with a folder of its own."""
 
-    def __init__(self, directory: Path, machine: MachineLock, number: int = 0) -> None:
+    def __init__(self, directory: Path, machine: MachineLock) -> None:
         """Prepare.
 
         Args:
             directory: Where TRex is installed.
             machine: Owns the process; held.
-            number: Among those of a machine, from 0.
         """
-        self._number = number
         self._directory = directory
         self._machine = machine
         self._folder: Path | None = None
@@ -57,7 +55,6 @@ class Server:
         mellanox: bool = False,
         alone: bool = False,
         huge_pages: bool = False,
-        stateful: bool = False,
     ) -> None:
         """Start it; it answers some seconds later.
 
@@ -68,20 +65,19 @@ class Server:
             mellanox: Whether ports are NICs by Mellanox.
             alone: Whether nothing that is under test has its place on the generator's CPUs: then it goes first there.
             huge_pages: Whether it keeps its memory in files of hugetlbfs, which it leaves there.
-            stateful: Whether it is to open TCP connections.
 
         Raises:
             CsitError: It cannot be started.
         """
-        self._folder = self._machine.folder(f"{_FOLDER}-{self._number}" if self._number else _FOLDER)
+        self._folder = self._machine.folder(_FOLDER)
         if huge_pages:
-            self._machine.claim(HUGE_FILES, prefix_of(self._number))
+            self._machine.claim(HUGE_FILES, PREFIX)
             self._leaves_files = True
         file = self._folder / "trex_cfg.yaml"
         file.write_text(configuration, encoding="ascii")
         daemon = self._daemon = Daemon(
             "TRex",
-            arguments(self._directory, file, mellanox=mellanox, stateful=stateful),
+            arguments(self._directory, file, mellanox=mellanox),
             self._folder / "server.log",
             # DPDK keeps its files here; the libraries that came with the server are found by a relative path.
             {"RUNTIME_DIRECTORY": str(self._folder), "LD_LIBRARY_PATH": str(self._directory)},
@@ -110,11 +106,6 @@ class Server:
         """Its last words."""
         return self._daemon.last_output() if self._daemon is not None else "nothing"
 
-    def request_end(self) -> None:
-        """Ask it to end; several end at the same time."""
-        if self._daemon is not None:
-            self._daemon.request_end()
-
     def stop(self) -> None:
         """End it and remove what it wrote. Safe to call at any time and more than once."""
         if self._daemon is not None:
@@ -123,8 +114,8 @@ class Server:
             self._daemon.wait_end(_END_S)
             self._daemon = None
         if self._leaves_files:
-            remove_files(prefix_of(self._number))
-            self._machine.release(HUGE_FILES, [prefix_of(self._number)])
+            remove_files(PREFIX)
+            self._machine.release(HUGE_FILES, [PREFIX])
             self._leaves_files = False
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)

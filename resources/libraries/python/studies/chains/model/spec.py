@@ -79,7 +79,7 @@ class VnfSpec(Frozen):
 
 
 def _known_generator(name: str) -> str:
-    known = [ANY_GENERATOR, *driver_registry.packet_generators()]
+    known = [ANY_GENERATOR, *driver_registry.generators()]
     if name not in known:
         raise ValueError(f"no such generator; choose from {', '.join(known)}")
     return name

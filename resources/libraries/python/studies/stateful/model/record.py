@@ -21,17 +21,15 @@ class Phase(StrEnum):
     RATE = "rate"
     TEAR_DOWN = "tear-down"
     CAPACITY = "capacity"
-    TCP = "tcp"
-    """The rate of TCP connections."""
 
 
 class InstanceConnections(Frozen):
     """Connections of one instance in one trial."""
 
     sent: int
-    """Packets, each of a new connection; of TCP the connections that the peer began."""
+    """Packets, each of a new connection."""
     arrived: int
-    """Those that came through; of TCP those whose request was answered."""
+    """Those that came through."""
     entries: int
     """Entries after the trial, the fewest of the instance's tables; they were empty before it."""
 
@@ -135,29 +133,6 @@ class TableCapacity(Frozen):
     """Limit of the search, where that is not a table."""
 
 
-_OWN_LIMIT = 0.9
-"""Share of the peer's rate without network functions from which on that may be what limits the rate with them."""
-
-
-class TcpConnections(Frozen):
-    """TCP connections, opened and closed by a peer tool."""
-
-    peer: str
-    """Programs and versions."""
-    rate: EstablishmentRate
-    """Through the network functions: each connection had its answer, and an entry in every table."""
-    alone: EstablishmentRate | None = None
-    """The same without network functions: the ports of the peer are joined to each other."""
-    unqualified: str = ""
-    """Why there is no such rate."""
-
-    @property
-    def limited_by_peer(self) -> bool:
-        """Whether the peer may be what limits the rate: no rate was too high, or it does as few by itself."""
-        alone = self.alone.lower_cps if self.alone is not None else None
-        return self.rate.upper_cps is None or (alone is not None and self.rate.lower_cps >= _OWN_LIMIT * alone)
-
-
 class Check(Frozen):
     """A requirement of RFC 9693, and whether the result meets it."""
 
@@ -182,8 +157,6 @@ class CellConnections(Frozen):
     """Duration of a deletion when all tables are empty."""
     tear_downs: tuple[TearDown, ...]
     capacity: TableCapacity | None
-    tcp: TcpConnections | None = None
-    """None where it was not asked for, or the peer is missing."""
     trials: tuple[ConnectionTrial, ...]
     checks: tuple[Check, ...]
     notes: tuple[str, ...] = ()

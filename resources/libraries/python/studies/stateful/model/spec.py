@@ -5,14 +5,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.model.base import Frozen, at_most, at_most_items
 from resources.libraries.python.model.bounds import LONGEST_TIMEOUT_S, MOST_REPETITIONS, MOST_TOGETHER
 from resources.libraries.python.model.findings.coverage import LeastMeasured
 from resources.libraries.python.model.load import load_yaml
-from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.request.cell import MOST_FLOWS, Cell, Frame, ServiceType
 from resources.libraries.python.model.request.frames import FrameByName
 from resources.libraries.python.model.request.kinds import NfKind
@@ -48,10 +46,6 @@ class StatefulSpec(Frozen):
     """Whether the capacity of the tables is searched."""
     capacity_width: Annotated[float, Field(ge=0.0001, le=0.5)] = 0.01
     """Width of its bounds, relative."""
-    tcp: bool = False
-    """Whether the rate of TCP connections is searched as well, with a peer tool."""
-    tcp_peer: str | None = Field(default=None, exclude_if=lambda name: name is None)
-    """Generator that opens them where the testbed's own one does not; None for the first one that does."""
     least_measured: LeastMeasured = 1.0
     """Required share of the cells; with less the test fails, and its record has what there is."""
 
@@ -62,14 +56,6 @@ class StatefulSpec(Frozen):
                 raise ValueError(f"{self.kind} keeps its table of connections in a guest, where it cannot be counted")
             raise ValueError(f"{self.kind} keeps no table of connections")
         return self
-
-    @field_validator("tcp_peer")
-    @classmethod
-    def _opens_tcp(cls, name: str | None) -> str | None:
-        known = [each.name for each in generators().values() if Protocol.TCP in each.connections and each.factory]
-        if name is not None and name not in known:
-            raise ValueError(f"{name} opens no TCP connections; {', '.join(known)} do")
-        return name
 
     @model_validator(mode="after")
     def _cells_exist(self) -> Self:
