@@ -2,9 +2,10 @@
 Documentation     Interference of network functions on one server: each is measured alone, and beside every other one
 ...               and a second instance of itself, each with its own traffic.
 ...
-...               They are described in `specs/interference/`. Choose the repetitions with `-v SET:repetitions=10`, the load
-...               offered to each with `-v SET:load_pps=50000` (one way), and `-v SET:guarantee=yes` to measure all once
-...               more with an equal share of the network guaranteed to each; any other key is set in the same way.
+...               They are described in `specs/interference/`. Choose the repetitions with `-v SET:repetitions=10`,
+...               the load offered to each with `-v SET:load_pps=50000` (one way), and `-v SET:guarantee=yes` to measure
+...               all once more with an equal share of the network guaranteed to each; any other key is set in the same
+...               way.
 ...
 ...               Other packet sizes and loads (tag SWEEP), a tunnel (tag TUNNEL) and three at once (tag THREE) are
 ...               skipped because they take longer; `-v MORE:yes` measures them too.
