@@ -229,6 +229,10 @@ def _interruptible() -> Iterator[None]:
 def _run(arguments: Sequence[str], *, debug: bool) -> int:
     try:
         try:
+            if list(arguments[1:2]) == ["--args"]:
+                from csit_utils.commands.runs.command_line import spread  # noqa: PLC0415 - for few commands only
+
+                arguments = spread(arguments)
             app = make_app(arguments)
             with _interruptible():
                 app(arguments, prog_name="./csit")

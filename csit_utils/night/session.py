@@ -21,11 +21,12 @@ from csit_utils.report.units import seconds
 from resources.libraries.python.errors import CsitError, without_middle
 from resources.libraries.python.model.base import Frozen, of_form
 from resources.libraries.python.model.bounds import LONGEST_RUN_S, MOST_FILES, MOST_RUNS
+from resources.libraries.python.model.request.variables import DENSITY as OF_DENSITY
+from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.robot_message import plain_message
 from resources.libraries.python.recording.run_journal import has_ended
 from resources.libraries.python.recording.step_journal import StepJournal
-from resources.libraries.python.studies.shared.choices import KNOWN
 from resources.libraries.python.studies.shared.keeper import ends_run
 
 CHOICES_FILE = "night.choices"
@@ -33,7 +34,7 @@ CHOICES_FILE = "night.choices"
 MAX_HOURS = 168.0
 PLANNED, NOT_BEGUN = "PLANNED", "NOT BEGUN"
 """Status of a test before it, and of one that would not have fitted into the time that was left."""
-_OF_STUDIES = (*KNOWN, "FLOWS", "MORE", "STACKS")
+_OF_STUDIES = [each.name for each in VARIABLES.values() if each.studies != (OF_DENSITY,)]
 """Variables of a night that studies other than density read."""
 _Seconds = Annotated[FiniteFloat, Field(ge=0, le=LONGEST_RUN_S)]
 

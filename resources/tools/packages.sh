@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages of a purpose, if something of it is missing:
-# packages.sh venv [PYTHON] | bench | local | vm | emulate | integration | jenkins | checks (all three) | characterization | spark
+# packages.sh venv [PYTHON] | bench | local | vm | emulate | integration | checks (both) | characterization | spark
 # The one place that knows which system packages the project uses. Without root it says what to install and ends with 1.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin
@@ -103,10 +103,6 @@ need_bench() {
     need_network
     need_lab
 }
-need_jenkins() { # the pipelines' tests
-    need default-jre-headless command -v java
-    need maven command -v mvn
-}
 need_integration() {
     need_network
     need_services
@@ -131,7 +127,7 @@ need_integration() {
     need_browser
 }
 
-purpose=${1:?the purpose: venv, bench, local, vm, emulate, integration, jenkins, checks, characterization or spark}
+purpose=${1:?the purpose: venv, bench, local, vm, emulate, integration, checks, characterization or spark}
 if [ "$purpose" != venv ] && command -v flock >/dev/null; then # one at a time: the second then finds what it needs
     exec 9<"$0" && flock 9
 fi
@@ -148,11 +144,9 @@ local)
     ;;
 vm) need_vm ;;
 emulate) need_emulate ;;
-jenkins) need_jenkins ;;
 integration) need_integration ;;
 checks)
     need_bench
-    need_jenkins
     need_integration
     ;;
 spark) # a runtime that is too old is as good as none

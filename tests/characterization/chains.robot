@@ -3,7 +3,7 @@ Documentation       Chains of network functions that perform unlike their parts 
 ...                 deployed, loaded and sampled each second, and compared with each other.
 ...
 ...                 Network functions, policies and workloads are described in `specs/chains/`; `./csit chains` shows
-...                 the number of chains. Choose the seconds of each workload with `-v CHAIN_DURATION:10`,
+...                 the number of chains. Choose the seconds of each workload with `-v SET:duration_s=10`,
 ...                 another generator with `-v GENERATOR:iperf3`, call stacks of suspects with `-v STACKS:10`.
 Resource            ../../resources/libraries/robot/chains.resource
 Suite Setup         Open Testbed

@@ -2,10 +2,10 @@
 Documentation     Interference of network functions on one server: each is measured alone, and beside every other one
 ...               and a second instance of itself, each with its own traffic.
 ...
-...               They are described in `specs/interference/`. Choose the repetitions with `-v REPETITIONS:10`, the
-...               length of a measurement with `-v TRIAL_DURATION:2` (seconds), the load offered to each with
-...               `-v INTERFERENCE_LOAD:50000` (packets per second, one way), the frame with `-v FRAME:512B`, and
-...               `-v GUARANTEE:yes` to measure all once more with an equal share of the network guaranteed to each.
+...               They are described in `specs/interference/`. Choose the repetitions with `-v SET:repetitions=10`,
+...               the load offered to each with `-v SET:load_pps=50000` (one way), and `-v SET:guarantee=yes` to measure
+...               all once more with an equal share of the network guaranteed to each; any other key is set in the same
+...               way.
 ...
 ...               Other packet sizes and loads (tag SWEEP), a tunnel (tag TUNNEL) and three at once (tag THREE) are
 ...               skipped because they take longer; `-v MORE:yes` measures them too.
@@ -25,7 +25,7 @@ ${MORE}            no
 &{UNLESS ASKED}    no=robot:skip    yes=MORE
 
 
-*** Test Cases ***                    SPECIFICATION               FRAME       LOAD
+*** Test Cases ***                    SPECIFICATION
 Network Functions Side By Side
     [Documentation]    One of each type of packet processing: all ordered pairs.
     [Tags]    PAIRS

@@ -2,9 +2,8 @@
 Documentation     What an event at one network function costs every other service instance: under a steady load one is
 ...               killed, restarted, paused, added, reconfigured, or moved to another CPU. Every packet is numbered.
 ...
-...               Events are described in `specs/outage/`. Choose the load with `-v SHARE:0.5` (of NDR) or
-...               `-v RATE:20000` (packets per second of each instance and direction), the frame with `-v FRAME:512B`,
-...               and the repetitions with `-v REPETITIONS:10`.
+...               Events are described in `specs/outage/`. Choose the load with `-v SET:share=0.5` (of NDR) or
+...               `-v SET:rate_pps=20000` (of each instance and direction); any other key is set in the same way.
 
 Library           resources.libraries.python.studies.outage.OutageLibrary
 

@@ -2,8 +2,8 @@
 Documentation     Stateful density after RFC 9693: how many new connections per second NATs and firewalls take, how
 ...               many they tear down, and how many their tables hold, of each service instance and in sum.
 ...
-...               Cells are described in `specs/stateful/`. Choose the frame with `-v FRAME:512B` and the search of the
-...               rate with `-v SEARCH:quick,width=0.05`.
+...               Cells are described in `specs/stateful/`. Choose the frame with `-v SET:frame=512B` and the search
+...               of the rate with `-v SET:search=quick,width=0.05`; any other key is set in the same way.
 
 Library           resources.libraries.python.studies.stateful.StatefulLibrary
 

@@ -2,15 +2,8 @@
 Documentation       NF service density: throughput and latency as services and NFs are added to one machine.
 ...
 ...                 Choose a testbed with `-v TOPOLOGY:topologies/local.yaml`, and cells with `-v CELLS:1x1,2x1` or by
-...                 tags such as `--include 2R1CANDCSCAND64B`; NF sizes with `-v NF_SIZES:1c`, vSwitch sizes with
-...                 `-v VSWITCH:1,2`, frames with `-v FRAMES:64B`, flows with `-v FLOWS:1,1000`, IPv6 with
-...                 `-v IP_VERSION:6`, network cards of virtual machines with `-v NIC_MODEL:e1000`, the search with
-...                 `-v SEARCH:quick`, earlier results to start from with
-...                 `-v PRIORS:results/20260101-120000`, patterns of loss with `-v LOSSES:1`, the longest bursts
-...                 without a loss with `-v BACK_TO_BACK:50`, the power at four loads in trials of 10 s with
-...                 `-v ENERGY:10`, call stacks of the data CPUs with `-v STACKS:10`, the seconds for which idle
-...                 data CPUs are observed with `-v NOISE_FLOOR:5`. Rows are made from the plan; the tags here only let
-...                 the suites' placeholders pass Robot's own filter.
+...                 tags such as `--include 2R1CANDCSCAND64B`. `./csit explain variables` lists all variables. Rows are
+...                 made from the plan; the tags here only let the suites' placeholders pass Robot's own filter.
 Library             resources.libraries.python.studies.density.DensityLibrary
 Resource            ../../resources/libraries/robot/nodes.resource
 Suite Setup         Open Testbed

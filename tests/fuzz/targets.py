@@ -62,19 +62,19 @@ from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.chains.planning.chain_policies import policy
-from resources.libraries.python.studies.chains.run import ChainJournal
+from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.model.selection import parse_selection
-from resources.libraries.python.studies.interference.journal import InterferenceJournal
 from resources.libraries.python.studies.interference.model.record import load_interference
+from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.outage.model.spec import load_outage
-from resources.libraries.python.studies.outage.run import OutageJournal
+from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.sizing.model.load import load_specifications
-from resources.libraries.python.studies.sizing.size_trials import SizingJournal
+from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
-from resources.libraries.python.studies.stateful.run import StatefulJournal
+from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.studies.sweep.analysis.tables import read_statistics
-from resources.libraries.python.studies.sweep.journal import SweepJournal
 from resources.libraries.python.studies.sweep.request import parse_bursts, parse_rates
+from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.node.energy import power_of, read_meter
 from resources.libraries.python.testbed.node.node_query import MARK
 from resources.libraries.python.testbed.node.sent import energy, leases
@@ -416,25 +416,28 @@ _IMPACT = {
 _TRIAL = {
     **{"number": 0, "repetition": 0, "event": "kill of nat", "event_s": 0.01, "done": "killed", "impacts": [_IMPACT]},
 }
-_LOAD = {"line": "load", "at": AT, "rate_pps": 280000.0, "begin_s": 0, "sender_pps": None, "note": None}
+_CONTENDERS = _recorded("interference")["interference"]["spec"]["contenders"]
 _LOADS = {
-    **{"line": "load", "at": AT, "loads_pps": [1e5], "network_pps": {}, "absent": [], "notes": []},
-    "contenders": _recorded("interference")["interference"]["spec"]["contenders"],
+    **{"line": "load", "at": AT},
+    "load": {"loads_pps": [1e5], "network_pps": {}, "absent": [], "contenders": _CONTENDERS},
 }
 STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
-    SizingJournal: tuple(_recorded("sizing")["sizing"]["sizes"][:2]),
-    SweepJournal: (
-        {"line": "spec", "at": AT, "spec": _recorded("sweep")["sweep"]["spec"]},
-        {**_LOAD, "samples": _recorded("sweep")["sweep"]["samples"][:2]},
+    ServiceSizing.journal(): tuple(
+        {"line": "step", "at": AT, "step": each["name"], "row": each}
+        for each in _recorded("sizing")["sizing"]["sizes"][:2]
     ),
-    ChainJournal: tuple(
-        {"at": AT, "chain": run["chain"], "sessions": 16, "plan": "0", "runs": [run], "facts": {}, "sources": {}}
+    ServiceSweep.journal(): (
+        {"line": "load", "at": AT, "load": _recorded("sweep")["sweep"]["spec"]},
+        {"line": "step", "at": AT, "step": "a", "row": {"samples": _recorded("sweep")["sweep"]["samples"][:2]}},
+    ),
+    ChainStudyTest.journal(): tuple(
+        {"line": "step", "at": AT, "step": "a", "plan": "0", "row": {"chain": run["chain"], "runs": [run]}}
         for run in _recorded("chains")["chain_study"]["runs"][:2]
     ),
-    InterferenceJournal: (
+    InterferenceTest.journal(): (
         _LOADS,
         *(
-            {"line": "measurement", "at": AT, "plan": "0", "measurement": each, "facts": {}, "missing": {}}
+            {"line": "step", "at": AT, "step": "a alone, repetition 1", "plan": "0", "row": each}
             for each in _recorded("interference")["interference"]["measurements"][:3]
         ),
     ),
@@ -453,10 +456,10 @@ STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
         }
         for status in ("PLANNED", "PASS")
     ),
-    StatefulJournal: ({"line": "cell", "cell": cell(2).model_dump(mode="json")},),
-    OutageJournal: (
-        {"line": "rate", "rate_pps": 1e5, "ndr_pps": None},
-        {"line": "trial", "plan": "0", "trial": _TRIAL},
+    StatefulTest.journal(): ({"line": "step", "at": AT, "step": "2x1", "row": cell(2).model_dump(mode="json")},),
+    OutageTest.journal(): (
+        {"line": "load", "at": AT, "load": {"rate_pps": 1e5, "ndr_pps": None}},
+        {"line": "step", "at": AT, "step": "kill of nat, repetition 1", "plan": "0", "row": _TRIAL},
     ),
 }
 """Rows of each study's journal."""

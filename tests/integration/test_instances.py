@@ -200,7 +200,7 @@ def test_a_size_whose_script_fails_does_not_end_the_search(tmp_path: Path) -> No
     )  # fmt: skip
     with machine() as lock:
         deployed = LocalOrchestrator(specs, lock, discover(), oversubscribe=True)
-        found = run_sizing(specs.deployment, specs.workload, deployed, None, lambda _: None)
+        found = run_sizing(specs.deployment, specs.workload, deployed)
     assert "ended with 9: second" in (found.sizes[0].failed or "")
     assert (found.best, found.sizes[1].capacity) == ("be1s-fr1s", 30.0)
 

@@ -16,9 +16,9 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.services.orchestrator import missing
 from resources.libraries.python.errors import ConnectionFailed, Unsupported
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.studies.sizing import size_trials
 from resources.libraries.python.studies.sizing.model.load import load_specifications
-from resources.libraries.python.studies.sizing.size_trials import run_sizing
+from resources.libraries.python.studies.sizing.run import ServiceSizing
+from resources.libraries.python.studies.sizing.size_trials import SizeTrials, run_sizing
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.roles.service import SizedService
 from resources.libraries.python.testbed.worlds.factory import world_of
@@ -240,7 +240,7 @@ def why_not(world: Testbed, folder: Path) -> str:
     asked = load_specifications(folder / "deployment.json", folder / "workload.json")
     try:
         host = world.host(asked, folder)
-        (found,) = run_sizing(asked.deployment, asked.workload, host.orchestrator, None, lambda _: None).sizes
+        (found,) = run_sizing(asked.deployment, asked.workload, host.orchestrator).sizes
     except Unsupported as error:
         return str(error)
     return found.failed or ""
@@ -255,21 +255,22 @@ def test_a_size_whose_node_is_lost_under_load_is_measured_once_more(
     specifications(tmp_path, install=f"sleep {MARK} &", sizes=sizes)
     faults = {1: lambda: agent_is_killed(lab), 6: lambda: sshd_is_killed(lab, "TG")}
     offered: list[float] = []
-    offer = size_trials._DeployedSize.offer
+    offer = SizeTrials.offer
 
-    def offer_and_break(deployed: Any, load: float) -> Any:
+    def offer_and_break(trials: SizeTrials, service: Any, monitor: Any, load: float, repetition: int) -> Any:
         offered.append(load)
         faults.get(len(offered), lambda: None)()
-        return offer(deployed, load)
+        return offer(trials, service, monitor, load, repetition)
 
-    monkeypatch.setattr(size_trials._DeployedSize, "offer", offer_and_break)
-    said: list[str] = []
+    monkeypatch.setattr(SizeTrials, "offer", offer_and_break)
     with opened(lab, tmp_path) as world:
         asked = load_specifications(tmp_path / "deployment.json", tmp_path / "workload.json")
-        orchestrator = world.host(asked, tmp_path).orchestrator
-        found = run_sizing(asked.deployment, asked.workload, orchestrator, None, said.append)
-    assert offered == [10, 10, 20, 30, 10, 20, 10, 20, 30], said
-    assert [(row.failed, row.capacity) for row in found.sizes] == [(None, 30), (None, 30)], said
+        sizing = ServiceSizing(load_topology(topology(lab, tmp_path)), world, asked, world.environment())
+        with sizing.journal()(tmp_path / "sizing.jsonl", sizing.digest()) as journal:
+            sizing.resume(journal)
+            found = sizing.run()
+    assert offered == [10, 10, 20, 30, 10, 20, 10, 20, 30], sizing.notes
+    assert [(row.failed, row.capacity) for row in found.sizes] == [(None, 30), (None, 30)], sizing.notes
 
 
 def test_what_killed_agents_left_is_listed_and_cleaned_up(lab: Lab, tmp_path: Path) -> None:

@@ -223,18 +223,17 @@ def test_a_study_that_came_to_its_end_is_carried_over(ended: Path) -> None:
 
 def test_a_study_with_other_settings_begins_anew_and_says_so(ended: Path) -> None:
     study = interference(ended.parent)
-    options = (*SIM, *study.options, "-v", "REPETITIONS:1")
+    options = (*SIM, *study.options, "-v", "SET:repetitions=1")
     done = run_robot(ended, *options, "-v", f"RESUME:{ended}", sources=[study.suite])
     assert done.returncode == 0, done.stdout + done.stderr
-    sentence = "interference.jsonl has no study of interference with these settings: all steps are measured"
+    sentence = "interference.jsonl has no interference study with these settings: all steps are measured"
     assert sentence in done.stdout + done.stderr
     rows = [json.loads(line) for line in study.path(ended).read_text(encoding="utf-8").splitlines()]
-    measurements = [row for row in rows if row.get("line") == "measurement"]
+    measurements = [row["row"] for row in rows if row.get("line") == "step"]
     again = measurements[-3 * (1 + 3 + 3) :]  # alone; beside each, without and with a guarantee
-    assert {row["measurement"]["repetition"] for row in again} == {0}
+    assert {row["repetition"] for row in again} == {0}
     (item,) = read_output_xml(ended / "output.xml")
     assert isinstance(item, Characterized)
     assert item.record.interference is not None
-    assert [measurement.model_dump(mode="json") for measurement in item.record.interference.measurements] == [
-        row["measurement"] for row in again
-    ]
+    found = item.record.interference.measurements
+    assert [measurement.model_dump(mode="json") for measurement in found] == again

@@ -44,7 +44,7 @@ def lines(folder: Path, test: str) -> list[dict[str, Any]]:
 
 
 def rates(folder: Path, test: str) -> list[float]:
-    return [row["rate_pps"] for row in lines(folder, test) if row["line"] == "load"]
+    return [row["row"]["samples"][0]["rate_pps"] for row in lines(folder, test) if row["line"] == "step"]
 
 
 def record(folder: Path, name: str) -> SweepRecord:
@@ -91,9 +91,9 @@ def test_a_killed_sweep_goes_on_with_its_next_load(resumed: tuple[Path, list[flo
     assert router.profile is not None
     assert router.sweep is not None
     assert [point.rate_pps for point in router.sweep.points] == EACH_ONCE
-    kept = [row["samples"] for row in lines(folder, "Router_Alone") if row["line"] == "load"]
+    kept = [row["row"]["samples"] for row in lines(folder, "Router_Alone") if row["line"] == "step"]
     assert [sample.model_dump(mode="json") for sample in router.sweep.samples] == [row for part in kept for row in part]
-    remark = f"{len(before)} loads were measured in an interrupted run"
+    remark = f"{len(before)} loads were measured before the run was resumed"
     assert any(line.startswith(remark) for line in router.warnings)
 
 

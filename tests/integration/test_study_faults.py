@@ -111,7 +111,7 @@ WORKLOAD = {
     "range": {"min": 200, "max": 1000}, "increase": 200, "repeat": 1, "stop": {"below": 0.8, "loads": 1},
     "generator": f"{SUITES}/specs/clearwater/reg-dereg.sh", "duration_s": 10, "threshold": 0.9, "unit": "calls/s",
 }  # fmt: skip
-OFFERING = "resources.libraries.python.studies.sizing.size_trials:_DeployedSize.offer"
+OFFERING = "resources.libraries.python.studies.sizing.size_trials:SizeTrials.offer"
 STUDIES: Mapping[str, Study] = {
     "density": Study(
         "csc-mrr.robot",

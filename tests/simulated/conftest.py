@@ -11,8 +11,8 @@ from tests.simulated.in_process import SIM, STUDIES, Ended, passed, robot_words,
 MATRIX = ("-v", "CELLS:1x1,2x2", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick")
 """Two cells, by service type and test type."""
 SHORT = (
-    *("-v", "RATE:2000", "-v", "REPETITIONS:2", "-v", "CHAIN_DURATION:3", "-v", "STACKS:10"),
-    *("-v", "SEARCH:quick,width=0.05,trial=0.02,sum=0.02"),
+    *("-v", "SET:outage.rate_pps=2000;outage.repetitions=2;interference.repetitions=2;chains.duration_s=3"),
+    *("-v", "SET:stateful.search=quick,width=0.05,trial=0.02,sum=0.02", "-v", "STACKS:10"),
 )
 """Fewer packets, seconds and repetitions, and a short search of the connection rate."""
 LEFT_OUT = ("CLEARWATER", "SIP", "HTTP", "INTRUSION", "STATEFUL AND NAT", "OUTAGE AND FIREWALLS", "OUTAGE AND CHAINS")

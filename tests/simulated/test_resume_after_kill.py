@@ -22,7 +22,7 @@ TIMES = re.compile(
     r'|"settings":\{[^}]*\}|"git_revision":(?:"[^"]*"|null)|"git_dirty":(?:true|false|null)'
 )
 """Parts of a record that are no results: the time of day, the machine's state, and commits that others make."""
-CHAINS = ("-v", "CHAIN_DURATION:3", "--suite", "chains")
+CHAINS = ("-v", "SET:duration_s=3", "--suite", "chains")
 DEADLINE_S = 300
 
 
@@ -95,7 +95,7 @@ def test_killed_in_the_middle_of_a_study_a_run_keeps_the_steps_that_were_done(tm
     steps = "characterization/Four_Network_Functions_With_A_Planted_Fault/chains.jsonl"
     words = robot_words(whole, SIM, *CHAINS, sources=[STUDIES])
     passed(*words)
-    killed(output, steps, '{"at":', 6, *robot_words(output, SIM, *CHAINS, sources=[STUDIES]))
+    killed(output, steps, '{"line":"step"', 6, *robot_words(output, SIM, *CHAINS, sources=[STUDIES]))
     done = (output / steps).read_bytes()
     passed("robot", "--resume", output)
     resumed = (output / steps).read_bytes()

@@ -279,7 +279,7 @@ class _KnownAnswer:
 
     def __init__(self, topology: Topology, spec: InterferenceSpec) -> None:
         whole = spec.model_copy(update={"together": max(2, len(spec.contenders))})
-        self._server = SharedServer(topology, SimulatedTestbed(topology), whole, None)
+        self._server = SharedServer(topology, SimulatedTestbed(topology), whole)
         self._simulation = simulation_of(topology)
         self._pps: dict[tuple[str, ...], float] = {}
         self._frame = spec.frame
@@ -336,5 +336,4 @@ def _measured(topology: Topology, spec: InterferenceSpec) -> Interference:
     world = SimulatedTestbed(topology)
     study = InterferenceTest(topology, world, spec, world.environment())
     study.plan()
-    study.measure(study.loads_pps())
-    return study.result()
+    return study.run()

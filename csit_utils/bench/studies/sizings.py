@@ -220,7 +220,7 @@ def _workload(rng: Random, capacity: float, thresholds: Sequence[float] = ()) ->
 def _sizing(spec: DeploymentSpec, workload: WorkloadSpec, truth: Mapping[str, Any]) -> Sizing:
     time = VirtualTime()
     orchestrator = SimOrchestrator(SimulatedService.model_validate(truth), spec, workload, time)
-    return run_sizing(spec, workload, orchestrator, None, lambda _: None, time=time)
+    return run_sizing(spec, workload, orchestrator, time=time)
 
 
 def _limits(simulated: SimulatedService, spec: DeploymentSpec, size: Size) -> dict[str, float]:

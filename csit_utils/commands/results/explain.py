@@ -1,4 +1,4 @@
-"""`explain`: definition, unit and interpretation of a metric."""
+"""`explain`: definition, unit and interpretation of a metric, or the meaning of a variable of the suites."""
 
 import textwrap
 from typing import Annotated
@@ -8,6 +8,7 @@ import typer
 from csit_utils.commands.tables import TableForm, TableLine, print_table
 from csit_utils.report.explanations import Explanation
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.request.variables import VARIABLES, Variable
 from resources.libraries.python.terminal import terminal_width
 
 _WIDEST = 96
@@ -15,14 +16,20 @@ _WIDEST = 96
 
 
 def explain(
-    metric: Annotated[str | None, typer.Argument(help="Name of a metric; default: list all.")] = None,
+    metric: Annotated[
+        str | None, typer.Argument(help="Name of a metric or variable, or 'variables' for all; default: list metrics.")
+    ] = None,
 ) -> None:
-    """Explain a metric: definition, unit, common misreadings.
+    """Explain a metric, or a variable of the suites.
 
     \b
     Examples:
     ./csit explain pdr
+    ./csit explain NOISE_FLOOR
     """  # noqa: D301 - \b keeps the lines of the examples apart
+    if metric is not None and (metric == "variables" or metric.upper() in VARIABLES):
+        typer.echo(variables_page() if metric == "variables" else variables_page(metric.upper()))
+        return
     from csit_utils.studies.registry import explanations  # noqa: PLC0415 - numpy costs time of every --help
 
     known = explanations()
@@ -34,8 +41,20 @@ def explain(
         return
     found = known.get(metric.lower())
     if found is None:
-        raise ConfigError(f"no metric '{metric}'; choose from {', '.join(known)}")
+        raise ConfigError(f"no metric '{metric}'; choose from {', '.join(known)}, or 'variables'")
     typer.echo(_page(found))
+
+
+def variables_page(*names: str) -> str:
+    """Return the meaning of variables of the suites, of all where none is named: one paragraph each."""
+    fill = textwrap.TextWrapper(min(_WIDEST, terminal_width()), initial_indent="  ", subsequent_indent="  ").fill
+    rows = [VARIABLES[name] for name in names or VARIABLES]
+    return "\n".join(f"-v {each.name}:{each.example}\n{fill(_about(each))}" for each in rows)
+
+
+def _about(variable: Variable[object]) -> str:
+    default = f"; default {variable.default}" if variable.default else ""
+    return f"{variable.meaning} ({', '.join(variable.studies) or 'all studies'}){default}"
 
 
 def _page(text: Explanation) -> str:

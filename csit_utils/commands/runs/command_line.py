@@ -1,16 +1,71 @@
-"""Command lines of runs, kept in the journal so that runs can be resumed."""
+"""Command lines of runs: given as one text, and kept in the journal so that runs can be resumed."""
 
 import json
 import os
+import re
+import shlex
 from collections.abc import Sequence
+from getopt import GetoptError, getopt
 from pathlib import Path
 
 from csit_utils.dataset.inputs import output_of
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.model.request.variables import SET, VARIABLES
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.journal import JOURNAL_FILE, RunBegun
 from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.recording.run_journal import header_of
 from resources.libraries.python.redaction import MASK, command_text, masked_words, redacted_words
+
+ARGS = "--args"
+_OPTIONS = {
+    "robot": ("v:i:e:s:t:", ("variable=", "include=", "exclude=", "suite=", "test=")),
+    "night": (
+        "v:",
+        (
+            *("types=", "cells=", "nf-sizes=", "nf-kinds=", "vswitch=", "frames=", "search=", "tests=", "variable="),
+            *("studies=", "within=", "unseen-days="),
+        ),
+    ),
+}
+"""Options that such a text may have, by command: those that choose tests."""
+_OF_CALLERS = ("TOPOLOGY", "RESUME", "QUALIFY")
+"""Variables that the text may not have: who gives it does not choose the testbed, nor folders that are written."""
+
+_PLAIN_SETTINGS = re.compile(r"(?!.*program)[\w.,+/=;\[\] -]*")
+"""Keys of specifications and their values, but for programs of users and whatever YAML could hide one in."""
+
+
+def spread(arguments: Sequence[str]) -> list[str]:
+    """Return a command line with the words of the text after `--args`, its second word, at the end.
+
+    The text is split as a shell splits words, once, and nothing else in it means what it means to a shell. It is
+    whatever somebody may choose, who may not choose what this machine starts, reads and writes.
+
+    Raises:
+        ConfigError: The command has no such option, or the text is not only tests and choices.
+    """
+    command, _, text, *rest = [*arguments, ""] if len(arguments) == 2 else arguments
+    if command not in _OPTIONS:
+        raise ConfigError(f"{ARGS}: an option of {' and '.join(_OPTIONS)}; remove it")
+    short, long = _OPTIONS[command]
+    try:
+        options, paths = getopt(shlex.split(text), short, long)
+    except (GetoptError, ValueError) as error:
+        allowed = ", ".join(f"--{name.removesuffix('=')}" for name in long)
+        raise ConfigError(f"{ARGS} '{quoted(text)}': {error}; expected tests and {allowed}") from error
+    for option, value in options:
+        name, _, given = value.partition(":")
+        if option in {"-v", "--variable"} and (name not in VARIABLES or name in _OF_CALLERS):
+            known = ", ".join(each for each in VARIABLES if each not in _OF_CALLERS)
+            raise ConfigError(f"{ARGS}: -v {quoted(name)}: not a variable that may be chosen here; choose from {known}")
+        if name == SET.name and not _PLAIN_SETTINGS.fullmatch(given):
+            raise ConfigError(f"{ARGS}: -v SET:{quoted(given)}: expected numbers, words and lists of them, no program")
+    for path in paths:
+        if command == "night" or not Path(path).resolve().is_relative_to(PROJECT / "tests") or not Path(path).exists():
+            raise ConfigError(f"{ARGS} '{quoted(path)}': expected suites below tests/, such as tests/density")
+    return [command, *rest, *(word for pair in options for word in pair), *paths]
 
 
 def remembered(name: str, arguments: Sequence[str]) -> str:

@@ -44,12 +44,12 @@ from csit_utils.studies.density.commands.plan import (
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.load import load_json, load_topology
+from resources.libraries.python.model.request.variables import NOISE_FLOOR
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.studies.density.model.selection import DRAFT_GRID, parse_selection
-from resources.libraries.python.studies.shared.choices import chosen_noise_s
 from resources.libraries.python.whole_files import write_whole
 
 _SPACE_BYTES = 100_000_000
@@ -125,8 +125,8 @@ def night(
     if not 0 < hours <= MAX_HOURS:
         raise ConfigError(f"--hours {hours:g}: expected more than 0 and at most {MAX_HOURS:g}")
     words = {"CELLS": cells, "NF_SIZES": nf_sizes, "NF_KINDS": nf_kinds, "VSWITCH": vswitch, "FRAMES": frames}
-    words |= {"SEARCH": search} | variables_of(variable or [], ("NOISE_FLOOR",))
-    chosen_noise_s(words.get)  # refused here, not by the first run
+    words |= {"SEARCH": search} | variables_of(variable or [])
+    NOISE_FLOOR.of(words.get)  # refused here, not by the first run
     choices = NightChoices(
         topology=str(topology.absolute()),
         simulated=load_topology(topology).world is World.SIM,

@@ -12,6 +12,7 @@ from robot.run import RobotFramework
 
 from csit_utils.commands.runs.command_line import again, remembered
 from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.request.variables import SET
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.run_plan import RunPlan, TimedTest
 from resources.libraries.python.recording.journal import JOURNAL_FILE
@@ -28,6 +29,7 @@ from resources.libraries.python.studies.shared.choices_before_run import (
 from resources.libraries.python.studies.shared.progress import RUN, human_time
 
 RESUME = "--resume"
+_SET = f"{SET.name}:"
 _FILES = ("output", "log", "report", "xunit", "debugfile")
 """Options of Robot for files: when Robot looks at one it makes their folder, which a refused run leaves out."""
 
@@ -35,7 +37,9 @@ _FILES = ("output", "log", "report", "xunit", "debugfile")
 def robot(context: typer.Context) -> None:
     """Run suites by Robot Framework; accepts all its options.
 
-    --resume FOLDER as the first option resumes the interrupted run of that folder.
+    --resume FOLDER as the first option resumes the interrupted run of that folder. --args TEXT as the first option has
+    tests, variables and tags in one text, and nothing else, such as a parameter of a job; it is split as by a shell.
+    The variables of the suites are at the end of --help.
 
     \b
     Examples:
@@ -120,6 +124,10 @@ def run_suites(
         options, sources = framework.parse_arguments(arguments)
     except Information as text:
         typer.echo(str(text))
+        if {"-h", "-?", "--help"} & set(arguments):
+            from csit_utils.commands.results.explain import variables_page  # noqa: PLC0415 - costs time of every run
+
+            typer.echo(f"Variables of the suites\n=======================\n\n{variables_page()}")
         return 0
     except DataError as error:
         raise ConfigError(str(error)) from error
@@ -127,7 +135,7 @@ def run_suites(
         options["outputdir"] = str(resume)
     # Before Robot overwrites the output.xml of that run.
     refuse_active(Path(options.get("outputdir") or ".") / JOURNAL_FILE)
-    options["variable"] = [*options.get("variable", []), remembered(command, arguments)]
+    options["variable"] = [*_joined(options.get("variable", [])), remembered(command, arguments)]
     rows = RowsBeforeFilter(options.get("variable", []), options.get("include", []))
     checked: list[object] = [rows]
     worlds: Mapping[Path | None, World] = {}
@@ -146,6 +154,13 @@ def run_suites(
     except RunRefused as refused:
         reason = refused.error
     raise reason  # here: `from refused` would make a ring of its causes
+
+
+def _joined(given: Sequence[str]) -> list[str]:
+    """Return variables with one `SET` in the place of several, of which Robot would use the last one only."""
+    settings = [each for each in given if each.startswith(_SET)]
+    others = [each for each in given if not each.startswith(_SET)]
+    return [*others, *([_SET + ";".join(each.removeprefix(_SET) for each in settings)] if settings else [])]
 
 
 def _resumed(given: list[str]) -> tuple[Path | None, list[str]]:

@@ -6,11 +6,25 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.model.result import Environment, Rerun
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.planning.rows import cache_ways_of
 
 _SUITES = "tests/density"
+_OF_CELLS = (
+    "CELLS",
+    "NF_SIZES",
+    "VSWITCH",
+    "FRAMES",
+    "FLOWS",
+    "IP_VERSION",
+    "NF_KINDS",
+    "CACHE_WAYS",
+    "SEARCH",
+    "AT_RATE",
+)
+"""Variables that choose a cell and its load, which a test has in its record."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +60,10 @@ def command(result: DensityRecord) -> list[str]:
     """Return the command line that runs only this test."""
     rerun = result.rerun
     argv = ["./csit", "robot"]
-    argv += [word for name, value in choices_of(result).items() for word in ("-v", f"{name}:{value}")]
+    given = rerun.variables if rerun else {}
+    more = {each.name: given.get(each.name) for each in VARIABLES.values() if each.name not in _OF_CELLS}
+    chosen = {name: text for name, text in more.items() if text and text != VARIABLES[name].default}
+    argv += [word for name, value in (choices_of(result) | chosen).items() for word in ("-v", f"{name}:{value}")]
     if rerun is None:
         argv += ["--suite", result.test_id.removesuffix(f".{result.test_name}").rsplit(".", 1)[-1]]
     argv += ["--test", _exactly(result.test_name)]

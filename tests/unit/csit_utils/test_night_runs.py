@@ -136,7 +136,7 @@ def test_a_run_of_studies_gets_no_choice_of_cells(tmp_path: Path) -> None:
         for study in (False, True)
     }
     assert "--variable CELLS:1x1 --variable FRAMES:IMIX --variable SEARCH:quick --variable STACKS:10" in given[False]
-    assert "--variable TOPOLOGY:topologies/sim.yaml --variable SEARCH:quick --variable STACKS:10" in given[True]
+    assert "--variable TOPOLOGY:topologies/sim.yaml --variable STACKS:10" in given[True]
 
 
 def test_the_time_left_of_a_run_is_by_the_durations_of_the_plan(

@@ -15,11 +15,11 @@ from csit_utils.studies.density.preview.page import key_of, page_data, render_pl
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.extras import Extras
 from resources.libraries.python.studies.density.planning.matrix import candidates
-from resources.libraries.python.studies.shared.choices import DEFAULTS
 from tests.unit.csit_utils.datasets import TOPOLOGIES, plan
 from tests.unit.csit_utils.rendered_pages import Page
 
@@ -102,7 +102,7 @@ def test_options_are_the_variables_of_the_suites(capsys: pytest.CaptureFixture[s
     given = [word for name, value in variables.items() for word in ("-v", f"{name}:{value}")]
     assert plan(capsys, *given) == by_option
     default = plan(capsys, str(TOPOLOGIES / "sim.yaml"))
-    spelled = [word for name, value in DEFAULTS.items() if name in KNOWN for word in ("-v", f"{name}:{value}")]
+    spelled = [word for name in KNOWN for word in ("-v", f"{name}:{VARIABLES[name].default}")]
     assert plan(capsys, str(TOPOLOGIES / "sim.yaml"), *spelled) == default, "without options: what would run"
 
 
@@ -115,7 +115,7 @@ KNOWN = ("CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "SEARCH")
         (["nowhere.yaml"], "nowhere.yaml: cannot be read"),
         (["-v", "CELL:1x1"], "'CELL:1x1': expected NAME:value"),
         (["--tests", "SOAKING"], "no test type 'SOAKING'"),
-        (["-v", "ENERGY:0.1"], "ENERGY '0.1': the length of an energy trial is 1 to 600 seconds"),
+        (["-v", "ENERGY:0.1"], "ENERGY '0.1': expected 1 to 600 seconds"),
         (["--cells", "0x1"], "rows and columns count from 1"),
         (["--cell", "CSC"], "no cell 'CSC'"),
         (["--cell", "CSC 1x2 1c+2c+1c"], "selects 0 cells"),

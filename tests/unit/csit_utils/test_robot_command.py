@@ -15,9 +15,9 @@ from csit_utils.studies.registry import cost_of
 from resources.libraries.python.drivers.host.ownership import preflight
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model import bounds
+from resources.libraries.python.model.request.variables import read_by
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.studies.density.DensityLibrary import DensityLibrary
 from resources.libraries.python.studies.shared.choices_before_run import refuse_misspelt
 from resources.libraries.python.studies.shared.progress import human_time
 
@@ -88,20 +88,24 @@ def test_every_study_refuses_a_missing_topology_once(
         ("sweep", "SWEEP_RATES:fast", "rates 'fast' are neither 'auto' nor like "),
         ("chain", "FRAME:63B", "no frame size '63B'"),
         ("bursts", "GENERATOR:none", "GENERATOR 'none': unknown word 'none' (known: auto, "),
-        ("chains", "CHAIN_DURATION:1m", "CHAIN_DURATION: '1m' is not a whole number of seconds from 1 to "),
-        ("chains", "STACKS:1h", "STACKS '1h': call stacks are sampled for 1 to 600 seconds"),
-        ("interference", "INTERFERENCE_LOAD:5000,fast", "INTERFERENCE_LOAD 'fast': a number is expected here"),
-        ("interference", "FRAME:64B,63B", "no frame size '63B'"),
-        ("interference", "GUARANTEE:maybe", "GUARANTEE 'maybe': unknown word 'maybe' (known: network, cpu)"),
+        ("chains", "SET:duration_s=1m", "SET duration_s=1m: "),
+        ("chains", "SET:vnfs.9.kind=x", "SET vnfs.9.kind: "),
+        ("chains", "STACKS:1h", "STACKS '1h': expected 1 to 600 seconds"),
+        ("interference", "SET:load_pps=[5000, fast]", "SET load_pps=[5000, fast]: "),
+        ("interference", "SET:frame=[64B, 63B]", "SET frame=[64B, 63B]: "),
+        ("interference", "SET:guarantee=maybe", "SET guarantee=maybe: unknown word 'maybe' (known: network, cpu)"),
         ("interference", "MORE:true", "MORE 'true': expected no or yes"),
-        ("outage", "SHARE:2", "SHARE '2': 2 is above the maximum of 1"),
-        ("outage", "RATE:fast", "RATE 'fast': a number is expected here"),
-        ("stateful", "SEARCH:none", "no search profile 'none'"),
+        ("outage", "SET:share=2", "SET share=2: 2 is above the maximum of 1"),
+        ("outage", "SET:share", "SET 'share': expected KEY=VALUE at 'share'"),
+        ("outage", "SET:outage.rate_pps=fast", "SET rate_pps=fast: a number is expected here"),
+        ("outage", "SET:share=[1", "SET share:"),
+        ("stateful", "SET:search=none", "no search profile 'none'"),
+        ("sweep", "SET:share=0.5", "SET 'share': tests of sweep have no keys to set"),
         ("sizing", "NOISE_FLOOR:99", "NOISE_FLOOR '99': "),
         ("sweep", "FIREWAL:vpp", "-v FIREWAL: no such variable; did you mean FIREWALL?"),
-        ("outage", "FRAMES:IMIX", "-v FRAMES: no such variable; did you mean FRAME?"),
-        ("outage", "SHAR:0.5", "-v SHAR: no such variable; did you mean SHARE?"),
-        ("interference", "REPETITION:2", "-v REPETITION: no such variable; did you mean REPETITIONS?"),
+        ("outage", "FRAMES:IMIX", "-v FRAMES: no such variable; "),
+        ("outage", "SET:shar=0.5", "SET shar=0.5: unknown key; did you mean 'share'?"),
+        ("interference", "MOR:yes", "-v MOR: no such variable; did you mean MORE?"),
     ],
 )
 def test_a_wrong_variable_of_a_study_is_refused_once(
@@ -163,19 +167,19 @@ def test_choices_of_suites_that_a_run_leaves_out_are_none_of_it(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Several frame sizes are a sweep of interference, and no frame size of an outage study."""
-    several = ["--dryrun", "--console", "none", *variables(SIM, "FRAME:64B,512B")]
+    several = ["--dryrun", "--console", "none", *variables(SIM, "SET:frame=[64B, 512B]")]
     for chosen in (["--include", "INTERFERENCE"], ["--suite", "Interference"], ["--test", "Three Side By Side"]):
         assert run_suites(["-d", str(tmp_path / "dry"), *several, *chosen, str(STUDIES)]) == 0
-    found = refused(tmp_path, capfd, *several, "--exclude", "INTERFERENCE", str(STUDIES))
-    assert found.startswith("no frame size '64B,512B'")
+    found = refused(tmp_path, capfd, *several, "--exclude", "INTERFERENCE", "--include", "OUTAGE", str(STUDIES))
+    assert found.startswith("SET frame=[64B, 512B]: ")
 
 
 def test_names_and_tags_of_the_command_line_are_what_filters_choose_by(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    wrong = [*variables(SIM, "SHARE:5"), "--name", "X", "--settag", "T"]
+    wrong = [*variables(SIM, "SET:outage.share=5"), "--name", "X", "--settag", "T"]
     found = refused(tmp_path, capfd, *wrong, "--suite", "X.Outage", str(STUDIES))
-    assert found == "SHARE '5': 5 is above the maximum of 1"
+    assert found.startswith("SET share=5: 5 is above the maximum of 1")
     dry = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none"]
     assert run_suites([*dry, *wrong, "--skip", "T", "--suite", "X.Outage", str(STUDIES)]) == 0
     assert run_suites([*dry, *wrong, "--suite", "X.Stateful", str(STUDIES)]) == 0
@@ -210,9 +214,9 @@ def test_a_variable_file_that_robot_cannot_read_is_refused_without_its_traceback
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("own.py", "from pathlib import Path\nimport os\n_OWN = 1\nSHAR = 0.5\n"),
-        ("own.yaml", "SHAR: 0.5\n"),
-        ("own.args", "--variable SHAR:0.5\n"),
+        ("own.py", "from pathlib import Path\nimport os\n_OWN = 1\nSTACS = 5\n"),
+        ("own.yaml", "STACS: 5\n"),
+        ("own.args", "--variable STACS:5\n"),
     ],
 )
 def test_misspelt_variables_of_files_are_refused(
@@ -221,15 +225,15 @@ def test_misspelt_variables_of_files_are_refused(
     file = tmp_path / name
     file.write_text(text, encoding="utf-8")
     option = "-A" if name.endswith("args") else "-V"
-    found = refused(tmp_path, capfd, *variables(SIM), option, str(file), str(STUDIES / "outage.robot"))
-    assert found == "-v SHAR: no such variable; did you mean SHARE?"
+    found = refused(tmp_path, capfd, *variables(SIM), option, str(file), str(STUDIES / "chains.robot"))
+    assert found == "-v STACS: no such variable; did you mean STACKS?"
 
 
 def test_variable_files_count(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     wrong, suite = tmp_path / "wrong.py", str(STUDIES / "outage.robot")
-    wrong.write_text("SHARE = 5\n", encoding="utf-8")
+    wrong.write_text("SET = ['share=5', 'repetitions=2']\n", encoding="utf-8")
     found = refused(tmp_path, capfd, *variables(SIM), "-V", str(wrong), suite)
-    assert found == "SHARE '5': 5 is above the maximum of 1"
+    assert found.startswith("SET share=5: 5 is above the maximum of 1")
 
 
 @pytest.mark.slow
@@ -247,9 +251,9 @@ def test_a_dry_run_needs_no_testbed_and_a_skipped_test_no_choice(
 ) -> None:
     dry = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none"]
     assert run_suites([*dry, str(STUDIES)]) == 0
-    several = [*variables(SIM, "FRAME:64B,512B"), str(STUDIES / "outage.robot")]
+    several = [*variables(SIM, "SET:frame=[64B, 512B]"), str(STUDIES / "outage.robot")]
     assert run_suites([*dry, "--skip", "OUTAGE", *several]) == 0
-    assert refused(tmp_path, capfd, *several).startswith("no frame size '64B,512B'")
+    assert refused(tmp_path, capfd, *several).startswith("SET frame=[64B, 512B]: ")
 
 
 def test_suites_of_users_choose_as_robot_lets_them(tmp_path: Path) -> None:
@@ -278,20 +282,25 @@ def test_wrong_parameters_of_a_simulation_are_refused_by_plan_and_run(
 
 
 def test_a_variable_that_no_suite_reads_is_refused() -> None:
+    of_density = [each.name for each in read_by("density")]
     for name in ("CELL", "cells", "NF_SIZE", "TOPOLOY", "STACK"):
         with pytest.raises(ConfigError, match=f"^-v {name}: no such variable; did you mean [A-Z_]+\\?$"):
-            refuse_misspelt([name], DensityLibrary.VARIABLES)
+            refuse_misspelt([name], of_density)
     for name, near in (("CELS", "CELLS"), ("NF_SIZES_OF", "NF_SIZES"), ("CORES", "CELLS")):
         with pytest.raises(ConfigError, match=f"^-v {name}: no such variable; did you mean {near}\\?$"):
-            refuse_misspelt([name], (*DensityLibrary.VARIABLES, "SHARE"))
-    with pytest.raises(ConfigError, match=r"^-v X: no such variable; the suites read TOPOLOGY, NIC_MODEL, .*, A, B$"):
-        refuse_misspelt(["X"], {"B", "A"})
-    refuse_misspelt(["FRAME", "SEARCH", "COMMAND", "PABOTQUEUEINDEX", "CALLER_ID", "LAB_TOKEN"], ["FRAME"])
+            refuse_misspelt([name], (*of_density, "SHARE"))
+    with pytest.raises(ConfigError, match=r"^-v X: no such variable; the suites read A, B$"):
+        refuse_misspelt(["X"], ["A", "B"])
+    refuse_misspelt(["FRAME", "COMMAND", "PABOTQUEUEINDEX", "CALLER_ID", "LAB_TOKEN"], ["FRAME"])
 
 
 def test_a_run_of_density_and_another_study_has_frames_for_both(tmp_path: Path) -> None:
-    words = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none", *variables(SIM, "FRAME:512B", "FRAMES:64B")]
+    chosen = variables(SIM, "SET:outage.frame=512B", "FRAMES:64B", "SET:outage.share=0.3")
+    words = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none", *chosen]
     assert run_suites([*words, SUITE, str(STUDIES / "outage.robot")]) == 0
+    both = [*words, "-v", "SET:outage.share=3", SUITE, str(STUDIES / "outage.robot")]
+    with pytest.raises(ConfigError, match=r"^SET share=3: 3 is above the maximum of 1"):
+        run_suites(both)
 
 
 def test_suites_of_users_may_have_a_variable_named_almost_like_one_of_ours(tmp_path: Path) -> None:
@@ -308,8 +317,8 @@ PLAIN = [
     ([SIM, "CELS:1x1"], "-v CELS: no such variable; did you mean CELLS?", SUITE),
     ([SIM, "FRAMES:63B"], "no frame size '63B'", SUITE),
     ([SIM, "CELLS:0x1"], "no cells in '0x1'", SUITE),
-    ([SIM, "SHARE:2"], "SHARE '2': 2 is above the maximum of 1", str(STUDIES)),
-    ([SIM, "SHAR:0.5"], "-v SHAR: no such variable; did you mean SHARE?", str(STUDIES / "outage.robot")),
+    ([SIM, "SET:share=2"], "SET share=2: 2 is above the maximum of 1", str(STUDIES / "outage.robot")),
+    ([SIM, "STACS:5"], "-v STACS: no such variable; did you mean STACKS?", str(STUDIES / "chains.robot")),
 ]
 
 

@@ -219,10 +219,10 @@ def test_the_test_runs_again_by_its_name_and_with_its_variables(study: ChainStud
         topology="topologies/sim.yaml",
         topology_digest="0" * 64,
         suite="tests/characterization/chains.robot",
-        variables={"CHAIN_DURATION": "9"},
+        variables={"SET": "duration_s=9"},
     )
     text = words(made(chain_page.PAGE, chain_studied(study, rerun=rerun)))
-    assert "-v CHAIN_DURATION:9" in text and "Four Network Functions" in text
+    assert "-v SET:duration_s=9" in text and "Four Network Functions" in text
     assert "tests/characterization/chains.robot" in text
 
 

@@ -1,6 +1,7 @@
 """Another VPP build for a run: the topology with its folder."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_the_lab_installs_before_the_topology_is_written(tmp_path: Path) -> None
         assert not testbed.exists()
         done = subprocess.run(
             [ROOT / "jenkins" / "install-vpp", LAB, prefix, testbed],
-            env={"CSIT_INSTALL_VPP": str(program)},
+            env={"CSIT_INSTALL_VPP": str(program), "CSIT_VENV": sys.prefix},
             check=False,
         )
         assert done.returncode == status

@@ -17,6 +17,7 @@ from csit_utils.studies.density.preview.terminal import print_cell, print_plan
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology, text_of
 from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.variables import DENSITY, RESUME, SET, read_by
 from resources.libraries.python.model.testbed.cpu import CpuLayout, parse_lscpu
 from resources.libraries.python.model.testbed.csit_topology import Secrets
 from resources.libraries.python.model.testbed.memory import MemoryLayout
@@ -35,25 +36,10 @@ from resources.libraries.python.studies.density.model.selection import (
     parse_frames,
     parse_selection,
 )
-from resources.libraries.python.studies.density.planning.extras import EXTRAS, chosen_extras
+from resources.libraries.python.studies.density.planning.extras import chosen_extras
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates, core_usage
 from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of, refuse_wrong_simulation
 from resources.libraries.python.whole_files import write_whole
-
-VARIABLES = (
-    "TOPOLOGY",
-    "CELLS",
-    "NF_SIZES",
-    "NF_KINDS",
-    "VSWITCH",
-    "FRAMES",
-    "FLOWS",
-    "IP_VERSION",
-    "CACHE_WAYS",
-    "SEARCH",
-)
-"""Variables of the suites, each of which is an option of this command; those of `EXTRAS` are given by `-v` only."""
-
 
 TYPES = Annotated[str, typer.Option(help="Service types.")]
 CELLS = Annotated[str, typer.Option(help="Service instances x NFs per instance, such as 1x1,2x1.")]
@@ -145,17 +131,13 @@ def plan(
         typer.echo(f"page: {html}")
 
 
-def variables_of(given: list[str], more: Sequence[str] = ()) -> dict[str, str]:
-    """Return the values of Robot variables `NAME:value` by name.
-
-    Args:
-        given: As typed.
-        more: Names beside those that choose cells and measurements.
+def variables_of(given: list[str]) -> dict[str, str]:
+    """Return the values of Robot variables `NAME:value` of density suites by name.
 
     Raises:
         ConfigError: One has another form, or an unknown name.
     """
-    found, names = {}, (*VARIABLES, *EXTRAS, *more)
+    found, names = {}, [each.name for each in read_by(DENSITY) if each not in {RESUME, SET}]
     for text in given:
         name, colon, value = text.partition(":")
         if not colon or name not in names:

@@ -11,6 +11,7 @@ import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import yaml
@@ -106,13 +107,47 @@ def _listed(places: Sequence[str]) -> str:
     return places[0] if len(places) == 1 else f"{', '.join(places[:-1])} and {places[-1]}"
 
 
-def load_yaml(path: Path, model: type[Model]) -> Model:
+def load_yaml(path: Path, model: type[Model], settings: Mapping[str, str] = MappingProxyType({})) -> Model:
     """Read a YAML file into a model, telling of an error where in the file it is.
+
+    Args:
+        path: Of the file.
+        model: What it is to fit.
+        settings: Values in YAML by key, as if the file had them; `events.0.hold_s` is a key inside another.
 
     Raises:
         ConfigError: The file is missing, is no YAML, has a key twice, or does not fit the model.
     """
-    return _validated(path, *_read(path, text_of(path)), model)
+    root, data = _read(path, text_of(path))
+    for key, text in settings.items():
+        _put(path, data, key, text)
+    try:
+        return model.model_validate(data, context=ASKED)
+    except ValidationError as error:
+        raise ConfigError(_of_settings(path, root, error, model, settings)) from error
+
+
+def _put(path: Path, data: object, key: str, text: str) -> None:
+    *outer, last = (int(step) if step.isdigit() else step for step in quoted(key).split("."))
+    try:
+        for step in outer:
+            data = data[step]  # type: ignore[index]  # else it is an error, too
+        data[last] = _read(Path(f"SET {key}"), text)[1]  # type: ignore[index]
+    except (LookupError, TypeError) as error:
+        raise ConfigError(f"SET {quoted(key)}: {path} has nothing there") from error
+
+
+def _of_settings(
+    path: Path, root: yaml.Node | None, error: ValidationError, model: type[BaseModel], settings: Mapping[str, str]
+) -> str:
+    """The first error as one sentence, which begins with the value that was set, where one was."""
+    for row in error.errors(include_url=False):
+        place = [*map(str, row["loc"])]
+        for key, text in settings.items():
+            if place[: key.count(".") + 1] == key.split("."):
+                return f"SET {quoted(key)}={quoted(text)}: {reason_of(row, model, written=text)} ({path})"
+    given = ";".join(f"{key}={text}" for key, text in settings.items())
+    return (f"SET {quoted(given)}: " if given else "") + _sentence(path, root, error, model)
 
 
 def load_json(path: Path, model: type[Model]) -> Model:

@@ -102,11 +102,14 @@ class StepJournal(Generic[Row]):
                     last = Heading.model_validate(data)
                     self.rows.clear()
                     if last.journal != self.KIND:
-                        raise ConfigError(f"{self.path}: line {number} begins a {quoted(last.journal)}, no {self.KIND}")
+                        raise ConfigError(
+                            f"{self.path}: line {number} begins a journal of '{quoted(last.journal)}', not of "
+                            f"'{self.KIND}'"
+                        )
                 elif last == self._heading:
                     self.rows.append(self.ROWS.validate_json(raw or b""))
             except ValidationError as error:
                 raise ConfigError(
-                    f"{self.path}: line {number} is no {self._heading.journal}: {error_text(error)}"
+                    f"{self.path}: line {number} is no entry of a journal of '{self.KIND}': {error_text(error)}"
                 ) from error
         return last

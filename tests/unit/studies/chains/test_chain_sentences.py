@@ -2,24 +2,23 @@
 
 import pytest
 
-from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import specification_file
-from resources.libraries.python.studies.chains.ChainStudyLibrary import lasting, preview_in_words, suspects_in_words
+from resources.libraries.python.studies.chains.ChainStudyLibrary import suspects_in_words
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 from tests.integration.robot_runs import PROJECT
 
-SPEC = load_chains(specification_file("chains/four-vnfs.yaml"))
+SPEC = load_chains(specification_file("chains/four-vnfs.yaml"), {"duration_s": "1"})
 SIM = load_topology(PROJECT / "topologies" / "sim.yaml")
 
 
 @pytest.fixture(scope="module")
 def study() -> ChainStudyTest:
     world = SimulatedTestbed(SIM)
-    return ChainStudyTest(SIM, world, lasting(SPEC, "1"), world.environment())
+    return ChainStudyTest(SIM, world, SPEC, world.environment())
 
 
 @pytest.fixture(scope="module")
@@ -28,15 +27,11 @@ def measured(study: ChainStudyTest) -> ChainStudy:
 
 
 def test_the_preview_counts_chains_names_policies_and_planted_faults(study: ChainStudyTest) -> None:
-    first, *policies, more, fault = preview_in_words(study, simulated=False)
-    assert first.startswith("11 chains (4 of 1, 7 of 2 VNFs) under 4 workloads of 1 s, about ")
+    first, *policies, more, fault = study.preview()
+    assert first.startswith("11 chains (4 of 1, 7 of 2 VNFs) under 4 workloads of 1 s")
     assert [line.split("'")[1] for line in policies] == list(SPEC.policies)
     assert more == "chains that deviate from their VNFs alone are measured again, 2 times, with those VNFs"
     assert fault == "planted fault: in nat > gateway nat is limited to 0.02 CPUs"
-
-
-def test_a_simulated_study_takes_no_time_of_a_person(study: ChainStudyTest) -> None:
-    assert "about" not in preview_in_words(study, simulated=True)[0]
 
 
 def test_suspects_come_with_rank_fault_and_reasons(measured: ChainStudy) -> None:
@@ -54,13 +49,3 @@ def test_chains_that_were_not_measured_are_named_with_the_reason(measured: Chain
     assert verdict.startswith("no suspects; 7 chains are compared with what the VNFs alone predict, by repeated runs")
     assert failed == "not measured: gateway: no traffic"
     assert next(suspects_in_words(bare.model_copy(update={"judged": ()}))) == "no suspects"
-
-
-@pytest.mark.parametrize("text", ["0", "3601", "1.5", "long"])
-def test_an_invalid_duration_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=f"CHAIN_DURATION: '{text}' is not a whole number of seconds from 1 to 3600"):
-        lasting(SPEC, text)
-
-
-def test_without_another_duration_it_is_that_of_the_file() -> None:
-    assert lasting(SPEC, None) is SPEC

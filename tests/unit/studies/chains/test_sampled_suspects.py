@@ -14,9 +14,9 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.studies.chains.analysis.study import ANOTHER_ORDER, reference
 from resources.libraries.python.studies.chains.analysis.tables import STACKS, chain_tables
-from resources.libraries.python.studies.chains.ChainStudyLibrary import preview_in_words, suspects_in_words
+from resources.libraries.python.studies.chains.ChainStudyLibrary import suspects_in_words
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy
-from resources.libraries.python.studies.chains.run import ChainJournal, ChainStudyTest
+from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM
@@ -66,7 +66,9 @@ class Hot(SimulatedTestbed):
 
 def study_on(world: SimulatedTestbed, seconds: float = 60.0) -> ChainStudyTest:
     asked = four_vnfs(faults=(FAULT,), duration_s=1)
-    return ChainStudyTest(SIM, world, asked, world.environment(), stacks_s=seconds)
+    test = ChainStudyTest(SIM, world, asked, world.environment())
+    test.stacks_s = seconds
+    return test
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +157,7 @@ class World(SimulatedTestbed):
 def test_a_study_that_is_cut_short_samples_only_what_is_missing(tmp_path: Path) -> None:
     def measured(world: World) -> ChainStudyTest:
         test = study_on(world, 10.0)
-        with ChainJournal(tmp_path / "chains.jsonl", test.digest()) as journal:
+        with test.journal()(tmp_path / "chains.jsonl", test.digest()) as journal:
             test.resume(journal)
             test.run()
         return test
@@ -211,5 +213,4 @@ def test_tables_preview_and_log_say_what_is_sampled(sampled: ChainStudyTest) -> 
     assert {row["chain"] for row in rows} == {"nat > gateway", "gateway > nat"}
     lines = list(suspects_in_words(study))
     assert any(line.startswith("    of gateway > nat (the same VNFs in another order): ") for line in lines)
-    assert "then call stacks of the first 5 suspects and their references" in preview_in_words(sampled, simulated=True)
-    assert any("at most 11 min more" in line for line in preview_in_words(sampled, simulated=False))
+    assert "then call stacks of the first 5 suspects and their references" in sampled.preview()

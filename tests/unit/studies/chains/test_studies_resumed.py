@@ -1,6 +1,5 @@
 """Studies that are cut short go on where they stopped, with the results of studies that were not."""
 
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -15,8 +14,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, VnfSpec, Workload
-from resources.libraries.python.studies.chains.run import ChainJournal, ChainStudyTest
-from resources.libraries.python.studies.interference.journal import InterferenceJournal
+from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.testbed.deployment.parts import Parts
@@ -87,7 +85,7 @@ class World(SimulatedTestbed):
 def chains(world: World, path: Path, spec: ChainStudySpec = CHAINS, topology: Topology = SIM) -> ChainStudyTest:
     """As a test of the suite does it."""
     study = ChainStudyTest(topology, world, spec, world.environment())
-    with ChainJournal(path, study.digest()) as journal:
+    with study.journal()(path, study.digest()) as journal:
         study.resume(journal)
         study.run()
     return study
@@ -96,21 +94,11 @@ def chains(world: World, path: Path, spec: ChainStudySpec = CHAINS, topology: To
 def pairs(world: World, path: Path, spec: InterferenceSpec = PAIRS, topology: Topology = SIM) -> InterferenceTest:
     """As a test of the suite does it."""
     study = InterferenceTest(topology, world, spec, world.environment())
-    with InterferenceJournal(path, study.digest()) as journal:
+    with study.journal()(path, study.digest()) as journal:
         study.resume(journal)
         study.plan()
-        study.measure(study.loads_pps())
+        study.run()
     return study
-
-
-AnyStudy = Callable[..., ChainStudyTest | InterferenceTest]
-EACH = pytest.mark.parametrize("study", [chains, pairs])
-STUDIES = pytest.mark.parametrize(
-    ("study", "deployments"), [(chains, 5 * 2 + 2 * 4 * 2), (pairs, 4 + 2 * (1 + 2 + 2) * 2)]
-)
-"""Two chains of one, two of two and the path, each with two numbers of sessions; the chain with a fault, its VNFs alone
-and the path twice more; three NFs and a stand-in alone, then two of
-them alone and in each of two companies, with and without a guarantee, twice."""
 
 
 def record(study: ChainStudyTest | InterferenceTest) -> str:
@@ -119,79 +107,6 @@ def record(study: ChainStudyTest | InterferenceTest) -> str:
     draft.started_at = ""
     made = draft.finish(test_id="t", test_name="t", tags=(), passed=True, message="")
     return made.model_copy(update={"finished_at": ""}).model_dump_json()
-
-
-@pytest.mark.slow
-@STUDIES
-def test_a_study_that_is_killed_again_and_again_ends_as_one_that_was_not(
-    tmp_path: Path, study: AnyStudy, deployments: int
-) -> None:
-    whole = World()
-    expected = record(study(whole, tmp_path / "whole.jsonl"))
-    assert whole.deployed == deployments
-    path, made = tmp_path / "journal.jsonl", 0
-    for steps in range(1, deployments + 1):
-        world = World(killed_before=steps if made else 5)  # the first one finds the load
-        try:
-            found = study(world, path)
-        except Killed:
-            made += world.deployed
-        else:
-            made += world.deployed
-            break
-    # Each deployment but those that were killed: nothing is measured twice.
-    assert made == deployments
-    assert record(found) == expected
-    again = World()
-    assert record(study(again, path)) == expected
-    assert again.deployed == 0
-
-
-@EACH
-@pytest.mark.parametrize(
-    "share", [0.1, 0.5, 0.999, *(pytest.param(share, marks=pytest.mark.slow) for share in (0.3, 0.7, 0.9))]
-)
-def test_wherever_a_journal_is_torn_the_study_goes_on(tmp_path: Path, study: AnyStudy, share: float) -> None:
-    path = tmp_path / "journal.jsonl"
-    expected = record(study(World(), path))
-    data = path.read_bytes()
-    left = data[: int(share * len(data))]
-    path.write_bytes(left)
-    world = World()
-    assert record(study(world, path)) == expected
-    before = 2 if study is pairs else 1  # lines before the first measurement
-    lost = data.count(b"\n") - max(before, left.count(b"\n"))
-    assert world.deployed in {lost, lost - 1}, "a line is there when its last byte is, the end of the line or not"
-
-
-@STUDIES
-def test_another_testbed_or_specification_begins_anew(tmp_path: Path, study: AnyStudy, deployments: int) -> None:
-    path = tmp_path / "journal.jsonl"
-    study(World(), path)
-    other = SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), "seed": 2}})
-    world = World(topology=other)
-    study(world, path, topology=other)
-    assert world.deployed == deployments
-    world, spec = World(), PAIRS if study is pairs else CHAINS
-    study(world, path, spec=spec.model_copy(update={"duration_s": 1}))
-    assert world.deployed == deployments
-
-
-@EACH
-def test_what_was_measured_by_another_plan_is_measured_again_with_the_reason(
-    tmp_path: Path, study: AnyStudy, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "journal.jsonl"
-    expected = record(study(World(), path))
-    lines = path.read_text("utf-8").splitlines()
-    at = next(number for number, line in enumerate(lines) if '"plan":"' in line)
-    begin = lines[at].index('"plan":"') + len('"plan":"')
-    lines[at] = lines[at][:begin] + "0" * 64 + lines[at][begin + 64 :]
-    path.write_text("\n".join(lines) + "\n", "utf-8")
-    world = World()
-    assert record(study(world, path)) == expected
-    assert world.deployed == 1
-    assert [row.message for row in caplog.records if "is measured again: its plan has changed" in row.message]
 
 
 def test_a_study_goes_on_at_the_load_that_it_began_with(tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ def test_a_study_of_interference_does_what_its_preview_counts(
     )
     world, seen = World(), list[StepEnded]()
     study = InterferenceTest(SIM, world, spec, world.environment(), seen.append)
-    assert study.plan() == study.cost.runs
-    study.measure(study.loads_pps())
+    study.plan()
+    study.run()
     previewed = interference_cost(spec)
     assert previewed == study.cost
     assert world.deployed == previewed.counted["deployments"]
@@ -91,10 +91,10 @@ def test_a_study_of_chains_does_what_its_preview_counts(sessions: tuple[int, ...
     assert previewed == study.cost
     assert world.deployed == previewed.counted["deployments"]
     assert len(found.runs + found.path) == previewed.runs
-    assert len({run.chain for run in found.runs + found.path}) == previewed.steps
+    assert len({run.chain for run in found.runs + found.path}) == previewed.counted["chains"] + 1
     assert previewed.seconds == previewed.counted["deployments"] * 4.0 + previewed.runs * (1 + 1)
     assert previewed.counts() == {
-        "chains": previewed.steps - 1,
+        "chains": len(list(generate(spec))),
         "deployments": previewed.counted["deployments"],
         "measurements": previewed.runs,
         "seconds": previewed.seconds,

@@ -46,5 +46,5 @@ def study_of(
 def measured(asked: InterferenceSpec, world: SimulatedTestbed | None = None) -> Interference:
     study = study_of(asked, world)
     study.plan()
-    study.measure(study.loads_pps())
+    study.run()
     return study.result()

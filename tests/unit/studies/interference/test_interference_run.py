@@ -2,8 +2,6 @@
 
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
@@ -18,7 +16,6 @@ from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.studies.interference.analysis.findings import lowest
 from resources.libraries.python.studies.interference.analysis.study import colocated
 from resources.libraries.python.studies.interference.analysis.tables import by_frame_and_load
-from resources.libraries.python.studies.interference.colocation_server import SharedServer
 from resources.libraries.python.studies.interference.model.record import (
     Contender,
     Interference,
@@ -28,6 +25,7 @@ from resources.libraries.python.studies.interference.model.record import (
 from resources.libraries.python.studies.interference.planning import schedule
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
+from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 from tests.unit.studies.interference.simulated_studies import KINDS, NOISE, SIM, measured, spec, study_of
@@ -210,14 +208,14 @@ def test_a_calibration_that_breaks_is_repeated() -> None:
 def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why() -> None:
     study = study_of(spec(repetitions=2), WithoutSome(NfKind("pktstat")))
     study.plan()
-    study.measure(study.loads_pps())
+    study.run()
     with pytest.raises(CsitError, match=r"^24 of 40 measurements were made, the specification requires all"):
         study.enough()
     with pytest.raises(CsitError, match=r"16 x monitor did not start alone$"):
         study.enough()
     lower = study_of(spec(repetitions=2, least_measured=0.6), WithoutSome(NfKind("pktstat")))
     lower.plan()
-    lower.measure(lower.loads_pps())
+    lower.run()
     lower.enough()
     assert lower.result().coverage == (24, 40)
 
@@ -229,9 +227,8 @@ def test_where_none_starts_there_is_nothing_to_measure() -> None:
 
 def test_failures_in_a_row_end_a_study_and_what_was_measured_is_kept() -> None:
     study = study_of(spec("gateway", repetitions=10), WithoutSome(NfKind("linux_gateway"), after=6))
-    load_pps = study.loads_pps()
     with pytest.raises(SystemBroken, match=r"^3 measurements in a row failed, the last one: pktstat missing"):
-        study.measure(load_pps)
+        study.run()
     assert len(study.result().measurements) == 5
     assert study.remove() is None
 
@@ -239,8 +236,8 @@ def test_failures_in_a_row_end_a_study_and_what_was_measured_is_kept() -> None:
 def test_progress_counts_to_the_end() -> None:
     seen: list[StepEnded] = []
     study = study_of(spec("gateway", "monitor", repetitions=1), on_progress=seen.append)
-    assert study.plan() == 6
-    study.measure(study.loads_pps())
+    study.plan()
+    study.run()
     assert [(done.number, done.of) for done in seen] == [(number, 6) for number in range(1, 7)]
     assert all(done.work for done in seen)
     assert seen[0].name.startswith(("gateway", "monitor")) and seen[0].found.endswith("pps")
@@ -287,19 +284,19 @@ def test_what_does_not_start_is_measured_by_its_stand_in_which_is_named(
     own: UserProgram | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = NfKind("process") if own else NfKind("suricata")
-    real = SharedServer.deploy
+    real = CellUnderTest.deploy
     taken_away: list[object] = []
 
-    def deploy(server: SharedServer, company: tuple[str, ...], *more: object) -> CellUnderTest:
-        if company[0] == "ids" and server._contenders["ids"].kind == kind:
-            server._deployed = cast(Any, SimpleNamespace(remove=lambda: taken_away.append(kind)))
+    def deploy(cell: CellUnderTest, plan: Plan) -> Deployment:
+        if plan.functions[0].kind == kind:
+            monkeypatch.setattr(cell, "remove", lambda: taken_away.append(kind))
             raise Unsupported("it is not installed")
-        return real(server, company, *more)  # type: ignore[arg-type]
+        return real(cell, plan)
 
-    monkeypatch.setattr(SharedServer, "deploy", deploy)
+    monkeypatch.setattr(CellUnderTest, "deploy", deploy)
     study = study_of(with_ids(ids(kind=kind, program=own)))
     study.plan()
-    study.measure(study.loads_pps())
+    study.run()
     found = study.result()
     stand_in = found.spec.contenders[0]
     assert (stand_in.kind, stand_in.program) == (NfKind("ngrep"), None)

@@ -8,7 +8,6 @@ from csit_utils.studies.interference.study import sweep_figure
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis.sentences import matrix_in_words, most_sensitive
 from resources.libraries.python.studies.interference.analysis.tables import MATRIX, by_frame_and_load, spots
-from resources.libraries.python.studies.interference.InterferenceLibrary import asked_study
 from resources.libraries.python.studies.interference.model.record import (
     Interference,
     InterferenceSpec,
@@ -67,13 +66,13 @@ def test_lists_that_make_no_sense_are_refused(tmp_path: Path, before: str, after
         loaded(tmp_path, FILE.replace(before, after))
 
 
-def test_variables_make_a_sweep_of_a_point_and_a_point_of_a_sweep(tmp_path: Path) -> None:
+def test_settings_make_a_sweep_of_a_point_and_a_point_of_a_sweep(tmp_path: Path) -> None:
     loaded(tmp_path)
-    file = str(tmp_path / "sweep.yaml")
-    changed = asked_study({"FRAME": "64B", "INTERFERENCE_LOAD": "5000, auto"}.get, file, "", "", "")
+    file = tmp_path / "sweep.yaml"
+    changed = load_interference(file, {"frame": "64B", "load_pps": "[5000, auto]"})
     assert [(frame.name, load_pps) for frame, load_pps in changed.points()] == [("64B", 5e3), ("64B", None)]
-    with pytest.raises(ConfigError, match=r"loads_pps\.1: a number is expected here, not the string 'many'"):
-        asked_study({"INTERFERENCE_LOAD": "5000,many"}.get, file, "", "", "")
+    with pytest.raises(ConfigError, match=r"a number is expected here, not the string 'many'"):
+        load_interference(file, {"load_pps": "[5000, many]"})
 
 
 def test_every_repetition_has_every_point_in_one_shuffled_order(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def simulated(rate_bps: int | None = 10_000_000_000, **simulation: object) -> To
 def measured(topology: Topology, *names: str, **changes: Any) -> Interference:
     study = study_of(spec(*names, **{"guarantee": True, "repetitions": 3, **changes}), topology=topology)
     study.plan()
-    study.measure(study.loads_pps())
+    study.run()
     return study.result()
 
 

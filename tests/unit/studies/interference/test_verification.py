@@ -12,15 +12,18 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import SimulatedTruth
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, SampleMean
 from resources.libraries.python.studies.interference.analysis.placement import capacity, groups_of, predicted_groups
 from resources.libraries.python.studies.interference.analysis.study import colocated
 from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
 from resources.libraries.python.studies.interference.analysis.verification import PlacementVerification
-from resources.libraries.python.studies.interference.journal import InterferenceJournal
 from resources.libraries.python.studies.interference.model.record import Group, load_interference
 from resources.libraries.python.studies.interference.planning import more_turns, most_verifications
+from resources.libraries.python.testbed.deployment.parts import Parts
+from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 from tests.unit.examples import share
 from tests.unit.studies.interference.measurements import spec_of
 from tests.unit.studies.interference.simulated_studies import SIM, measured, spec, study_of
@@ -119,7 +122,7 @@ def test_without_verify_nothing_more_is_measured_and_the_advice_says_that_it_is_
 def test_other_servers_are_verified_when_they_are_asked_for() -> None:
     study = study_of(spec(verify=1, repetitions=2))
     study.plan()
-    study.measure(study.loads_pps())
+    study.run()
     before = len(study.result().measurements)
     study.advise([["gateway", "monitor"], ["inspection"]])
     (advice,) = study.result().advice
@@ -145,23 +148,25 @@ def test_servers_that_cannot_take_all_are_reported_and_nothing_more_is_measured(
         PlacementVerification([(), ()], "ABCDE", 1, 2).next_groups(ColocatedThroughputs({}))
 
 
+class Counting(SimulatedTestbed):
+    """Counts deployments."""
+
+    deployed = 0
+
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
+        self.deployed += 1
+        return super().parts(plan, asked)
+
+
 def test_a_resumed_study_measures_the_same_placements_and_none_twice(tmp_path: Path) -> None:
     def run() -> tuple[int, object]:
-        deployed = 0
-        study = study_of(asked)
-        real = study._server.deploy
-
-        def deploy(*words: object) -> object:
-            nonlocal deployed
-            deployed += 1
-            return real(*words)  # type: ignore[arg-type]
-
-        study._server.deploy = deploy  # type: ignore[method-assign,assignment]
-        with InterferenceJournal(tmp_path / "journal.jsonl", study.digest()) as journal:
+        world = Counting(SIM)
+        study = study_of(asked, world)
+        with study.journal()(tmp_path / "journal.jsonl", study.digest()) as journal:
             study.resume(journal)
             study.plan()
-            study.measure(study.loads_pps())
-        return deployed, study.result()
+            study.run()
+        return world.deployed, study.result()
 
     asked = spec("gateway", "monitor", "proxy", verify=1, repetitions=2)
     first, found = run()

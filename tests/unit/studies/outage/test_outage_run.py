@@ -26,7 +26,7 @@ from resources.libraries.python.studies.outage.analysis.tables import outage_tab
 from resources.libraries.python.studies.outage.model.record import Effect, Impact, Outage
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage
 from resources.libraries.python.studies.outage.planning import immovable, refusals, starved
-from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, was_offered
+from resources.libraries.python.studies.outage.run import OutageTest, was_offered
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 from tests.builders import cpus, plan_of
@@ -72,7 +72,7 @@ def study_of(
 def measured(folder: Path, text: str = SPEC, testbed: Topology = SIM) -> Outage:
     study = study_of(folder, text, testbed)
     study.plan()
-    study.measure()
+    study.run()
     study.enough()
     found = study.result()
     noisy = bool((testbed.simulation or {}).get("interruptions", {}).get("noisy_share"))
@@ -193,7 +193,7 @@ def test_events_come_in_another_order_in_each_repetition_and_all_are_previewed(t
     seen: list[StepEnded] = []
     study = study_of(tmp_path, on_progress=seen.append)
     study.plan()
-    study.measure()
+    study.run()
     assert [ended.number for ended in seen] == list(range(1, study.cost.runs + 1))
     trials = study.result().trials
     assert [ended.name for ended in seen] == [trial.event for trial in trials]
@@ -201,33 +201,6 @@ def test_events_come_in_another_order_in_each_repetition_and_all_are_previewed(t
     assert rows[0] != rows[1]
     assert [sorted(row) for row in rows] == [sorted(study.spec.columns)] * 3
     assert [bool(trial.traces) for trial in trials] == [True] * 7 + [False] * 14
-
-
-@pytest.mark.slow
-def test_a_study_resumes_with_the_next_trial_and_ends_as_one_that_was_not_cut_short(tmp_path: Path) -> None:
-    whole = measured(tmp_path)
-
-    class Killed(BaseException):
-        """As a signal ends a process."""
-
-    def stop(ended: StepEnded) -> None:
-        if ended.number == 9:
-            raise Killed
-
-    study = study_of(tmp_path, on_progress=stop)
-    path, digest = tmp_path / "outage.jsonl", study.digest()
-    with OutageJournal(path, digest) as journal, pytest.raises(Killed):
-        study.resume(journal)
-        study.measure()
-    seen: list[StepEnded] = []
-    again = study_of(tmp_path, on_progress=seen.append)
-    with OutageJournal(path, again.digest()) as journal:
-        again.resume(journal)
-        assert again.remark == "9 trials were made before the run was resumed"
-        again.plan()
-        again.measure()
-    assert [ended.work for ended in seen] == [0.0] * 9 + [1.0] * 12
-    assert again.result() == whole
 
 
 def test_an_instance_is_hit_as_a_whole_chain(tmp_path: Path) -> None:
@@ -284,12 +257,14 @@ def test_a_load_is_a_share_of_ndr_and_no_more_than_the_receiver_keeps(tmp_path: 
     small = topology().model_copy(update={"simulation": {**(SIM.simulation or {}), "capacity_scale": 0.05}})
     study = study_of(tmp_path, text, small)
     study.plan()
-    rate = study.rate()
+    study.prepare()
+    rate = study.load
     assert rate.ndr_pps is not None
     assert rate.rate_pps == pytest.approx(0.5 * rate.ndr_pps / 6)
     fast = study_of(tmp_path, SPEC.replace("20000", "2000000"))
     fast.plan()
-    assert fast.rate().rate_pps == 1_000_000
+    fast.prepare()
+    assert fast.load.rate_pps == 1_000_000
 
 
 def test_what_a_driver_cannot_do_is_refused_once_and_the_others_are_measured(tmp_path: Path) -> None:
@@ -372,7 +347,7 @@ def test_a_search_that_finds_no_ndr_is_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_measured_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(CsitError, match="no event was measured"):
+    with pytest.raises(CsitError, match="nothing was measured"):
         study_of(tmp_path).result()
 
 
@@ -402,7 +377,7 @@ def test_what_makes_no_sense_is_refused_with_its_place(change: tuple[str, str], 
 def test_tables_have_a_line_for_each_event_and_instance(tmp_path: Path) -> None:
     study = study_of(tmp_path)
     study.plan()
-    study.measure()
+    study.run()
     record = study.draft.finish(test_id="a.b", test_name="b", tags=(), passed=True, message="")
     tables = dict(outage_tables(record))
     assert {name: len(rows) for name, rows in tables.items()} == {"outage_effects": 22, "outage_trials": 64}

@@ -7,13 +7,14 @@ import pytest
 
 from docs.keywords import libraries
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.request.variables import Lookup
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.qualifications import FOLDER
 from resources.libraries.python.studies.shared import keeper
 from resources.libraries.python.studies.shared import library as measuring
-from resources.libraries.python.studies.shared.choices import Lookup, generator_chosen
+from resources.libraries.python.studies.shared.choices import generator_chosen
 from resources.libraries.python.studies.shared.library import StudyLibrary, TestbedSession
 from resources.libraries.python.studies.shared.retry import StudyTest
 from tests.unit.csit_utils.builders import ENVIRONMENT

@@ -44,9 +44,7 @@ def sized(
         }
     )
     time = VirtualTime()
-    return run_sizing(
-        deployment, load, SimOrchestrator(simulated, deployment, load, time), None, lambda _: None, time=time
-    )
+    return run_sizing(deployment, load, SimOrchestrator(simulated, deployment, load, time), time=time)
 
 
 LIMITS: dict[str, dict[str, Any]] = {

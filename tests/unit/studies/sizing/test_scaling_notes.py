@@ -56,7 +56,7 @@ def measured(
     )
     time = VirtualTime()
     orchestrator = SimOrchestrator(simulated, spec, workload, time)
-    return run_sizing(spec, workload, orchestrator, None, lambda _: None, time=time), simulated
+    return run_sizing(spec, workload, orchestrator, time=time), simulated
 
 
 def said(sizing: Sizing) -> list[re.Match[str]]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import ClassVar, cast
 
 import pytest
 
@@ -11,9 +11,9 @@ from resources.libraries.python.drivers.sim.sizing import VirtualTime
 from resources.libraries.python.errors import CommandFailed, CsitError, RunStopped
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.recording.environment import fingerprint
+from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.spec import Size, Sizing
 from resources.libraries.python.studies.sizing.run import ServiceSizing
-from resources.libraries.python.studies.sizing.size_trials import SizingJournal
 from resources.libraries.python.testbed.deployment.parts import Host, Testbed
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 
@@ -23,8 +23,8 @@ PROJECT = Path(__file__).parents[4]
 class FakeService:
     """Carries up to 200 calls per second."""
 
-    def __init__(self, time: VirtualTime, broken: str, stuck: bool) -> None:
-        self._time, self._broken, self._stuck = time, broken, stuck
+    def __init__(self, time: VirtualTime, broken: str, *, stuck: bool, dies: bool) -> None:
+        self._time, self._broken, self._stuck, self._dies = time, broken, stuck, dies
 
     def start(self) -> None:
         if self._broken:
@@ -41,7 +41,7 @@ class FakeService:
         return {"instances": "made up", "oversubscribed": "3 instances need 3 CPUs, 2 available"}
 
     def problems(self) -> tuple[str, ...]:
-        return ()
+        return ("edge-1 has ended",) if self._dies else ()
 
     def stop(self) -> None:
         if self._stuck:
@@ -51,8 +51,11 @@ class FakeService:
 class FakeWorld:
     """Deploys fakes."""
 
-    def __init__(self, *, broken: str = "", stuck: bool = False) -> None:
-        self._broken, self._stuck = broken, stuck
+    simulation = None
+    drivers: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, *, broken: str = "", stuck: bool = False, dies: int = 0) -> None:
+        self._broken, self._stuck, self._dies = broken, stuck, dies
         self.time = VirtualTime()
         self.deployed = 0
 
@@ -63,7 +66,7 @@ class FakeWorld:
     def service(self, size: Size) -> FakeService:
         del size
         self.deployed += 1
-        return FakeService(self.time, self._broken, self._stuck)
+        return FakeService(self.time, self._broken, stuck=self._stuck, dies=self.deployed <= self._dies)
 
 
 def sizing(folder: Path, world: FakeWorld, *, vcpus: float = 1) -> ServiceSizing:
@@ -89,14 +92,17 @@ def sizing(folder: Path, world: FakeWorld, *, vcpus: float = 1) -> ServiceSizing
     )
     topology = load_topology(PROJECT / "topologies" / "sim.yaml")
     files = folder / "deployment.json", folder / "workload.json"
-    return ServiceSizing(topology, cast(Testbed, world), fingerprint(), files)
+    return ServiceSizing(topology, cast(Testbed, world), load_specifications(*files), fingerprint())
 
 
 def run(test: ServiceSizing, folder: Path) -> Sizing:
     """As the test of a suite, which has a journal in its folder."""
     folder.mkdir(exist_ok=True)
-    with SizingJournal(folder / SizingJournal.FILE, test.digest()) as journal:
-        return test.run(folder, journal, lambda _: None)
+    with test.journal()(folder / test.journal().FILE, test.digest()) as journal:
+        test.resume(journal)
+        found = test.run()
+        test.enough()
+        return found
 
 
 def test_a_sizing_leaves_traces_tables_templates_and_a_journal(tmp_path: Path) -> None:
@@ -124,17 +130,32 @@ def test_parts_of_cpus_have_no_templates(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "heat").exists()
 
 
-def test_a_resumed_run_deploys_nothing_that_was_measured(tmp_path: Path) -> None:
-    run(sizing(tmp_path, FakeWorld()), tmp_path / "out")
+def test_a_killed_sizing_resumes_with_its_next_size_and_finds_the_same(tmp_path: Path) -> None:
+    whole = run(sizing(tmp_path, FakeWorld()), tmp_path / "out")
+    journal = tmp_path / "out" / "sizing.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:2]) + lines[2][:100])  # killed while it wrote the second size
+    world = FakeWorld()
+    found = run(sizing(tmp_path, world), tmp_path / "out")
+    assert world.deployed == 1
+    assert [row.carried_over for row in found.sizes] == [True, False]
+    plain = tuple(row.model_copy(update={"carried_over": False}) for row in found.sizes)
+    assert found.model_copy(update={"sizes": plain}) == whole
+
+
+def test_a_size_that_breaks_is_measured_once_more_and_one_that_failed_again_when_resumed(tmp_path: Path) -> None:
+    world = FakeWorld(dies=2)
+    found = run(sizing(tmp_path, world), tmp_path / "out")
+    assert world.deployed == 3
+    assert [row.failed for row in found.sizes] == ["at 100 calls/s: edge-1 has ended", None]
     again = FakeWorld()
-    found = run(sizing(tmp_path, again), tmp_path / "out")
-    assert again.deployed == 0
-    assert all(row.carried_over for row in found.sizes)
+    assert [row.capacity for row in run(sizing(tmp_path, again), tmp_path / "out").sizes] == [200.0, 200.0]
+    assert again.deployed == 1
 
 
 def test_a_sizing_of_which_nothing_could_be_measured_fails_with_the_reason_and_is_recorded(tmp_path: Path) -> None:
     test = sizing(tmp_path, FakeWorld(broken="port 5060 is taken"))
-    with pytest.raises(CsitError, match=r"^ed1s: install script of edge-1 ended with 3: port 5060 is taken; ed2s: "):
+    with pytest.raises(CsitError, match=r"^nothing was measured: install script of edge-1 ended with 3: port 5060 is"):
         run(test, tmp_path / "out")
     assert test.draft.sizing is not None
     assert [row.failed is not None for row in test.draft.sizing.sizes] == [True, True]

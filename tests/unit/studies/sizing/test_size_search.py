@@ -1,29 +1,31 @@
 """The search over sizes on services of known capacity: its way, its end, failures, resuming."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.errors import CommandFailed, CsitError, RunStopped
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, MeasuredSize, Size, Sizing, Use
+from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.studies.sizing.model.spec import (
+    DeploymentSpec,
+    MeasuredSize,
+    Offered,
+    Size,
+    Sizing,
+    Use,
+)
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.sizes import (
     exhaustive,
     instance_names,
     name_of,
-    next_size,
-    planned,
 )
-from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad
+from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
 from resources.libraries.python.studies.sizing.search.size_gains import best_of
-from resources.libraries.python.studies.sizing.search.size_search import SizeSpace, SizingSearch
+from resources.libraries.python.studies.sizing.search.size_search import SizingSearch, measured_size
 from tests.unit.examples import share
 from tests.unit.studies.sizing.sizing_specs import service, services
 
@@ -47,16 +49,18 @@ class Bench:
     fails: Mapping[str, CsitError] = field(default_factory=dict)
     """By size, in the middle of its loads."""
     knows_use: bool = True
-    deployed: list[str] = field(default_factory=list)
-    up: list[str] = field(default_factory=list)
 
-    @contextmanager
-    def deploy(self, size: Size) -> Iterator["Loaded"]:
-        name = name_of(self.spec, size)
-        self.deployed.append(name)
-        self.up.append(name)
-        yield Loaded(self, size, name)
-        self.up.remove(name)
+    def measure(self, size: Size, load: WorkloadSpec) -> MeasuredSize:
+        name, offered, failed = name_of(self.spec, size), list[Offered](), None
+        deployed = Loaded(self, size, name)
+        try:
+            for each in load.loads():
+                offered.append(offered_load(each, load.repeat, deployed.offer))
+                if ends(load.stop, offered):
+                    break
+        except CsitError as error:
+            failed = str(error)
+        return measured_size(self.spec, load, size, offered, 2.0, failed=failed)
 
     def capacity(self, size: Size) -> float:
         return min(self.of(size).values())
@@ -73,7 +77,6 @@ class Loaded:
     bench: Bench
     size: Size
     name: str
-    deploy_s: float | None = 2.0
 
     def offer(self, load: float) -> OfferedLoad:
         if load > 300 and self.name in self.bench.fails:
@@ -89,17 +92,12 @@ class Loaded:
         return OfferedLoad(done, known if self.bench.knows_use else {})
 
 
-def search(
-    bench: Bench,
-    load: WorkloadSpec | None = None,
-    done: Mapping[str, MeasuredSize] | None = None,
-    keep: Callable[[MeasuredSize], None] = lambda _: None,
-) -> Sizing:
-    spec = bench.spec
-    space = SizeSpace(planned(spec), partial(name_of, spec), partial(next_size, spec))
-    return SizingSearch(
-        spec, load or workload(), space, bench.deploy, done=done or {}, keep=keep, report=lambda _: None
-    ).run()
+def search(bench: Bench, load: WorkloadSpec | None = None) -> Sizing:
+    asked = load or workload()
+    found = SizingSearch(bench.spec, asked)
+    for size in found.wanted():
+        found.add(bench.measure(size, asked))
+    return found.result()
 
 
 def test_directed_search_gives_more_to_the_busiest_component_until_the_resources_end() -> None:
@@ -135,7 +133,6 @@ def test_directed_search_ends_with_the_first_size_that_carries_the_workload() ->
     assert (found.stopped, found.best) == ("workload reached", "bn1s-sp1m-hs1m")
     assert found.steps[-1] == "Ended: bn1s-sp1m-hs1m carries 800 calls/s, 700 are required."
     assert "bn1s-sp1m-hs1m carries 700 calls/s with the fewest vCPUs of all measured, 5." in found.notes
-    assert not bench.up
 
 
 def test_directed_search_ends_where_the_range_ends() -> None:
@@ -222,7 +219,6 @@ def test_a_size_that_fails_ends_directed_search_and_keeps_what_was_seen() -> Non
     failed = found.sizes[-1]
     assert failed.failed == "reg-dereg.sh ended with 1: no answer"
     assert (failed.capacity, failed.bottleneck, len(failed.offered)) == (None, None, 3)
-    assert not bench.up
 
 
 def test_a_size_that_fails_is_left_out_of_exhaustive_search() -> None:
@@ -231,53 +227,7 @@ def test_a_size_that_fails_is_left_out_of_exhaustive_search() -> None:
     assert found.best == "bn1m-sp1m-hs1m"
 
 
-def test_three_failures_in_a_row_are_enough() -> None:
-    spec = service(mode="exhaustive")
-    fails = {name_of(spec, size): CommandFailed(("install.sh",), 1, "no") for size in exhaustive(spec)}
-    found = search(Bench(spec, CARRIES, fails))
-    assert (found.stopped, len(found.sizes), found.best) == ("failed", 3, None)
-    assert found.steps[-1] == "Ended: 3 sizes in a row could not be measured."
-
-
 def test_a_directed_search_without_utilization_says_so() -> None:
     found = search(Bench(service(), CARRIES, knows_use=False))
     assert found.stopped == "failed"
     assert found.steps[-1].endswith(", but its cpu use is unknown.")
-
-
-def test_an_error_of_the_machine_is_no_failure_of_a_size() -> None:
-    with pytest.raises(RunStopped):
-        search(Bench(service(), CARRIES, {"bn1s-sp1s-hs1s": RunStopped("the disk is full")}))
-
-
-@settings(max_examples=share(25), deadline=None)
-@given(st.integers(0, 11), st.sampled_from(["exhaustive", "directed"]))
-def test_a_resumed_search_finds_what_an_uninterrupted_one_does(stop_after: int, mode: str) -> None:
-    class Killed(Exception):
-        pass
-
-    journal: dict[str, MeasuredSize] = {}
-
-    def keep(sized: MeasuredSize) -> None:
-        journal[sized.name] = sized
-        if len(journal) == stop_after:
-            raise Killed
-
-    spec = service(mode=mode)
-    whole = search(Bench(spec, CARRIES))
-    with suppress(Killed):
-        search(Bench(spec, CARRIES), keep=keep)
-    bench = Bench(spec, CARRIES)
-    resumed = search(bench, done=journal)
-    assert not set(bench.deployed) & set(journal)
-    assert [row.carried_over for row in resumed.sizes] == [row.name in journal for row in resumed.sizes]
-    plain = [row.model_copy(update={"carried_over": False}) for row in resumed.sizes]
-    assert resumed.model_copy(update={"sizes": tuple(plain)}) == whole
-
-
-def test_a_size_that_failed_before_is_measured_again() -> None:
-    journal: dict[str, MeasuredSize] = {}
-    search(Bench(service(), CARRIES, failure("bn1s-sp1s-hs1s")), keep=lambda sized: journal.update({sized.name: sized}))
-    bench = Bench(service(), CARRIES)
-    assert search(bench, done=journal).best == "bn1s-sp1m-hs1m"
-    assert bench.deployed[0] == "bn1s-sp1s-hs1s"

@@ -1,4 +1,4 @@
-"""Files of a sizing: the journal survives whatever stops it, tables read back, Heat templates are whole."""
+"""Files of a sizing: tables read back, Heat templates are whole."""
 
 import base64
 import csv
@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from resources.libraries.python.csv_tables import csv_text
-from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.sizing.analysis import (
     TRACE_COLUMNS,
     TraceFiles,
@@ -21,12 +21,10 @@ from resources.libraries.python.studies.sizing.model.spec import Capacity, Measu
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.heat_templates import heat_template, write_heat
 from resources.libraries.python.studies.sizing.planning.sizes import exhaustive, name_of
-from resources.libraries.python.studies.sizing.size_trials import SizingJournal, digest
 from tests.unit.studies.sizing.sizing_specs import service
 
 SPEC = service()
 WORKLOAD = WorkloadSpec.model_validate({"range": {"min": 200, "max": 400}, "increase": 50, "generator": "g"})
-KEY = digest(SPEC, WORKLOAD, "sim")
 SPECS = Path(__file__).parents[3] / "characterization" / "specs"
 
 
@@ -44,63 +42,6 @@ def sized(name: str = "bn1s-sp1s-hs1s", **row: Any) -> MeasuredSize:
         bottleneck="sprout",
         **row,
     )
-
-
-def test_what_was_kept_is_there_for_the_next_run(tmp_path: Path) -> None:
-    path = tmp_path / "sizing.jsonl"
-    with SizingJournal(path, KEY) as journal:
-        assert journal.sizes == {}
-        journal.keep(sized("a"))
-        journal.keep(sized("b", failed="no answer"))
-        journal.keep(sized("b"))
-    with SizingJournal(path, KEY) as journal:
-        assert dict(journal.sizes) == {"a": sized("a"), "b": sized("b")}
-        assert not journal.remarks
-
-
-@pytest.mark.parametrize("cut", [1, 20, 200])
-def test_a_torn_line_costs_one_size_and_is_reported(tmp_path: Path, cut: int) -> None:
-    path = tmp_path / "sizing.jsonl"
-    with SizingJournal(path, KEY) as journal:
-        journal.keep(sized("a"))
-        journal.keep(sized("b"))
-    path.write_bytes(path.read_bytes()[:-cut])
-    with SizingJournal(path, KEY) as journal:
-        assert list(journal.sizes) == (["a"] if cut > 1 else ["a", "b"])
-        assert len(journal.remarks) == (cut > 1)
-        journal.keep(sized("c"))
-    with SizingJournal(path, KEY) as journal:
-        assert list(journal.sizes)[-1] == "c"
-
-
-def test_other_specifications_or_another_system_begin_anew(tmp_path: Path) -> None:
-    path = tmp_path / "sizing.jsonl"
-    with SizingJournal(path, KEY) as journal:
-        journal.keep(sized("a"))
-    others = [
-        digest(SPEC, WORKLOAD, "local"),
-        digest(SPEC, WORKLOAD.model_copy(update={"repeat": 2}), "sim"),
-        digest(service(resources={}), WORKLOAD, "sim"),
-    ]
-    assert len({KEY, *others}) == 4
-    with SizingJournal(path, others[0]) as journal:
-        assert not journal.sizes
-        journal.keep(sized("b"))
-    with SizingJournal(path, others[0]) as journal:
-        assert list(journal.sizes) == ["b"]
-
-
-def test_a_file_that_is_no_journal_is_refused_and_two_do_not_write_one(tmp_path: Path) -> None:
-    path = tmp_path / "sizing.jsonl"
-    path.write_text('{"journal": "density"}\n', encoding="utf-8")
-    with (
-        pytest.raises(ConfigError, match="line 1 is no sizing"),
-        SizingJournal(path, KEY),
-    ):
-        pass
-    path.unlink()
-    with SizingJournal(path, KEY), pytest.raises(CsitError, match="still active"), SizingJournal(path, KEY):
-        pass
 
 
 def test_the_table_of_a_sizing_has_a_row_per_load_and_one_for_a_size_without() -> None:

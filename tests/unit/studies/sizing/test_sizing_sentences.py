@@ -9,8 +9,8 @@ import pytest
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.spec import MeasuredSize, Share, Size, WatchedResource
 from resources.libraries.python.studies.sizing.planning.cost import cost
+from resources.libraries.python.studies.sizing.run import cost_in_words
 from resources.libraries.python.studies.sizing.search.size_search import outcome, used
-from resources.libraries.python.studies.sizing.SizingLibrary import cost_in_words
 
 SPECS = Path(__file__).parents[3] / "characterization" / "specs"
 

@@ -20,7 +20,7 @@ from resources.libraries.python.studies.stateful.analysis import (
 )
 from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
-from resources.libraries.python.studies.stateful.run import StatefulJournal, StatefulTest
+from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 
 ROOT = Path(__file__).parents[4]
@@ -54,7 +54,7 @@ def study_of(
 def measured(folder: Path, testbed: Topology, text: str = SPEC) -> StatefulDensity:
     study = study_of(folder, testbed, text)
     study.plan()
-    study.measure()
+    study.run()
     study.enough()
     return study.result()
 
@@ -147,29 +147,10 @@ def test_a_rate_beyond_the_table_or_the_generator_is_a_lower_bound_with_its_reas
     assert "a trial of 0.1 s at a higher rate fills more than 80% of a table of 10,000 entries" in cell.rate.remark
 
 
-def test_cells_of_a_journal_are_not_measured_again(tmp_path: Path) -> None:
-    seen: list[StepEnded] = []
-
-    def run() -> StatefulDensity:
-        study = study_of(tmp_path, topology(), on_progress=seen.append)
-        with StatefulJournal(tmp_path / "journal", study.digest()) as journal:
-            study.resume(journal)
-            study.measure()
-        return study.result()
-
-    first = run()
-    lines = (tmp_path / "journal").read_text().splitlines()
-    (tmp_path / "journal").write_text("\n".join(lines[:2]) + "\n")
-    assert run() == first
-    assert [(each.name, each.work) for each in seen] == [
-        ("1x1", 1.0), ("2x1", 1.0), ("1x1", 0.0), ("2x1", 1.0),
-    ]  # fmt: skip
-
-
 def test_cells_that_do_not_fit_are_skipped_and_none_is_an_error(tmp_path: Path) -> None:
     study = study_of(tmp_path, topology(), SPEC.replace("[1, 2]", "[1, 64]"))
     study.plan()
-    study.measure()
+    study.run()
     assert [cell.name for cell in study.result().cells] == ["1x1"]
     assert "64x1" in study.result().skipped
     study.enough()
@@ -191,22 +172,21 @@ def test_what_cannot_be_measured_is_refused_in_a_sentence(tmp_path: Path) -> Non
     other = SIM.model_copy(update={"nodes": {**SIM.nodes, "TG": tg}})
     with pytest.raises(Unsupported, match="the generator iperf3 does not send each packet with another 5-tuple"):
         study_of(tmp_path, other).plan()
-    with pytest.raises(CsitError, match="no cell was measured"):
+    with pytest.raises(CsitError, match="nothing was measured"):
         study_of(tmp_path, topology()).result()
 
 
 def test_a_service_that_establishes_nothing_fails_before_the_search(tmp_path: Path) -> None:
     study = study_of(tmp_path, topology(limit=10, reports_limit=False, when_full="refuse"))
     study.plan()
-    study.measure()
-    with pytest.raises(CsitError, match="1x1: connections are not established at 500 per second: 10 of 50 of"):
-        study.result()
+    with pytest.raises(CsitError, match="connections are not established at 500 per second: 10 of 50 of"):
+        study.run()
 
 
 def test_tables_have_a_line_for_each_cell_instance_deletion_and_trial(tmp_path: Path) -> None:
     study = study_of(tmp_path, topology())
     study.plan()
-    study.measure()
+    study.run()
     record = study.draft
     found = study.result()
     tables = dict(stateful_tables(record))  # type: ignore[arg-type]  # has the one attribute that they need

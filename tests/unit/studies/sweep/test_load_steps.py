@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.studies.sweep.load_steps import (
-    LoadEnded,
     LoadStep,
     MeasuredLoad,
     capacity,
     duration_s,
+    is_lossy,
     loads,
+    point,
     rates_around,
-    sweep,
+    steps_of,
 )
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates, SweepPoint, SweepSample, SweepSpec
 
@@ -53,28 +54,28 @@ def system(
             )
             for second in range(load.begin_s, load.begin_s + load.duration_s)
         )
-        return MeasuredLoad(samples, sender(offered))
+        return MeasuredLoad(samples=samples, sender_pps=sender(offered))
 
     return measure
 
 
-def run(measure: Callable[[LoadStep], MeasuredLoad], asked: SweepSpec, **how: float) -> list[LoadEnded]:
-    return list(sweep(measure, asked, stop_loss_ratio=how.get("stop_loss_ratio")))
+def run(measure: Callable[[LoadStep], MeasuredLoad], asked: SweepSpec) -> list[MeasuredLoad]:
+    return [measure(load) for group in steps_of(asked) for load in group]
 
 
-def points(done: list[LoadEnded]) -> list[SweepPoint]:
-    return [each.point for each in done if each.point is not None]
+def points(done: list[MeasuredLoad], asked: SweepSpec) -> list[SweepPoint]:
+    return [point(each, asked) for each in done]
 
 
 def test_loads_go_up_and_each_second_of_each_is_a_sample() -> None:
     done = run(system(), spec())
-    assert [each.load.rate_pps for each in done] == [1e4 * step for step in range(1, 11)]
-    assert all(len(each.samples) == 3 and each.point is not None for each in done)
+    assert [point(each, spec()).rate_pps for each in done] == [1e4 * step for step in range(1, 11)]
+    assert all(len(each.samples) == 3 for each in done)
     assert [sample.second for sample in done[4].samples] == [0, 1, 2]
 
 
 def test_points_are_means_and_loss_begins_at_the_capacity() -> None:
-    made = points(run(system(), spec()))
+    made = points(run(system(), spec()), spec())
     assert [point.loss_ratio for point in made[:5]] == [0.0] * 5
     assert made[9].loss_ratio == pytest.approx(0.5)
     assert [made[9].input_bps, made[9].output_bps] == pytest.approx([1e5 * 512, 5e4 * 512])
@@ -85,7 +86,10 @@ def test_points_are_means_and_loss_begins_at_the_capacity() -> None:
 
 
 def test_a_load_beyond_the_generator_is_flagged_and_the_sweep_goes_on() -> None:
-    made = points(run(system(most_pps=288.0), spec(rates=Rates(start_pps=200, stop_pps=1000, step_pps=400))))
+    made = points(
+        run(system(most_pps=288.0), spec(rates=Rates(start_pps=200, stop_pps=1000, step_pps=400))),
+        spec(rates=Rates(start_pps=200, stop_pps=1000, step_pps=400)),
+    )
     assert [point.flagged for point in made] == [
         None,
         "the generator offered 288 pps of 600 pps",
@@ -94,16 +98,16 @@ def test_a_load_beyond_the_generator_is_flagged_and_the_sweep_goes_on() -> None:
 
 
 def test_all_flows_together_are_what_the_sender_must_reach() -> None:
-    made = points(run(system(flows=4), spec(flows=4)))
+    made = points(run(system(flows=4), spec(flows=4)), spec(flows=4))
     assert [point.input_pps for point in made[:2]] == [4e4, 8e4]
     assert all(point.flagged is None for point in made)
 
 
 def test_an_interface_that_counts_less_than_the_generator_is_flagged() -> None:
-    made = points(run(system(sender=lambda counted_pps: 0.9 * counted_pps), spec()))
+    made = points(run(system(sender=lambda counted_pps: 0.9 * counted_pps), spec()), spec())
     assert made[0].flagged == "its interface saw 9.00 kpps, and it counted 10.0 kpps"
     assert made[0].sender_pps == pytest.approx(9000)
-    unknown = points(run(system(sender=lambda _: None), spec()))
+    unknown = points(run(system(sender=lambda _: None), spec()), spec())
     assert all(point.flagged is None and point.sender_pps is None for point in unknown)
 
 
@@ -111,20 +115,17 @@ def test_an_interface_that_counts_less_than_the_generator_is_flagged() -> None:
 def test_only_what_is_off_by_more_than_the_tolerance_is_flagged(share: float, tolerance: float) -> None:
     assume(abs(share - tolerance) > 1e-6)
     one = Rates(start_pps=1e4, stop_pps=1e4, step_pps=1)
-    made = points(run(system(most_pps=1e4 * (1 - share)), spec(rates=one, tolerance=tolerance)))
+    made = points(
+        run(system(most_pps=1e4 * (1 - share)), spec(rates=one, tolerance=tolerance)),
+        spec(rates=one, tolerance=tolerance),
+    )
     assert (made[0].flagged is not None) == (share > tolerance)
 
 
-def test_time_left_is_that_of_the_loads_before() -> None:
-    done = run(system(), spec())
-    assert [each.left_s for each in done] == [3 * (10 - number) for number in range(1, 11)]
-
-
-def test_a_sweep_may_end_early_after_three_lossy_loads_and_by_default_does_not() -> None:
-    assert len(run(system(), spec())) == 10
-    done = run(system(), spec(), stop_loss_ratio=0.2)
-    assert [each.load.rate_pps for each in done][-1] == 9e4, "70, 80 and 90 kpps lose more than a fifth"
-    assert done[-1].left_s == 0
+def test_three_lossy_loads_in_a_row_are_enough_to_end_a_sweep_early() -> None:
+    made = points(run(system(), spec()), spec())
+    lossy = [is_lossy(made[:count], 0.2) for count in range(1, 11)]
+    assert lossy == [False] * 8 + [True] * 2, "70, 80 and 90 kpps lose more than a fifth"
 
 
 def test_bursts_come_and_go_and_give_no_points() -> None:
@@ -133,7 +134,6 @@ def test_bursts_come_and_go_and_give_no_points() -> None:
     rates = [sample.rate_pps for each in done for sample in each.samples]
     assert rates == [6e4, 6e4, 0.0, 6e4, 6e4, 0.0, 6e4]
     assert [sample.second for each in done for sample in each.samples] == list(range(7))
-    assert not points(done)
     assert [sample.loss_ratio for sample in done[1].samples] == [None]
     assert [(load.rate_pps, load.duration_s) for load in loads(asked, whole_bursts=True)] == [(6e4, 7)]
 

@@ -9,6 +9,7 @@ import pytest
 from csit_utils.studies.sweep.words import title
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import World
@@ -136,9 +137,13 @@ def test_titles_and_records_say_that_smt_was_off() -> None:
     assert SweepRecord.model_validate_json(off.model_dump_json()).smt_off
 
 
+def request_of(name: str, cell: Cell, smt: bool | None) -> SweepRequest:
+    return SweepRequest(name=name, cell=cell, frame=B64, flows=1, protocol=Protocol.IP, duration_s=2, smt=smt)
+
+
 def asked(smt: bool | None) -> ServiceSweep:
     sweep = firewall_of("firewall", FIREWALL)
-    request = SweepRequest("firewall", sweep.cell, B64, 1, Protocol.IP, 2, smt=smt)
+    request = request_of("firewall", sweep.cell, smt)
     service = ServiceSweep(SIM, SimulatedTestbed(SIM), request, NOWHERE)
     service.plan()
     return service
@@ -170,7 +175,7 @@ def test_a_machine_whose_kernel_cannot_switch_it_is_refused_before_anything_star
     world = cast(Testbed, SimpleNamespace(layout={}, drivers={}, simulation=None))
 
     def planned(environment: Environment, smt: bool | None) -> ServiceSweep:
-        service = ServiceSweep(topology, world, SweepRequest("vpp", cell, B64, 1, Protocol.IP, 2, smt=smt), environment)
+        service = ServiceSweep(topology, world, request_of("vpp", cell, smt), environment)
         service.plan()
         return service
 

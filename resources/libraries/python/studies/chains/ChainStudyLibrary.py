@@ -2,37 +2,26 @@
 
 from collections.abc import Iterator
 
-from robot.api import logger
 from robot.api.deco import library
 
-from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import LONGEST_LOAD_S
-from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.paths import specification_file
+from resources.libraries.python.model.request.variables import STACKS
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.chains.analysis.sentences import cause_in_words, verdict_in_words
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy, Suspect
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, load_chains
-from resources.libraries.python.studies.chains.planning.chain_generation import sampling_s
-from resources.libraries.python.studies.chains.run import MOST_SAMPLED, ChainJournal, ChainStudyTest
-from resources.libraries.python.studies.density.planning.extras import chosen_stacks_s
+from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import (
-    chosen_topology,
-    generator_chosen,
-    rerun_of,
-)
-from resources.libraries.python.studies.shared.library import StudyLibrary
-from resources.libraries.python.studies.shared.progress import human_time
-from resources.libraries.python.studies.shared.robot_context import skipping, variable
+from resources.libraries.python.studies.shared.choices import generator_chosen
+from resources.libraries.python.studies.shared.library import StepStudyLibrary
+from resources.libraries.python.studies.shared.robot_context import skipping
 
-_CHOICES = ("GENERATOR", "CHAIN_DURATION", "STACKS")
 _MOST_SUSPECTS = 5
 _MOST_REASONS = 4
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
+class ChainStudyLibrary(StepStudyLibrary[ChainStudyTest]):
     """Measures all chains that policies allow, and ranks those that stand out.
 
     Network functions, policies and workloads are described by a YAML file. The variable ``GENERATOR`` names another
@@ -40,7 +29,7 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
     """
 
     FIRST_KEYWORD = "Describe Chain Study"
-    VARIABLES = _CHOICES
+    LOAD = load_chains
     TABLES = chain_tables
 
     @keyword
@@ -48,26 +37,16 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         """Load a specification and preview how many chains there are, and which policy forbids others.
 
         The path is relative to the present folder, or to ``tests/characterization/specs``. Nothing is deployed yet. The
-        variable ``CHAIN_DURATION`` replaces the seconds of each workload in the file. With the variable ``STACKS`` the
-        call stacks of suspects and their references are sampled in trials of so many seconds.
+        variable ``SET`` replaces values of the file, such as ``duration_s=10``. With the variable ``STACKS`` the call
+        stacks of suspects and their references are sampled in trials of so many seconds.
 
         | Describe Chain Study | chains/four-vnfs.yaml |
         """
         topology, world, environment = self._testbed.opened()
-        spec = lasting(load_chains(specification_file(specification)), variable("CHAIN_DURATION"))
-        study = ChainStudyTest(
-            topology,
-            world,
-            spec,
-            environment,
-            self._progress.step,
-            stacks_s=skipping(self._chosen_stacks_s),
-            on_sampling=self._progress.status,
-        )
-        chosen = {name: str(variable(name)) for name in _CHOICES if variable(name)}
-        study.draft.rerun = rerun_of(variable, chosen_topology(self._choices), chosen)
-        study.resume(self._begin(study, study.digest(), spec.name, ChainJournal))
-        self._preview(spec.name, preview_in_words(study, simulated=topology.world is World.SIM), study.cost)
+        spec: ChainStudySpec = self.specification(specification)
+        study = ChainStudyTest(topology, world, spec, environment, self._progress.step)
+        study.stacks_s = skipping(self._chosen_stacks_s)
+        self._describe(study)
 
     @keyword
     def measure_chains(self) -> None:
@@ -83,11 +62,7 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         | Describe Chain Study | chains/four-vnfs.yaml |
         | Measure Chains |
         """
-        self._remark(self._running.remark)
-        study = self._run_steps(self._running.run)
-        for line in suspects_in_words(study):
-            logger.info(line)
-        self._running.enough()
+        self._measure()
 
     @keyword
     def planted_faults_should_come_first(self) -> None:
@@ -108,6 +83,9 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         """
         self._end(status, message)
 
+    def _lines(self, found: ChainStudy) -> Iterator[str]:
+        return suspects_in_words(found)
+
     def _result_lines(self, record: ChainsRecord) -> list[str]:
         if record.chain_study is None:
             return []
@@ -116,51 +94,8 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         return [line + (note if line.startswith("suspect") else "") for line in lines]
 
     def _chosen(self) -> Topology:
-        chosen_stacks_s(self._choices)
-        _chosen_duration_s(self._choices("CHAIN_DURATION"))
+        STACKS.of(self._choices)
         return generator_chosen(self._choices)
-
-
-def lasting(spec: ChainStudySpec, seconds: object) -> ChainStudySpec:
-    """A specification with another length of workloads, where one is given.
-
-    Raises:
-        ConfigError: It is no number of seconds.
-    """
-    duration_s = _chosen_duration_s(seconds)
-    return spec if duration_s is None else spec.model_copy(update={"duration_s": duration_s})
-
-
-def _chosen_duration_s(seconds: object) -> int | None:
-    text = str(seconds or "")
-    if not text:
-        return None
-    if not text.isdecimal() or not 1 <= int(text) <= LONGEST_LOAD_S:
-        raise ConfigError(f"CHAIN_DURATION: '{text}' is not a whole number of seconds from 1 to {LONGEST_LOAD_S}")
-    return int(text)
-
-
-def preview_in_words(study: ChainStudyTest, *, simulated: bool) -> tuple[str, ...]:
-    """Preview of a study: chains, time, chains that policies forbid, planted faults."""
-    chains, spec = study.chains, study.spec
-    by_length = ", ".join(f"{count} of {length}" for length, count in chains.orders.items())
-    time = "" if simulated else f", about {human_time(study.cost.seconds)}"
-    workloads = "1 workload" if len(spec.workloads) == 1 else f"{len(spec.workloads)} workloads"
-    lines = [f"{chains.count} chains ({by_length} VNFs) under {workloads} of {spec.duration_s} s{time}"]
-    for row in chains.dropped:
-        examples = "; ".join(" > ".join(order) for order in row.examples)
-        what = "1 chain" if row.count == 1 else f"{row.count} chains"
-        lines.append(f"policy '{row.policy}' forbids {what}" + (f", such as {examples}" if examples else ""))
-    if study.stacks_s is not None:
-        most_s = 2 * MOST_SAMPLED * sampling_s(study.stacks_s)
-        time = "" if simulated else f": at most {human_time(most_s)} more"
-        lines.append(f"then call stacks of the first {MOST_SAMPLED} suspects and their references{time}")
-    if spec.repetitions and chains.with_path:
-        lines.append(
-            f"chains that deviate from their VNFs alone are measured again, {spec.repetitions} times, with those VNFs"
-        )
-    lines += [f"planted fault: {text}" for text in study.planted()]
-    return tuple(lines)
 
 
 def suspects_in_words(study: ChainStudy) -> Iterator[str]:

@@ -2,21 +2,21 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import get_args
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.findings.coverage import Coverage
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.record import is_none
-from resources.libraries.python.model.result import Environment
-from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.plan import digest, drivers_of
-from resources.libraries.python.recording.draft import utc_now
-from resources.libraries.python.recording.step_journal import StepJournal
+from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.studies.chains.analysis.prediction import to_repeat
 from resources.libraries.python.studies.chains.analysis.study import analyse
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
@@ -30,12 +30,11 @@ from resources.libraries.python.studies.chains.model.record import (
 )
 from resources.libraries.python.studies.chains.model.spec import ANY_GENERATOR, PATH, Chain, ChainStudySpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
-from resources.libraries.python.studies.chains.planning.chain_generation import Chains, cost, generate
-from resources.libraries.python.studies.shared.progress import StepEnded
-from resources.libraries.python.studies.shared.steps import SteppedTest, measure_step
+from resources.libraries.python.studies.chains.planning.chain_generation import Chains, cost, generate, sampling_s
+from resources.libraries.python.studies.shared.progress import human_time
+from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import protocol_of
-from resources.libraries.python.testbed.deployment.parts import Testbed
 
 MOST_REPEATED = 24
 """Chains that are measured again because they deviate, those that deviate most; others are judged by one run."""
@@ -44,69 +43,36 @@ MOST_SAMPLED = 5
 _log = logging.getLogger(__name__)
 
 
-class ChainMeasured(Frozen):
-    """A chain that was measured under all workloads of one number of sessions, and removed."""
+@dataclass(frozen=True, slots=True)
+class ChainStep:
+    """One deployment of a chain."""
 
-    at: str
-    """UTC, ISO 8601."""
     chain: Chain
-    sessions: int
-    plan: str
-    """Digest of the plan by which it was deployed."""
-    runs: tuple[ChainRun, ...]
-    """One for each workload; none in a deployment for call stacks."""
-    facts: dict[str, dict[str, str]]
-    """Facts of the parts of the deployment."""
-    sources: dict[str, str]
-    """Traced events, or the reason for none."""
-    notes: tuple[str, ...] = ()
-    """Features not sampled, moved threads and leftovers."""
-    costs: tuple[StepCost, ...] = ()
-    """Costs of deploying, watching and removing it."""
+    workloads: tuple[Workload, ...]
+    """Of one number of sessions, which the plan has the addresses of."""
+    repetition: int = 0
+    """0 for the first time, 1 and more where it is repeated."""
+    sampled: Workload | None = None
+    """Workload under which call stacks are sampled, in the place of all others; None for none."""
+
+
+class ChainMeasured(Frozen):
+    """What was measured of a chain in one deployment, so that its runs are cut short as a whole."""
+
+    chain: Chain
     repetition: int = Field(default=0, exclude_if=lambda repetition: not repetition)
-    """0 for the first time, 1 and more where it was repeated."""
+    runs: tuple[ChainRun, ...] = ()
+    """One for each workload; none in a deployment for call stacks."""
+    sources: dict[str, str] = Field(default_factory=dict)
+    """Traced events, or the reason for none."""
+    costs: tuple[StepCost, ...] = ()
+    """Costs of deploying and watching it, and of removing what was deployed before."""
     stacks: ChainStacks | None = Field(default=None, exclude_if=is_none)
     """Its call stacks, or why there are none."""
 
 
-_Step = tuple[Chain, int, int]
-"""Chain, number of sessions, repetition."""
-
-
-class ChainJournal(StepJournal[ChainMeasured]):
-    """The journal of a study of chains: a line for each chain that was measured, on disk before the next is deployed.
-
-    A line is one deployment: a chain with the workloads of one number of sessions, so a chain that was cut short is
-    measured again as a whole, and all its runs are of one deployment; or a chain whose call stacks were sampled.
-    """
-
-    FILE = "chains.jsonl"
-    KIND = "study of chains"
-    ROWS = TypeAdapter(ChainMeasured)
-
-    @property
-    def chains(self) -> Mapping[_Step, ChainMeasured]:
-        """Measured before; of a step that is there twice the last one."""
-        return {(row.chain, row.sessions, row.repetition): row for row in self.rows if row.stacks is None}
-
-    def sampled(self, chain: Chain, workload: Workload, trial_s: float) -> ChainMeasured | None:
-        """Return the deployment in which call stacks were sampled before, in a trial of this length."""
-        wanted = (chain, workload, trial_s)
-        for row in self.rows:
-            if (found := row.stacks) is None or found.stacks is None:
-                continue
-            if (found.chain, found.workload, found.stacks.trial_s) == wanted:
-                return row
-        return None
-
-
-class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
-    """Deploys one chain at a time, and keeps the draft of the record.
-
-    Args:
-        topology, world, spec, environment, on_step: See `SteppedTest`.
-        stacks_s: Length of the trial in which call stacks of a suspect or of its reference are sampled; None for none.
-        on_sampling: Called with a sentence before each of these trials.
+class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured, ChainStudy]):
+    """Deploys one chain at a time, and compares them.
 
     Raises:
         ConfigError: A policy is wrong, no chain is left, it exceeds a bound of `model.bounds`, or the generator does
@@ -114,32 +80,22 @@ class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
     """
 
     RECORD = ChainsRecord
+    PAYLOAD = "chain_study"
+    ROW = ChainMeasured
     MEASURED = "chains and workloads were measured"
+    MAX_FAILED = None
+    stacks_s: float | None = None
+    """Length of the trial in which call stacks of a suspect or of its reference are sampled; None for none."""
 
-    def __init__(
-        self,
-        topology: Topology,
-        world: Testbed,
-        spec: ChainStudySpec,
-        environment: Environment,
-        on_step: Callable[[StepEnded], None] = lambda _: None,
-        *,
-        stacks_s: float | None = None,
-        on_sampling: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        super().__init__(topology, world, spec, environment, on_step)
-        self._on_sampling = on_sampling
-        self.stacks_s = stacks_s
-        self._generator = topology.tg.generator.driver
-        _check_generator(spec, self._generator)
-        self.chains: Chains = generate(spec)
+    def set_up(self) -> None:
+        self._generator = self._topology.tg.generator.driver
+        _check_generator(self.spec, self._generator)
+        self.chains: Chains = generate(self.spec)
         self.cost = cost(self.chains)
-        self._runs: list[ChainRun] = []
-        self._path: list[ChainRun] = []
-        self._repeated: list[ChainRun] = []
-        self._notes: list[str] = []
-        self._sources: dict[str, str] = {}
         self._costs: list[StepCost] = []
+        """Costs since the last row."""
+        self._runs_so_far: list[ChainRun] = []
+        """Of the present step."""
         self.draft.warnings += [f"planted fault: {text}" for text in self.planted()]
 
     def planted(self) -> tuple[str, ...]:
@@ -147,98 +103,192 @@ class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
         found = ((chain, planted(chain, self.spec)) for chain in self.chains if self.spec.faults)
         return tuple(f"in {chain.name} {text}" for chain, text in found if text)
 
-    def resume(self, journal: ChainJournal) -> None:
-        self._journal, self._known = journal, journal.chains
+    def preview(self) -> list[str]:
+        """Preview of chains, time, chains that policies forbid, planted faults."""
+        chains, spec = self.chains, self.spec
+        by_length = ", ".join(f"{count} of {length}" for length, count in chains.orders.items())
+        workloads = "1 workload" if len(spec.workloads) == 1 else f"{len(spec.workloads)} workloads"
+        lines = [f"{chains.count} chains ({by_length} VNFs) under {workloads} of {spec.duration_s} s{self.about}"]
+        for row in chains.dropped:
+            examples = "; ".join(" > ".join(order) for order in row.examples)
+            what = "1 chain" if row.count == 1 else f"{row.count} chains"
+            lines.append(f"policy '{row.policy}' forbids {what}" + (f", such as {examples}" if examples else ""))
+        if self.stacks_s is not None:
+            most_s = 2 * MOST_SAMPLED * sampling_s(self.stacks_s)
+            most = "" if self._topology.world is World.SIM else f": at most {human_time(most_s)} more"
+            lines.append(f"then call stacks of the first {MOST_SAMPLED} suspects and their references{most}")
+        if spec.repetitions and chains.with_path:
+            lines.append(
+                f"chains that deviate from their VNFs alone are measured again, {spec.repetitions} times, with those "
+                "VNFs"
+            )
+        return lines + [f"planted fault: {text}" for text in self.planted()]
 
-    @property
-    def remark(self) -> str | None:
-        count = len({row.chain for row in self._known.values()})
-        return f"{count} of {self.chains.count} chains were measured before the run was resumed" if count else None
+    def plan(self) -> None:
+        """Nothing: a chain that does not fit is in the result with the reason, and the study continues."""
 
-    def run(self) -> ChainStudy:
-        """Measure all chains and compare them; what was measured is in the draft, also when it ends early.
+    def steps(self) -> Iterator[Sequence[ChainStep]]:
+        yield [step for chain in (*self.chains, *([PATH] if self.chains.with_path else [])) for step in self._of(chain)]
+        runs, path, _ = _sorted(self.rows)
+        # Only repeated runs decide whether what deviates from its VNFs alone does.
+        chains = to_repeat((*runs, *path), MOST_REPEATED) if self.spec.repetitions else ()
+        repetitions = range(1, self.spec.repetitions + 1)
+        yield [step for repetition in repetitions for chain in chains for step in self._of(chain, repetition)]
+        if self.stacks_s is not None:
+            self.conclude()
+            yield self._suspects(self.draft.chain_study)
 
-        A chain that cannot be measured is in the result with the reason, and the study continues.
+    def _of(self, chain: Chain, repetition: int = 0) -> Iterator[ChainStep]:
+        for sessions in dict.fromkeys(workload.sessions for workload in self.spec.workloads):
+            yield ChainStep(chain, self._group(sessions), repetition)
 
-        Raises:
-            RunStopped: Something cannot be removed, or the journal cannot be written.
-            CsitError: No chain could be measured.
-        """
-        try:
-            for number, chain in enumerate(self.chains, 1):
-                self._ended_step(number, self.cost.steps, chain)
-            if self.chains.with_path and not all(run.failed for run in self._runs):
-                self._ended_step(self.cost.steps, self.cost.steps, PATH)
-            self._repeat(self.cost.steps)
-        finally:
-            study = self._kept()
-        if all(run.failed for run in study.runs):
-            reasons = dict.fromkeys(run.failed for run in study.runs if run.failed)
-            raise CsitError(f"no chain could be measured: {'; '.join(reasons)}")
-        return self._sampled(study) if self.stacks_s is not None else study
+    def _group(self, sessions: int) -> tuple[Workload, ...]:
+        return tuple(workload for workload in self.spec.workloads if workload.sessions == sessions)
 
-    def _ended_step(self, number: int, steps: int, chain: Chain, repetition: int = 0) -> None:
-        """Measure a chain, or take it from the journal, and report it."""
-        kept = self._kept_in(chain, repetition)
-        before = len(kept)
-        measured = self._chain(chain, repetition)
-        runs = kept[before:]
-        found = ", ".join(dict.fromkeys(map(found_in_words, runs)))
-        again = f", repetition {repetition}" if repetition else ""
-        name = chain.name if chain == PATH else f"chain {chain.name}"
-        failed = any(run.failed for run in runs)
-        self._on_step(StepEnded(number, steps, f"{name}{again}", found, work=float(measured), failed=failed))
-
-    def _repeat(self, steps: int) -> None:
-        """Measure again what deviates from its VNFs alone, and these: only repeated runs decide whether it does."""
-        chains = to_repeat((*self._runs, *self._path), MOST_REPEATED) if self.spec.repetitions else ()
-        total = steps + self.spec.repetitions * len(chains)
-        for repetition in range(1, self.spec.repetitions + 1):
-            for chain in chains:
-                steps += 1
-                self._ended_step(steps, total, chain, repetition)
-
-    def _sampled(self, study: ChainStudy) -> ChainStudy:
-        """Sample the call stacks of the first suspects and their references, each in a deployment of its own."""
+    def _suspects(self, study: ChainStudy) -> list[ChainStep]:
+        """The first suspects and their references, each in a deployment of its own for call stacks."""
         wanted = dict.fromkeys(
             (chain, suspect.reference.workload)
             for suspect in study.suspects[:MOST_SAMPLED]
             if suspect.reference is not None
             for chain in (suspect.reference.chain, suspect.chain)
         )
-        found: list[ChainStacks] = []
-        for number, (chain, workload) in enumerate(wanted, 1):
-            self._on_sampling(f"sampling call stacks of {chain.name} ({number} of {len(wanted)})")
-            found.append(self._stacks(chain, workload))
-            notes = tuple(dict.fromkeys((*study.notes, *self._notes)))
-            study = self.draft.chain_study = study.model_copy(update={"stacks": tuple(found), "notes": notes})
-        return study
+        return [ChainStep(chain, self._group(at.sessions), sampled=at) for chain, at in wanted]
 
-    def _stacks(self, chain: Chain, workload: Workload) -> ChainStacks:
-        """Call stacks of a chain, of this or an earlier run; with the reason where they could not be sampled."""
-        trial_s = self.stacks_s or 0.0
-        known = None if self._journal is None else self._journal.sampled(chain, workload, trial_s)
-        workloads = self._groups()[workload.sessions]
-        if known is not None and (kept := self._by_this_plan(known, chain, workloads)) and kept.stacks is not None:
-            return kept.stacks
-        found: list[ChainStacks] = []
+    def key(self, step: ChainStep) -> str:
+        members = (
+            f"{each.name} {each.size}" + (f" {each.memory_mib} MiB" if each.memory_mib else "")
+            for each in step.chain.members
+        )
+        name = f"{' > '.join(members) or step.chain.name}, {step.workloads[0].sessions} sessions"
+        if (at := step.sampled) is not None:
+            traffic = f"{at.volume_bps:g} bit/s of {at.frame.name} {at.protocol}"
+            return f"call stacks of {name} at {traffic} for {self.stacks_s or 0:g} s"
+        return f"{name}, repetition {step.repetition}" if step.repetition else name
 
-        def measure() -> ChainMeasured:
-            row = self._measured(chain, workloads, lambda loaded: found.append(loaded.stacks(workload, trial_s)))
-            return row.model_copy(update={"stacks": found[-1]})
+    def label(self, step: ChainStep) -> str:
+        name = step.chain.name if step.chain == PATH else f"chain {step.chain.name}"
+        again = f", repetition {step.repetition}" if step.repetition else ""
+        return f"call stacks of {step.chain.name}" if step.sampled else f"{name}{again}"
 
-        outcome = measure_step(chain.name, measure, self.remove)
-        self.draft.warnings += outcome.notes
-        if outcome.row is None:
-            return ChainStacks(chain=chain, workload=workload, failed=outcome.reason)
-        self._keep(outcome.row)
-        return found[-1]
+    def in_words(self, row: ChainMeasured) -> str:
+        return row.stacks.sampled if row.stacks else ", ".join(dict.fromkeys(map(found_in_words, row.runs)))
+
+    def cell_of(self, step: ChainStep) -> CellUnderTest:
+        largest = max((workload.frame for workload in step.workloads), key=lambda frame: frame.largest_bytes)
+        cell = cell_of(step.chain, self.spec)
+        self.draft.drivers |= drivers_of(self._topology, cell, self._world.drivers)
+        return self.under_test(cell, largest, repetition=step.repetition)
+
+    def plan_of(self, step: ChainStep) -> Plan:
+        return self.cell_of(step).plan(step.workloads[0].sessions)
+
+    def deploy(self, step: ChainStep) -> CellUnderTest:
+        with _costing("deploy and remove", self._costs):
+            return super().deploy(step)
+
+    def remove(self) -> str | None:
+        with _costing("deploy and remove", self._costs):
+            return super().remove()
+
+    def facts(self) -> dict[str, dict[str, str]]:
+        features = None if self._deployed is None else self._deployed.deployment.parts.features
+        return super().facts() | ({} if features is None else {"features": dict(features.facts())})
+
+    def measure(self, step: ChainStep) -> ChainMeasured:
+        self._runs_so_far = []
+        cell = self.deploy(step)
+        parts, plan = cell.deployment.parts, cell.deployment.plan
+        for warning in plan.warnings:
+            self.note(warning)
+        fault = planted(step.chain, self.spec)
+        loaded = ChainUnderLoad(cell, step.chain, owners(step.chain, self.spec), self._generator, fault)
+        stacks = None
+        try:
+            if step.sampled is not None:
+                stacks = loaded.stacks(step.sampled, self.stacks_s or 0.0)
+            else:
+                self._runs_so_far.extend(loaded.measure(step.workloads, self.spec.duration_s))
+        finally:
+            for text in loaded.notes:
+                self.note(text)
+        for text in cell.moved():
+            self.note(text)
+        costs, self._costs = (*self._costs, *loaded.costs), []
+        return ChainMeasured(
+            chain=step.chain,
+            repetition=step.repetition,
+            runs=tuple(self._runs_so_far),
+            sources=dict(parts.tracer.facts()) if parts.tracer is not None else {},
+            costs=costs,
+            stacks=stacks,
+        )
+
+    def failed_row(self, step: ChainStep, reason: str) -> ChainMeasured:
+        chain = step.chain
+        if step.sampled is not None:
+            return ChainMeasured(chain=chain, stacks=ChainStacks(chain=chain, workload=step.sampled, failed=reason))
+        missing = step.workloads[len(self._runs_so_far) :]
+        failed = [self._failed(chain, workload, reason) for workload in missing]
+        return ChainMeasured(chain=chain, repetition=step.repetition, runs=(*self._runs_so_far, *failed))
+
+    def _failed(self, chain: Chain, workload: Workload, reason: str) -> ChainRun:
+        return ChainRun(
+            chain=chain,
+            workload=workload,
+            offered_bps=None,
+            throughput_bps=None,
+            loss_ratio=None,
+            latency_s=None,
+            idle_latency_s=None,
+            series=(),
+            planted=planted(chain, self.spec),
+            failed=reason or "it was not measured",
+        )
+
+    def analyse(self, rows: Sequence[ChainMeasured]) -> ChainStudy:
+        runs, path, repeated = _sorted(rows)
+        measured = [run for run in runs if run.failed is None]
+        self.failures = [run.failed for run in runs if run.failed]
+        notes = list(self.notes)
+        named = {name: text for row in rows for name, text in row.sources.items()}
+        sources = "; ".join(f"{name}: {text}" for name, text in named.items())
+        if measured and sources and not any(run.graphs for run in measured):
+            notes.append(f"no graphs of state transitions; {sources}")
+            _log.warning(notes[-1])
+        costs = [each for row in rows for each in row.costs] + self._costs
+        with _costing("analyse", costs):
+            if failed := next((run.failed for run in path if run.failed), None):
+                notes.append(f"the path without VNFs was not measured: {failed}")
+            found = analyse(self.spec, measured, [*path, *repeated])
+        return ChainStudy(
+            spec=self.spec,
+            chains=self.chains.count,
+            dropped=self.chains.dropped,
+            runs=tuple(runs),
+            statistics=found.statistics,
+            suspects=found.suspects,
+            causes=found.causes,
+            judged=found.judged,
+            changed=found.changed,
+            bounds=found.bounds,
+            path=tuple(path),
+            repeated=tuple(repeated),
+            trace_source=sources,
+            notes=(*notes, *found.notes),
+            costs=() if self.draft.simulation is not None else tuple(_totals(costs)),
+            stacks=tuple(row.stacks for row in rows if row.stacks),
+        )
+
+    def coverage(self) -> Coverage:
+        return self.result().coverage
 
     def result(self) -> ChainStudy:
-        found: ChainStudy | None = self.draft.chain_study
-        if found is None:
-            raise CsitError("no chain was measured")
-        return found
+        study: ChainStudy | None = self.draft.chain_study
+        if study is None or all(run.failed for run in study.runs):
+            reasons = dict.fromkeys(run.failed for run in study.runs if run.failed) if study else {}
+            raise CsitError(f"no chain could be measured: {'; '.join(reasons) or 'none was tried'}")
+        return study
 
     def faults_first(self) -> None:
         """See that the chains with planted faults are the first suspects.
@@ -262,170 +312,13 @@ class ChainStudyTest(SteppedTest[ChainStudySpec, ChainJournal]):
             names = "; ".join(chain.name for chain in missing)
             raise CsitError(f"a fault was planted in {names}, and {there}{why}")
 
-    def _groups(self) -> dict[int, list[Workload]]:
-        """Workloads by their sessions, which the plan has the addresses of: one deployment for each."""
-        groups: dict[int, list[Workload]] = {}
-        for workload in self.spec.workloads:
-            groups.setdefault(workload.sessions, []).append(workload)
-        return groups
 
-    def _chain(self, chain: Chain, repetition: int) -> bool:
-        """Take the runs of a chain; return whether any of them had to be measured."""
-        deployed = False
-        for workloads in self._groups().values():
-            if kept := self._measured_before(chain, workloads, repetition):
-                self._take(kept)
-            else:
-                deployed = True
-                self._measure(chain, workloads, repetition)
-        return deployed
-
-    def _measured_before(self, chain: Chain, workloads: Sequence[Workload], repetition: int) -> ChainMeasured | None:
-        """Result of a chain in the journal; None where there is none, or of another plan."""
-        kept = self._known.get((chain, workloads[0].sessions, repetition))
-        return self._by_this_plan(kept, chain, workloads) if kept is not None else None
-
-    def _by_this_plan(self, kept: ChainMeasured, chain: Chain, workloads: Sequence[Workload]) -> ChainMeasured | None:
-        try:
-            plan = self._cell(chain, workloads).plan(kept.sessions)
-        except CsitError:
-            return None  # the same error again when it is deployed
-        if digest(plan) == kept.plan:
-            return kept
-        _log.warning("%s is measured again: its plan has changed since it was measured", chain.name)
-        return None
-
-    def _measure(self, chain: Chain, workloads: Sequence[Workload], repetition: int) -> None:
-        """Measure a chain and keep its runs, those that failed with the reason."""
-        runs: list[ChainRun] = []
-        costs: list[StepCost] = []
-
-        def measure() -> ChainMeasured:
-            runs.clear()
-            costs.clear()
-            found = self._measured(
-                chain,
-                workloads,
-                lambda loaded: runs.extend(loaded.measure(workloads, self.spec.duration_s)),
-                repetition,
-            )
-            return found.model_copy(update={"runs": tuple(runs), "repetition": repetition})
-
-        def remove() -> str | None:
-            with _costing("deploy and remove", costs):
-                return self.remove()
-
-        outcome = measure_step(chain.name, measure, remove)
-        if outcome.row is None:
-            self._note(*outcome.notes)
-            failed = [self._failed(chain, workload, outcome.reason) for workload in workloads[len(runs) :]]
-            self._kept_in(chain, repetition).extend((*runs, *failed))
-            return
-        found = outcome.row
-        found = found.model_copy(update={"notes": (*found.notes, *outcome.notes), "costs": (*found.costs, *costs)})
-        self._keep(found)
-        self._take(found)
-
-    def _measured(
-        self,
-        chain: Chain,
-        workloads: Sequence[Workload],
-        measure: Callable[[ChainUnderLoad], None],
-        repetition: int = 0,
-    ) -> ChainMeasured:
-        """Deploy a chain for workloads of one number of sessions, and let it be measured."""
-        under_test, sessions = self._cell(chain, workloads, repetition), workloads[0].sessions
-        plan = under_test.plan(sessions)
-        self._deployed = under_test
-        self._note(*plan.warnings)
-        costs: list[StepCost] = []
-        with _costing("deploy and remove", costs):
-            deployment = under_test.deploy(plan)
-        names = owners(chain, self.spec)
-        loaded = ChainUnderLoad(under_test, chain, names, self._generator, planted(chain, self.spec))
-        try:
-            measure(loaded)
-        finally:
-            self._note(*loaded.notes)
-        parts = deployment.parts
-        features = {} if parts.features is None else {"features": dict(parts.features.facts())}
-        return ChainMeasured(
-            at=utc_now(),
-            chain=chain,
-            sessions=sessions,
-            plan=digest(plan),
-            runs=(),
-            facts={**deployment.facts(), **features},
-            sources=dict(parts.tracer.facts()) if parts.tracer is not None else {},
-            notes=(*plan.warnings, *loaded.notes, *under_test.moved()),
-            costs=(*costs, *loaded.costs),
-        )
-
-    def _cell(self, chain: Chain, workloads: Sequence[Workload], repetition: int = 0) -> CellUnderTest:
-        largest = max((workload.frame for workload in workloads), key=lambda frame: frame.largest_bytes)
-        cell = cell_of(chain, self.spec)
-        self.draft.drivers |= drivers_of(self._topology, cell, self._world.drivers)
-        return self._under_test(cell, largest, repetition=repetition)
-
-    def _take(self, found: ChainMeasured) -> None:
-        """Add measured runs of this or an earlier run to the record."""
-        self._kept_in(found.chain, found.repetition).extend(found.runs)
-        self._note(*found.notes)
-        self._sources |= found.sources
-        self._costs += found.costs
-        for role, row in found.facts.items():
-            self.draft.facts[role] = {**self.draft.facts.get(role, {}), **row}
-
-    def _kept_in(self, chain: Chain, repetition: int) -> list[ChainRun]:
-        return self._repeated if repetition else self._path if chain == PATH else self._runs
-
-    def _failed(self, chain: Chain, workload: Workload, reason: str) -> ChainRun:
-        return ChainRun(
-            chain=chain,
-            workload=workload,
-            offered_bps=None,
-            throughput_bps=None,
-            loss_ratio=None,
-            latency_s=None,
-            idle_latency_s=None,
-            series=(),
-            planted=planted(chain, self.spec),
-            failed=reason or "it was not measured",
-        )
-
-    def _note(self, *texts: str) -> None:
-        self._notes += [text for text in dict.fromkeys(texts) if text not in self._notes]
-
-    def _kept(self) -> ChainStudy:
-        measured = [run for run in self._runs if run.failed is None]
-        self._failures = [run.failed for run in self._runs if run.failed]
-        sources = "; ".join(f"{name}: {text}" for name, text in self._sources.items())
-        if measured and sources and not any(run.graphs for run in measured):
-            self._note(f"no graphs of state transitions; {sources}")
-            _log.warning(self._notes[-1])
-        costs = list(self._costs)
-        with _costing("analyse", costs):
-            if failed := next((run.failed for run in self._path if run.failed), None):
-                self._note(f"the path without VNFs was not measured: {failed}")
-            found = analyse(self.spec, measured, [*self._path, *self._repeated])
-        self.draft.chain_study = study = ChainStudy(
-            spec=self.spec,
-            chains=self.chains.count,
-            dropped=self.chains.dropped,
-            runs=tuple(self._runs),
-            statistics=found.statistics,
-            suspects=found.suspects,
-            causes=found.causes,
-            judged=found.judged,
-            changed=found.changed,
-            bounds=found.bounds,
-            path=tuple(self._path),
-            repeated=tuple(self._repeated),
-            trace_source=sources,
-            notes=(*self._notes, *found.notes),
-            costs=() if self.draft.simulation is not None else tuple(_totals(costs)),
-        )
-        return study
+def _sorted(rows: Sequence[ChainMeasured]) -> tuple[list[ChainRun], list[ChainRun], list[ChainRun]]:
+    """Runs of chains, of the path without VNFs, and of what was repeated."""
+    runs, path, repeated = list[ChainRun](), list[ChainRun](), list[ChainRun]()
+    for row in rows:
+        (repeated if row.repetition else path if row.chain == PATH else runs).extend(row.runs)
+    return runs, path, repeated
 
 
 def found_in_words(run: ChainRun) -> str:

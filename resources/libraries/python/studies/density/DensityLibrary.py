@@ -10,6 +10,15 @@ from robot.libraries.BuiltIn import register_run_keyword
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame as frame_named
+from resources.libraries.python.model.request.variables import (
+    AT_RATE,
+    BACK_TO_BACK,
+    ENERGY,
+    LOSSES,
+    PREDICT,
+    STACKS,
+    Lookup,
+)
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.run_plan import RunPlan, TimedTest
@@ -20,14 +29,8 @@ from resources.libraries.python.search.findings.verdict import verdict_text
 from resources.libraries.python.search.throughput import Progress
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord, RefusedCell
 from resources.libraries.python.studies.density.planning.extras import (
-    EXTRAS,
     LATENCY_LOADS,
-    chosen_bursts,
-    chosen_energy_s,
     chosen_extras,
-    chosen_loss_trial_s,
-    chosen_rate_pps,
-    chosen_stacks_s,
 )
 from resources.libraries.python.studies.density.planning.rows import cell_label
 from resources.libraries.python.studies.density.run import NOT_MEASURED, DensityTest
@@ -43,13 +46,9 @@ from resources.libraries.python.studies.density.suite_rows import (
 )
 from resources.libraries.python.studies.shared.boundary import REDACTION, defect_sentence, keyword
 from resources.libraries.python.studies.shared.choices import (
-    DEFAULTS,
-    Lookup,
-    chosen_predictions,
     chosen_priors,
     chosen_profile,
     chosen_topology,
-    rerun,
     resumed,
 )
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
@@ -74,7 +73,6 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
 
     RESUMES_ELSEWHERE = False
     FIRST_KEYWORD = "Describe Test"
-    VARIABLES = (*DEFAULTS, *EXTRAS, "FLOWS", "IP_VERSION", "CACHE_WAYS")
 
     def __init__(self) -> None:
         super().__init__()
@@ -135,10 +133,10 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
     def _chosen(self) -> Topology:
         chosen_profile(self._choices)  # a wrong name is an error now and not in the first test
         chosen_extras(self._choices)
-        if chosen_rate_pps(self._choices) and self._choices("TEST_TYPE") not in {None, TestType.LATENCY.value}:
+        if AT_RATE.of(self._choices) and self._choices("TEST_TYPE") not in {None, TestType.LATENCY.value}:
             raise ConfigError("AT_RATE is measured by latency suites only, such as tests/density/csc-latency.robot")
         self._priors = chosen_priors(self._choices)
-        self._predicts = chosen_predictions(self._choices)
+        self._predicts = PREDICT.of(self._choices)
         return super()._chosen()
 
     def refuse_wrong(self, choices: Lookup) -> Topology:
@@ -201,7 +199,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
             noise=self._testbed.noise,
             qualification=beyond.qualification if (beyond := self._testbed.beyond) is not None else None,
         )
-        test.draft.rerun = rerun(self._choices, topology)
+        test.draft.rerun = self._rerun()
         return test
 
     def _again(self) -> DensityTest:
@@ -229,7 +227,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         | Measure Idle Power |
         | Deploy Cell |
         """
-        trial_s = chosen_energy_s(self._choices)
+        trial_s = ENERGY.of(self._choices)
         if trial_s is not None:
             self._progress.status(f"{self._head}: idle power", trial_s)
             self._running.idle_energy(trial_s)
@@ -288,7 +286,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
 
         | Measure At Rate |
         """
-        rate_pps = chosen_rate_pps(self._choices)
+        rate_pps = AT_RATE.of(self._choices)
         if rate_pps is not None:
             self._progress.status(f"{self._head}: trials at {rate(rate_pps)} of each instance")
             logger.info(self._running.at_rate(rate_pps))
@@ -303,7 +301,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         | Search Throughput | NDR | PDR |
         | Measure Losses |
         """
-        duration_s = chosen_loss_trial_s(self._choices)
+        duration_s = LOSSES.of(self._choices)
         if duration_s is not None:
             lines = self._running.losses(duration_s)
             logger.info("\n".join(lines))
@@ -320,7 +318,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         | Search Throughput | NDR | PDR |
         | Measure Back To Back |
         """
-        repetitions = chosen_bursts(self._choices)
+        repetitions = BACK_TO_BACK.of(self._choices)
         if repetitions is None:
             return
         try:
@@ -343,7 +341,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         | Search Throughput | NDR | PDR |
         | Measure Energy |
         """
-        trial_s = chosen_energy_s(self._choices)
+        trial_s = ENERGY.of(self._choices)
         if trial_s is None:
             return
         found = self._running.energy(
@@ -362,7 +360,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         | Search Throughput | NDR | PDR |
         | Sample Stacks |
         """
-        trial_s = chosen_stacks_s(self._choices)
+        trial_s = STACKS.of(self._choices)
         if trial_s is not None:
             self._progress.status(f"{self._head}: sampling call stacks", trial_s)
             logger.info(self._running.stacks(trial_s))

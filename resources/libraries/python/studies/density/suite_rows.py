@@ -21,6 +21,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.bounds import refuse_endless
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.model.request.variables import Lookup
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SELECTED, PLACEHOLDER
 from resources.libraries.python.recording.run_journal import past_of
@@ -37,7 +38,6 @@ from resources.libraries.python.studies.density.planning.rows import (
 )
 from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.shared.choices import (
-    Lookup,
     chosen_priors,
     chosen_profile,
     chosen_topology,

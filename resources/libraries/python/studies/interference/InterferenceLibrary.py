@@ -1,84 +1,48 @@
 """Keywords of the interference suite: co-located network functions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable
 
-from pydantic import ValidationError
 from robot.api import logger
 from robot.api.deco import library
 
-from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import error_text
-from resources.libraries.python.model.bounds import ASKED
-from resources.libraries.python.model.request.frames import frame as frame_of
-from resources.libraries.python.model.result import Rerun
-from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.paths import specification_file
-from resources.libraries.python.planning.cost import StudyCost
-from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
 from resources.libraries.python.studies.interference.analysis.tables import interference_tables
-from resources.libraries.python.studies.interference.journal import InterferenceJournal
 from resources.libraries.python.studies.interference.model.record import (
+    Interference,
     InterferenceRecord,
-    InterferenceSpec,
     load_interference,
 )
-from resources.libraries.python.studies.interference.planning import each_s
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import Lookup, refuse_wrong_field, rerun_of
-from resources.libraries.python.studies.shared.library import StudyLibrary
-from resources.libraries.python.studies.shared.progress import human_time
-from resources.libraries.python.studies.shared.robot_context import skipping, variable
-
-_FIELDS = {
-    "FRAME": "frame",
-    "INTERFERENCE_LOAD": "load_pps",
-    "GUARANTEE": "guarantee",
-    "REPETITIONS": "repetitions",
-    "TRIAL_DURATION": "duration_s",
-    "VERIFY": "verify",
-}
-"""Fields of the specification that variables replace."""
-_LISTS = ("FRAME", "INTERFERENCE_LOAD")
-"""Variables that may have several values, joined by commas."""
-DEFAULTS: Mapping[str, str] = dict.fromkeys(_FIELDS, "")
-"""Used where a variable is not given: what the specification says."""
+from resources.libraries.python.studies.shared.library import StepStudyLibrary
+from resources.libraries.python.studies.shared.robot_context import skipping
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class InterferenceLibrary(StudyLibrary[InterferenceTest]):
+class InterferenceLibrary(StepStudyLibrary[InterferenceTest]):
     """Measures network functions alone and co-located, and advises on their placement.
 
     The network functions are described by a YAML file.
     """
 
     FIRST_KEYWORD = "Describe Interference"
-    VARIABLES = tuple(DEFAULTS)
+    LOAD = load_interference
     TABLES = interference_tables
 
     @keyword
-    def describe_interference(self, specification: str, frame: str = "", load: str = "", guarantee: str = "") -> None:
+    def describe_interference(self, specification: str, **keys: str) -> None:
         """Load the network functions and check that all of them fit together. Nothing is deployed yet.
 
-        The path is relative to the present folder, or to ``tests/characterization/specs``. ``frame``, ``load`` (packets
-        per second offered to each, one way; ``auto`` for more than the fastest carries) and ``guarantee`` (``yes``
-        measures all co-located sets once more with an equal share of the network guaranteed to each) replace values of
-        the file; ``network,cpu`` does so with each of these resources. So do the variables ``FRAME``,
-        ``INTERFERENCE_LOAD``, ``GUARANTEE``, ``REPETITIONS``, ``TRIAL_DURATION`` and ``VERIFY``. Several frame sizes or
-        loads, joined by commas, are a sweep.
+        The path is relative to the present folder, or to ``tests/characterization/specs``. Named arguments replace
+        values of the file, and so does the variable ``SET``, which counts more: ``load_pps`` in packets per second, one
+        way, or ``auto`` for more than the fastest carries; ``guarantee=yes``, or ``network,cpu``, to measure all
+        co-located sets once more with an equal share guaranteed to each. Lists of ``frame`` or ``load_pps`` are a
+        sweep.
 
         | Describe Interference | interference/pairs.yaml |
-        | Describe Interference | interference/pairs.yaml | frame=512B | load=50000 |
+        | Describe Interference | interference/pairs.yaml | frame=512B | load_pps=50000 |
         """
-        topology, world, environment = self._testbed.opened()
-        spec = asked_study(variable, specification, frame, load, guarantee)
-        study = InterferenceTest(topology, world, spec, environment, self._progress.step)
-        study.draft.rerun = rerun_of_study(variable, topology)
-        study.resume(self._begin(study, study.digest(), spec.name, InterferenceJournal))
-        skipping(study.plan)
-        preview = preview_in_words(spec, study.cost, simulated=topology.world is World.SIM)
-        self._preview(spec.name, [preview], study.cost)
+        self._describe_file(InterferenceTest, specification, keys)
 
     @keyword
     def measure_interference(self) -> None:
@@ -92,20 +56,7 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
         | Describe Interference | interference/pairs.yaml |
         | Measure Interference |
         """
-        study = self._running
-        self._remark(study.remark)
-
-        def steps() -> None:
-            loads_pps = study.loads_pps()
-            self._progress.prepared(each_s(study.spec))
-            for line in loads_in_words(loads_pps, study.spec):
-                self._remark(line)
-            study.measure(loads_pps)
-
-        self._run_steps(steps)
-        for line in matrix_in_words(study.result()):
-            logger.info(line)
-        study.enough()
+        self._measure()
 
     @keyword
     def advise_placement(self, *servers: str) -> None:
@@ -134,12 +85,8 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
         """
         self._end(status, message)
 
-    def _chosen(self) -> Topology:
-        for name, field in _FIELDS.items():
-            text = _value(self._choices, name)
-            for each in _several(name, text) if name in _LISTS and text else filter(None, [text]):
-                refuse_wrong_field(InterferenceSpec, field, name, each)
-        return super()._chosen()
+    def _lines(self, found: Interference) -> Iterable[str]:
+        return matrix_in_words(found)
 
     def _result_lines(self, record: InterferenceRecord) -> list[str]:
         found = record.interference
@@ -148,69 +95,3 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
         note = " (simulated)" if record.simulated else ""
         summary = f"{found.spec.name}: {len(found.measurements)} measurements{note}"
         return [summary, *matrix_in_words(found), *advice_in_words(found)]
-
-
-def preview_in_words(spec: InterferenceSpec, cost: StudyCost, *, simulated: bool) -> str:
-    """Measurements and time of a study."""
-    names = ", ".join(contender.name for contender in spec.contenders)
-    twice = "".join(f", once more with guaranteed {each.words}" for each in spec.guarantee)
-    rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions > 1)}{twice}"
-    about = "" if simulated else f", about {human_time(cost.seconds)}"
-    most = "at most " if spec.verify else ""
-    count = f"{most}{cost.runs} {'simulated ' if simulated else ''}measurements"
-    return f"{count} of {names}, alone and up to {spec.together} together, {rounds}{about}"
-
-
-def loads_in_words(loads_pps: Sequence[float], spec: InterferenceSpec) -> Iterator[str]:
-    """Stand-ins, and the offered load at each frame size."""
-    for contender in spec.contenders:
-        if contender.stand_in_for:
-            yield f"{contender.name} ({contender.kind}) is a stand-in for {contender.stand_in_for}"
-    points = zip(spec.points(), loads_pps, strict=True)
-    loads = [rate(pps) if len(loads_pps) == 1 else f"{frame.name} {rate(pps)}" for (frame, _), pps in points]
-    yield f"{', '.join(loads)} offered to each, one way"
-
-
-def asked_study(lookup: Lookup, specification: str, frame: str, load: str, guarantee: str) -> InterferenceSpec:
-    """A study as its file says, changed by what a test and the variables say; variables count more.
-
-    Args:
-        lookup: The variables.
-        specification: The file.
-        frame: Of the test, several joined by commas; empty for as the file says, and so are the others.
-        load: Packets per second, or `auto`; several joined by commas.
-        guarantee: `yes` or `no`.
-
-    Raises:
-        ConfigError: The file or a choice makes no sense.
-    """
-    spec = load_interference(specification_file(specification))
-    asked = {"FRAME": frame, "INTERFERENCE_LOAD": load, "GUARANTEE": guarantee}
-    chosen = {field: _value(lookup, name) or asked.get(name, "") for name, field in _FIELDS.items()}
-    changes: dict[str, object] = {name: text for name, text in chosen.items() if text}
-    if chosen["frame"]:
-        found = [frame_of(name) for name in _several("FRAME", chosen["frame"])]
-        changes |= {"frame": found if len(found) > 1 else found[0], "frames": ()}
-    if chosen["load_pps"]:
-        loads = _several("INTERFERENCE_LOAD", chosen["load_pps"])
-        changes |= {"load_pps": loads if len(loads) > 1 else loads[0], "loads_pps": ()}
-    try:
-        return InterferenceSpec.model_validate({**dict(spec), **changes}, context=ASKED)
-    except ValidationError as error:
-        raise ConfigError(f"{specification}: {error_text(error)}") from error
-
-
-def rerun_of_study(lookup: Lookup, topology: Topology) -> Rerun:
-    """Return how to repeat the present test, for its record."""
-    return rerun_of(lookup, topology, {name: _value(lookup, name) for name in DEFAULTS if _value(lookup, name)})
-
-
-def _several(name: str, text: str) -> list[str]:
-    found = [each.strip() for each in text.split(",") if each.strip()]
-    if not found:
-        raise ConfigError(f"{name}: '{text}' has no value")
-    return found
-
-
-def _value(lookup: Lookup, name: str) -> str:
-    return str(lookup(name) or DEFAULTS[name])

@@ -1,4 +1,4 @@
-"""One server on which groups of network functions are deployed, and the measurement of one of them there."""
+"""Plans of groups of network functions on one server, and the measurement of one of a group."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,7 +15,6 @@ from resources.libraries.python.model.request.kinds import are_vms
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.linerate import line_rate_pps, max_rate
-from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.interference.model.record import (
@@ -121,6 +120,25 @@ def calibration(frame: Frame, load_pps: float, protocol: Protocol | None = None)
     return Trial(load_pps=load_pps, duration_s=_GLANCE_S, frame=frame, purpose="calibration", protocol=protocol)
 
 
+def carried_pps(cell: CellUnderTest, frame: Frame, protocol: Protocol | None = None) -> float:
+    """Return the throughput of co-located network functions in a short trial.
+
+    Sum of both directions; 0 where next to nothing.
+
+    Raises:
+        SystemBroken: Nothing arrives, and a part is not well.
+    """
+
+    def offer(load_pps: float) -> tuple[float, float]:
+        result = cell.measure(calibration(frame, load_pps, protocol))
+        return result.offered_pps, result.forwarded_pps
+
+    found_pps = capacity(offer, cell.highest_loads().search_pps, LEAST_PPS)
+    if not found_pps and (problems := cell.problems()):
+        raise SystemBroken("; ".join(problems))
+    return found_pps
+
+
 def _target(plan: Plan) -> str:
     return next(function.name for function in plan.functions if function.instance == TARGET)
 
@@ -163,22 +181,19 @@ def _used(meter: CostMeter | None, target: str) -> Iterator[_TargetUse]:
 
 
 class SharedServer:
-    """Deploys and removes groups, each in the places that the largest one has.
+    """Plans groups, each in the places that the largest one has.
 
     Args:
         topology: The testbed.
-        world: Where to deploy, opened by the caller.
+        world: Where they are deployed.
         spec: Has the network functions.
-        protocol: Of the load.
     """
 
-    def __init__(self, topology: Topology, world: Testbed, spec: InterferenceSpec, protocol: Protocol | None) -> None:
+    def __init__(self, topology: Topology, world: Testbed, spec: InterferenceSpec) -> None:
         self._topology = topology
         self._world = world
         self._spec = spec
-        self._protocol = protocol
         self._contenders = {contender.name: contender for contender in spec.contenders}
-        self._deployed: CellUnderTest | None = None
         self.plan = cache(self._planned)
         """Of a group with the limits of each; raises PlanError where they do not fit."""
 
@@ -195,54 +210,6 @@ class SharedServer:
                     self._plan_for(names[:count], _FREE, count)
                     return count
         return together
-
-    def plan_digest(self, group: tuple[str, ...], limits: Limits = _FREE) -> str:
-        """Return the digest of the plan of a group; raises PlanError where they do not fit."""
-        return digest(self.plan(group, limits))
-
-    def deploy(
-        self, group: tuple[str, ...], frame: Frame, limits: Limits = _FREE, repetition: int = 0
-    ) -> CellUnderTest:
-        """Bring a group to life, for packets of one size.
-
-        Raises:
-            CsitError: One of them does not start.
-        """
-        plan = self.plan(group, limits)
-        asked = MeasurementRequest(
-            test_type=TestType.MRR, cell=plan.cell, frame=frame, profile=QUICK, repetition=repetition
-        )
-        cell = CellUnderTest(self._topology, self._world, asked)
-        self._deployed = cell
-        cell.deploy(plan)
-        return cell
-
-    def remove(self) -> str | None:
-        """Remove what is deployed, if anything is; return what went wrong, None when nothing did."""
-        deployed, self._deployed = self._deployed, None
-        return deployed.remove() if deployed else None
-
-    def carried_pps(self, group: tuple[str, ...], frame: Frame) -> float:
-        """Return the throughput of co-located network functions in a short trial.
-
-        Sum of both directions; 0 where next to nothing.
-
-        They are to be removed afterwards.
-
-        Raises:
-            SystemBroken: Nothing arrives, and a part is not well.
-            CsitError: One of them does not start.
-        """
-        cell = self.deploy(group, frame)
-
-        def offer(load_pps: float) -> tuple[float, float]:
-            result = cell.measure(calibration(frame, load_pps, self._protocol))
-            return result.offered_pps, result.forwarded_pps
-
-        found_pps = capacity(offer, cell.highest_loads().search_pps, LEAST_PPS)
-        if not found_pps and (problems := cell.problems()):
-            raise SystemBroken("; ".join(problems))
-        return found_pps
 
     def line_share_pps(self, group: tuple[str, ...], frame: Frame) -> float | None:
         """An equal part of the line for each of a group, one way; None where no port's rate is known."""

@@ -1,7 +1,6 @@
 """A study of interference from plan to record: the phases of its keywords, without Robot."""
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from resources.libraries.python.errors import (
     ConfigError,
@@ -10,14 +9,14 @@ from resources.libraries.python.errors import (
     RunStopped,
     Unsupported,
 )
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Dimensions, Frame
 from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.result import Environment
-from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.quantities import rate
-from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.studies.interference.analysis.study import (
     SERVERS,
     advised,
@@ -29,13 +28,9 @@ from resources.libraries.python.studies.interference.analysis.verification impor
 from resources.libraries.python.studies.interference.colocation_server import (
     LEAST_PPS,
     SharedServer,
+    carried_pps,
     measurement_of,
     missing,
-)
-from resources.libraries.python.studies.interference.journal import (
-    CompletedMeasurement,
-    InterferenceJournal,
-    LoadsFound,
 )
 from resources.libraries.python.studies.interference.model.record import (
     ColocationMeasurement,
@@ -51,63 +46,53 @@ from resources.libraries.python.studies.interference.planning import (
     more_turns,
     schedule,
 )
-from resources.libraries.python.studies.shared.progress import StepEnded
-from resources.libraries.python.studies.shared.steps import SteppedTest, measure_again, measure_step
+from resources.libraries.python.studies.shared.step_study import StepStudy
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
 from resources.libraries.python.testbed.deployment.health import reason_of
-from resources.libraries.python.testbed.deployment.parts import Testbed
 
-_log = logging.getLogger(__name__)
 _WAYS = 2
 _ABOVE = 1.2
 """The load above what the fastest carries alone: then each shows all that it can do."""
 _FREE = Limits()
 
 
-class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
-    """Deploys one set of co-located network functions at a time, and keeps the draft of the record.
+class LoadsFound(Frozen):
+    """Each network function was deployed alone: which of them start, and what they carry."""
 
-    Arguments are those of `SteppedTest`.
+    loads_pps: tuple[float, ...]
+    """Offered to each, one way, at each frame size and load of the study."""
+    network_pps: dict[str, float]
+    """One-way capacity of the network by frame size, if a share is guaranteed and no port has a known rate."""
+    contenders: tuple[Contender, ...]
+    """Stand-ins in the place of those that do not start."""
+    absent: tuple[str, ...]
+    """Names of those that do not start and have no stand-in."""
 
-    Raises:
-        ConfigError: More measurements, or more time, than `model.bounds` allows.
-    """
+
+class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, ColocationMeasurement, Interference]):
+    """Deploys one set of co-located network functions at a time, and compares what each does there."""
 
     RECORD = InterferenceRecord
+    ROW = ColocationMeasurement
+    LOAD = LoadsFound
     MEASURED = "measurements were made"
 
-    def __init__(
-        self,
-        topology: Topology,
-        world: Testbed,
-        spec: InterferenceSpec,
-        environment: Environment,
-        on_step: Callable[[StepEnded], None] = lambda _: None,
-    ) -> None:
-        super().__init__(topology, world, spec, environment, on_step)
-        self.cost = cost(spec)
-        self._names = tuple(contender.name for contender in spec.contenders)
-        self._protocol = datagrams_of(topology.tg.generator.driver)
-        self._server = SharedServer(topology, world, spec, self._protocol)
-        self._measurements: list[ColocationMeasurement] = []
-        self._notes: list[str] = []
-        self._missing: dict[str, str] = {}
+    def set_up(self) -> None:
+        self.cost = cost(self.spec)
+        self._names = tuple(contender.name for contender in self.spec.contenders)
+        self._protocol = datagrams_of(self._topology.tg.generator.driver)
+        self._server = SharedServer(self._topology, self._world, self.spec)
         self._absent: frozenset[str] = frozenset()
         self._network_pps: dict[str, float] = {}
         """One-way capacity of the network by frame size, if the rate of its ports is unknown."""
         self._asked = 0
         """Measurements that were planned so far, those of absent network functions included."""
-        self._repetitions = spec.repetitions
+        self._repetitions = self.spec.repetitions
         """Repetitions so far; each further one has another number."""
-        self._load_pps: float | None = None
-        """Of the reference point."""
 
-    def resume(self, journal: InterferenceJournal) -> None:
-        """See `SteppedTest`; the digest is taken before `plan`, which puts in stand-ins."""
-        self._journal, self._known = journal, journal.measurements
-
-    def plan(self) -> int:
-        """Derive the plans of all sets; return the number of measurements.
+    def plan(self) -> None:
+        """Derive the plans of all sets.
 
         Raises:
             PlanError: The testbed lacks a kind of network function, or so many do not fit.
@@ -117,11 +102,9 @@ class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
             if contender.kind not in offered:
                 self._stand_in(contender.name, f"the testbed has no {contender.kind}")
         plan = self._name_parts()  # first: many contenders make very many sets
-        turns = schedule(self.spec)
-        for turn in turns:
+        for turn in schedule(self.spec):
             self._server.plan((turn.target, *turn.against))
         self.draft.warnings.extend(plan.warnings)
-        return len(turns)
 
     def _name_parts(self) -> Plan:
         plan = self.draft.plan = self._server.plan(self._names[:1] * self.spec.together)
@@ -130,44 +113,48 @@ class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
         self.draft.drivers = drivers_of(self._topology, cell, self._world.drivers)
         return plan
 
-    def loads_pps(self) -> tuple[float, ...]:
-        """Load of each network function, one way, at each point: as asked, or more than the fastest carries alone.
+    def preview(self) -> list[str]:
+        spec, simulated = self.spec, self._topology.world is World.SIM
+        names = ", ".join(contender.name for contender in spec.contenders)
+        twice = "".join(f", once more with guaranteed {each.words}" for each in spec.guarantee)
+        rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions > 1)}{twice}"
+        most = "at most " if spec.verify else ""
+        count = f"{most}{self.cost.runs} {'simulated ' if simulated else ''}measurements"
+        return [f"{count} of {names}, alone and up to {spec.together} together, {rounds}{self.about}"]
+
+    def prepare(self) -> None:
+        """See `StepStudy`; the stand-ins and the network of an earlier run stay."""
+        super().prepare()
+        self._absent, self._network_pps = frozenset(self.load.absent), dict(self.load.network_pps)
+        if self.load.contenders != self.spec.contenders:
+            self._put(self.load.contenders)
+            self._name_parts()
+
+    def find_load(self) -> LoadsFound:
+        """Find the load of each at each point: as asked, or more than the fastest carries alone.
 
         Deploys each alone, which reveals those that do not start.
 
-        Where an earlier run has found it, it stays.
-
         Raises:
             Unsupported: None of them starts.
-            RunStopped: The journal cannot be written.
             NoTraffic: Next to nothing comes back from any of them.
         """
-        if self._journal is not None and self._journal.load is not None:
-            return self._found_before(self._journal.load)
-        noted = len(self._notes)
         fastest_pps = {frame.name: self._fastest_pps(frame) for frame in self.spec.frames or (self.spec.frame,)}
         found = tuple(load_pps or _ABOVE * fastest_pps[frame.name] / _WAYS for frame, load_pps in self.spec.points())
-        self._keep(
-            LoadsFound(
-                at=utc_now(),
-                loads_pps=found,
-                network_pps=self._network_pps,
-                contenders=self.spec.contenders,
-                absent=tuple(sorted(self._absent)),
-                notes=tuple(self._notes[noted:]),
-            )
+        return LoadsFound(
+            loads_pps=found,
+            network_pps=self._network_pps,
+            contenders=self.spec.contenders,
+            absent=tuple(sorted(self._absent)),
         )
-        return found
 
-    def _found_before(self, found: LoadsFound) -> tuple[float, ...]:
-        """Take the loads, the stand-ins and the network of an earlier run."""
-        self._notes += found.notes
-        self._absent = frozenset(found.absent)
-        self._network_pps = dict(found.network_pps)
-        if found.contenders != self.spec.contenders:
-            self._put(found.contenders)
-            self._name_parts()
-        return found.loads_pps
+    def load_in_words(self) -> Iterator[str]:
+        for contender in self.spec.contenders:
+            if contender.stand_in_for:
+                yield f"{contender.name} ({contender.kind}) is a stand-in for {contender.stand_in_for}"
+        pairs = list(zip(self.spec.points(), self.load.loads_pps, strict=True))
+        loads = [rate(pps) if len(pairs) == 1 else f"{frame.name} {rate(pps)}" for (frame, _), pps in pairs]
+        yield f"{', '.join(loads)} offered to each, one way"
 
     def _fastest_pps(self, frame: Frame) -> float:
         carried = self._alone(frame)
@@ -183,75 +170,53 @@ class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
             self._network_pps[frame.name] = self._network(carried, frame) / _WAYS
         return fastest_pps
 
-    def measure(self, loads_pps: Sequence[float]) -> None:
-        """Measure all sets; what was measured is in the draft, also when it ends early.
-
-        A measurement that fails is noted and the study continues.
-
-        Args:
-            loads_pps: Offered to each, one way, at each point.
-
-        Raises:
-            SystemBroken: Several in a row failed.
-            RunStopped: Something cannot be removed, or the journal cannot be written.
-        """
+    def steps(self) -> Iterator[Sequence[PlannedMeasurement]]:
         every = schedule(self.spec)
         turns = [turn for turn in every if not self._absent & {turn.target, *turn.against}]
         absent = f"{', '.join(sorted(self._absent))} did not start alone"
-        self._failures = [absent] * (len(every) - len(turns))
-        self._asked, self._load_pps = len(every), loads_pps[0]
-        try:
-            self._measure_turns(turns, lambda turn: loads_pps[turn.point])
-        finally:
-            self._analyse()
-        self._verify(((),) * SERVERS)
+        self.failures = [absent] * (len(every) - len(turns))
+        self._asked = len(every)
+        yield turns
+        yield from self._verifying(((),) * SERVERS)
 
-    def _measure_turns(
-        self, turns: Sequence[PlannedMeasurement], load_pps: Callable[[PlannedMeasurement], float]
-    ) -> None:
-        for number, turn in enumerate(turns, 1):
-            kept = self._measured_before(turn)
-            if kept is None:
-                measurement, why = self._turn(turn, load_pps(turn))
-            else:
-                self._take(kept)
-                measurement, why = kept.measurement, None
-            text = rate(measurement.throughput_pps) if measurement else f"failed: {why}"
-            name, work = f"{turn.target}{_beside(turn)}", float(kept is None)
-            self._ended(StepEnded(number, len(turns), name, text, work=work, failed=measurement is None), why)
-
-    def _analyse(self) -> None:
-        if not self._measurements:
+    def _verifying(self, servers: Sequence[Sequence[str]]) -> Iterator[Sequence[PlannedMeasurement]]:
+        """Measurements of the best placements as they are, where the specification asks for it."""
+        if not self.spec.verify or len(self._names) - len(self._absent) <= SERVERS:
             return
-        lacks = [f"{what} were not counted: {why}" for what, why in self._missing.items()]
-        places = self._server.places if self.spec.verify else None
-        found = analyse(self.spec, self._measurements, [*self._notes, *lacks], places)
-        self.draft.interference = found.model_copy(update={"asked": self._asked})
-
-    def _verify(self, servers: Sequence[Sequence[str]]) -> None:
-        """Measure the best placements as they are, where the specification asks for it."""
-        if not self.spec.verify or self._load_pps is None or len(self._names) - len(self._absent) <= SERVERS:
-            return
-        load_pps, found = self._load_pps, self.result()
-        steps = PlacementVerification(servers, to_place(found, servers), self.spec.verify, self._server.places)
+        self.conclude()
+        left = to_place(self.result(), servers)
+        verification = PlacementVerification(servers, left, self.spec.verify, self._server.places)
         try:
-            while groups := steps.next_groups(colocated(self.result())):
+            while groups := verification.next_groups(colocated(self.result())):
                 turns = more_turns(self.spec, groups, self._asked, self._repetitions)
                 self._asked += len(turns)
                 self._repetitions += self.spec.repetitions
-                try:
-                    self._measure_turns(turns, lambda _: load_pps)
-                finally:
-                    self._analyse()
+                yield turns
+                self.conclude()
         except ConfigError as error:
-            self._notes.append(f"no placement is verified: {error}")
-            self._analyse()
+            self.notes.append(f"no placement is verified: {error}")
 
-    def result(self) -> Interference:
-        found: Interference | None = self.draft.interference
-        if found is None:
-            raise CsitError("nothing to compare: no network function was measured")
-        return found
+    def key(self, turn: PlannedMeasurement) -> str:
+        points = len(self.spec.points())
+        point = f", point {turn.point + 1} of {points}" if points > 1 else ""
+        guaranteed = f" with guaranteed {turn.guarantee.words}" if turn.guarantee else ""
+        return f"{self.label(turn)}{guaranteed}{point}, repetition {turn.repetition + 1}"
+
+    def label(self, turn: PlannedMeasurement) -> str:
+        return f"{turn.target} beside {', '.join(turn.against)}" if turn.against else f"{turn.target} alone"
+
+    def in_words(self, measurement: ColocationMeasurement) -> str:
+        return rate(measurement.throughput_pps)
+
+    def analyse(self, measurements: Sequence[ColocationMeasurement]) -> Interference | None:
+        if not measurements:
+            return None
+        places = self._server.places if self.spec.verify else None
+        found = analyse(self.spec, measurements, self.notes, places)
+        return found.model_copy(update={"asked": self._asked})
+
+    def coverage(self) -> Coverage:
+        return self.result().coverage
 
     def advise(self, servers: Sequence[Sequence[str]]) -> None:
         """Add advice on placement; where the specification asks for it, the best placements are measured before.
@@ -266,29 +231,15 @@ class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
             RunStopped: Something cannot be removed, or the journal cannot be written.
         """
         if servers:
-            self._verify(servers)
+            self.measure_all(self._verifying(servers))
             self.draft.interference = advised(self.result(), servers)
 
-    def remove(self) -> str | None:
-        return self._server.remove()
+    def plan_of(self, turn: PlannedMeasurement) -> Plan:
+        return self._server.plan((turn.target, *turn.against), self._limits(turn))
 
-    def _measured_before(self, turn: PlannedMeasurement) -> CompletedMeasurement | None:
-        """Result of a measurement in the journal; None where there is none, or of another plan."""
-        kept: CompletedMeasurement | None = self._known.get(turn.number)
-        if kept is None or (kept.measurement.target, kept.measurement.against) != (turn.target, turn.against):
-            return None
-        try:
-            same = self._plan_digest(turn) == kept.plan
-        except CsitError:
-            return None  # the same error again when it is deployed
-        if same:
-            return kept
-        beside = _beside(turn)
-        _log.warning("%s%s is measured again: its plan has changed since it was measured", turn.target, beside)
-        return None
-
-    def _plan_digest(self, turn: PlannedMeasurement) -> str:
-        return self._server.plan_digest((turn.target, *turn.against), self._limits(turn))
+    def cell_of(self, turn: PlannedMeasurement) -> CellUnderTest:
+        frame, _ = self.spec.points()[turn.point]
+        return self.under_test(self.plan_of(turn).cell, frame, repetition=turn.repetition)
 
     def _limits(self, turn: PlannedMeasurement) -> Limits:
         frame, _ = self.spec.points()[turn.point]
@@ -297,40 +248,12 @@ class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
             return Limits(cpu=self._server.cpu_share(group))
         return self._fair_share(group, frame) if turn.guarantee is Resource.NETWORK else _FREE
 
-    def _turn(self, turn: PlannedMeasurement, load_pps: float) -> tuple[ColocationMeasurement | None, str | None]:
-        def measure() -> CompletedMeasurement:
-            frame, _ = self.spec.points()[turn.point]
-            cell = self._server.deploy((turn.target, *turn.against), frame, self._limits(turn), turn.repetition)
-            return CompletedMeasurement(
-                at=utc_now(),
-                plan=self._plan_digest(turn),
-                measurement=measurement_of(cell, turn, self.spec, load_pps, self._protocol),
-                facts=cell.deployment.facts(),
-                missing=missing(cell),
-            )
-
-        name = f"{turn.target}{_beside(turn)}"
-        outcome = measure_step(f"{name}, repetition {turn.repetition + 1}", measure, self.remove)
-        if outcome.row is None:
-            self._failures.append(outcome.reason)
-            what = f"{name} was not measured in repetition {turn.repetition + 1}"
-            self._notes += [f"{what}: {outcome.reason}", *outcome.notes]
-            return None, outcome.reason
-        found = outcome.row.model_copy(update={"notes": outcome.notes})
-        self._keep(found)
-        self._take(found)
-        return found.measurement, None
-
-    def _take(self, found: CompletedMeasurement) -> None:
-        """Add a measurement to the record."""
-        self._measurements.append(found.measurement)
-        self._notes += found.notes
-        self._missing |= found.missing
-        self.draft.facts = found.facts
-
-    def _remove(self) -> None:
-        if failure := self.remove():
-            self._notes.append(failure)
+    def measure(self, turn: PlannedMeasurement) -> ColocationMeasurement:
+        cell = self.deploy(turn)
+        found = measurement_of(cell, turn, self.spec, self.load.loads_pps[turn.point], self._protocol)
+        for what, why in missing(cell).items():
+            self.note(f"{what} were not counted: {why}")
+        return found
 
     def _fair_share(self, group: tuple[str, ...], frame: Frame) -> Limits:
         """An equal part for each of the line or, where its rate is not known, of what the network was seen to carry."""
@@ -341,16 +264,11 @@ class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
         """Lower bound of the network's capacity, both directions: the fastest alone, or several of it together."""
         fastest = max(carried, key=lambda name: carried[name])
         try:
-            try:
-                together_pps = self._server.carried_pps((fastest,) * self.spec.together, frame)
-            finally:
-                self._remove()
+            together_pps = self._carried_pps((fastest,) * self.spec.together, frame)
         except RunStopped:
             raise
         except (CsitError, OSError) as error:
-            self._notes.append(
-                f"the capacity of the network is assumed to be that of {fastest} alone: {reason_of(error)}"
-            )
+            self.note(f"the capacity of the network is assumed to be that of {fastest} alone: {reason_of(error)}")
             together_pps = 0.0
         return max(carried[fastest], together_pps)
 
@@ -362,7 +280,7 @@ class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
             if name in self._absent:
                 continue
             try:
-                carried[name] = self._carried_pps(name, frame)
+                carried[name] = self._carried_alone_pps(name, frame)
             except RunStopped:
                 raise
             except (CsitError, OSError) as error:
@@ -370,43 +288,39 @@ class InterferenceTest(SteppedTest[InterferenceSpec, InterferenceJournal]):
         if not carried:
             raise Unsupported("; ".join(reasons))
         self._absent = frozenset(self._names) - carried.keys()
-        self._notes += reasons
+        for reason in reasons:
+            self.note(reason)
         return carried
 
-    def _carried_pps(self, name: str, frame: Frame) -> float:
+    def _carried_alone_pps(self, name: str, frame: Frame) -> float:
         """Throughput of one alone; where it does not start and has a stand-in, what that carries."""
         try:
-            # A lost node is waited for by `_remove`.
-            return measure_again(f"{name} alone", lambda: self._carried_once(name, frame), self._notes)
+            return self._carried_pps((name,), frame)
         except RunStopped:
             raise
         except (CsitError, OSError) as error:
             if not self._stand_in(name, reason_of(error)):
                 raise
         self._name_parts()
-        return self._carried_pps(name, frame)
+        return self._carried_alone_pps(name, frame)
 
-    def _carried_once(self, name: str, frame: Frame) -> float:
-        try:
-            return self._server.carried_pps((name,), frame)
-        finally:
-            self._remove()
+    def _carried_pps(self, group: tuple[str, ...], frame: Frame) -> float:
+        def measure() -> float:
+            plan = self._server.plan(group)
+            return carried_pps(self.bring_up(self.under_test(plan.cell, frame), plan), frame, self._protocol)
+
+        return self.careful(f"{group[0]} alone" if len(group) == 1 else " beside ".join(group), measure)
 
     def _stand_in(self, name: str, why: str) -> bool:
         """Have a network function replaced by its stand-in; false where it has none."""
         one = next(contender for contender in self.spec.contenders if contender.name == name)
         if one.stand_in is None:
             return False
-        self._notes.append(f"{name} is measured as {one.stand_in}: {why}")
-        contenders = tuple(one.replaced() if each is one else each for each in self.spec.contenders)
-        self._put(contenders)
+        self.note(f"{name} is measured as {one.stand_in}: {why}")
+        self._put(tuple(one.replaced() if each is one else each for each in self.spec.contenders))
         return True
 
     def _put(self, contenders: tuple[Contender, ...]) -> None:
         """Have others in the places of the network functions, under the same names."""
         self.spec = self.spec.model_copy(update={"contenders": contenders})
-        self._server = SharedServer(self._topology, self._world, self.spec, self._protocol)
-
-
-def _beside(turn: PlannedMeasurement) -> str:
-    return f" beside {', '.join(turn.against)}" if turn.against else " alone"
+        self._server = SharedServer(self._topology, self._world, self.spec)

@@ -1,58 +1,39 @@
 """Keywords of the outage suite: events that hit one network function under load, and what they cost the others."""
 
-from typing import ClassVar
+from collections.abc import Iterator
 
-from robot.api import logger
 from robot.api.deco import library
 
-from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.outage.analysis.effects import in_words
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
-from resources.libraries.python.studies.outage.model.record import OutageRecord
-from resources.libraries.python.studies.outage.model.spec import OutageSpec, load_outage
-from resources.libraries.python.studies.outage.planning import AROUND_S
-from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest
+from resources.libraries.python.studies.outage.model.record import Outage, OutageRecord
+from resources.libraries.python.studies.outage.model.spec import load_outage
+from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import changed_specification
-from resources.libraries.python.studies.shared.library import SpecifiedStudyLibrary
-from resources.libraries.python.studies.shared.robot_context import variable
+from resources.libraries.python.studies.shared.library import StepStudyLibrary
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class OutageLibrary(SpecifiedStudyLibrary[OutageTest]):
+class OutageLibrary(StepStudyLibrary[OutageTest]):
     """Kills, restarts, pauses, adds, reloads and moves network functions under load.
 
     The service, its load and the events are described by a YAML file.
     """
 
     FIRST_KEYWORD = "Describe Outage"
-    FIELDS: ClassVar = {"FRAME": "frame", "SHARE": "share", "RATE": "rate_pps", "REPETITIONS": "repetitions"}
-    SPECIFICATION = OutageSpec
+    LOAD = load_outage
     TABLES = outage_tables
 
     @keyword
     def describe_outage(self, specification: str) -> None:
         """Load a specification and check that its service fits. Nothing is deployed yet.
 
-        The path is relative to the present folder, or to ``tests/characterization/specs``. The variables ``FRAME``,
-        ``SHARE`` (of NDR), ``RATE`` (packets per second of each instance and direction, in the place of a share) and
-        ``REPETITIONS`` replace values of the file.
+        The path is relative to the present folder, or to ``tests/characterization/specs``. The variable ``SET``
+        replaces values of the file, such as ``share=0.5;repetitions=10``.
 
         | Describe Outage | outage/routers.yaml |
         """
-        topology, world, environment = self._testbed.opened()
-        spec, changed = changed_specification(load_outage, specification, self.FIELDS, variable)
-        study = OutageTest(topology, world, spec, environment, self._progress.step)
-        control = " and a control" if spec.control else ""
-        self._begin_planned(
-            study,
-            changed,
-            OutageJournal,
-            lambda: (
-                f"{study.cost.runs} trials of {spec.duration_s:g} s: {len(spec.events)} events{control}, "
-                f"{spec.repetitions} repetitions"
-            ),
-        )
+        self._describe_file(OutageTest, specification)
 
     @keyword
     def measure_outage(self) -> None:
@@ -66,16 +47,7 @@ class OutageLibrary(SpecifiedStudyLibrary[OutageTest]):
         | Describe Outage | outage/routers.yaml |
         | Measure Outage |
         """
-
-        def offer() -> None:
-            study = self._running
-            offered = study.rate()
-            self._progress.prepared(study.spec.duration_s + AROUND_S)
-            of_ndr = "" if offered.ndr_pps is None else f" (NDR of all: {rate(offered.ndr_pps)})"
-            self._remark(f"{rate(offered.rate_pps)} offered to each instance in each direction{of_ndr}")
-
-        for line in in_words(self._measure_planned(offer).result().effects):
-            logger.info(line)
+        self._measure()
 
     @keyword
     def close_outage(self, status: str, message: str) -> None:
@@ -84,6 +56,9 @@ class OutageLibrary(SpecifiedStudyLibrary[OutageTest]):
         | Test Teardown | Close Outage | ${TEST STATUS} | ${TEST MESSAGE} |
         """
         self._end(status, message)
+
+    def _lines(self, found: Outage) -> Iterator[str]:
+        return in_words(found.effects)
 
     def _result_lines(self, record: OutageRecord) -> list[str]:
         if (found := record.outage) is None or not record.passed:

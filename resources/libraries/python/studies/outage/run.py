@@ -1,48 +1,28 @@
 """A study of outages from plan to record: the phases of its keywords, without Robot."""
 
-import logging
-from collections.abc import Callable, Sequence
-from typing import Annotated, Literal
-
-from pydantic import Field, TypeAdapter
+from collections.abc import Iterator, Sequence
 
 from resources.libraries.python.driver_registry import generators
-from resources.libraries.python.errors import (
-    ConfigError,
-    CsitError,
-    NoTraffic,
-    Unsupported,
-)
-from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
+from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, Unsupported
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
 from resources.libraries.python.model.measurements.trial import FlowTimeline, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.goal import SearchProfile
-from resources.libraries.python.model.result import Environment
-from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import VSWITCH
-from resources.libraries.python.planning.plan import digest
-from resources.libraries.python.quantities import rates
-from resources.libraries.python.recording.step_journal import StepJournal
+from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search.profiles import NDR, profile
 from resources.libraries.python.search.throughput import search_throughput
 from resources.libraries.python.studies.outage.analysis.effects import effects, impacts, quarantined, traces
 from resources.libraries.python.studies.outage.model.record import EventTrial, Outage, OutageRecord
-from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, TargetedEvent
-from resources.libraries.python.studies.outage.planning import (
-    OutageTurn,
-    cost,
-    parts_hit,
-    refusals,
-    schedule,
-)
-from resources.libraries.python.studies.shared.progress import StepEnded
-from resources.libraries.python.studies.shared.steps import SpecifiedTest, measure_again, measure_step
+from resources.libraries.python.studies.outage.model.spec import OutageSpec, TargetedEvent
+from resources.libraries.python.studies.outage.planning import OutageTurn, cost, parts_hit, refusals, schedule
+from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.parts import Parts, Testbed
+from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.part import ForwardingPart
 
-_log = logging.getLogger(__name__)
 _WAYS = 2
 _LEAD_S = 0.1
 """Between the request for an event and the first packet: frames and receivers are made."""
@@ -57,62 +37,28 @@ _OFFERED = 0.01
 class RateFound(Frozen):
     """The load of all trials."""
 
-    line: Literal["rate"] = "rate"
     rate_pps: float
     ndr_pps: float | None
-    notes: tuple[str, ...] = ()
-    """About the search of NDR, and why the load is another one."""
 
 
-class TrialMeasured(Frozen):
-    """A trial that is complete; what was deployed for it is removed."""
-
-    line: Literal["trial"] = "trial"
-    plan: str
-    """Digest of the plan by which it was deployed."""
-    trial: EventTrial
-    notes: tuple[str, ...] = ()
-
-
-class OutageJournal(StepJournal[RateFound | TrialMeasured]):
-    """A journal of trials; a context manager."""
-
-    FILE = "outage.jsonl"
-    KIND = "study of outages"
-    ROWS = TypeAdapter(Annotated[RateFound | TrialMeasured, Field(discriminator="line")], config=ON_FIRST_USE)
-
-
-class OutageTest(SpecifiedTest[OutageSpec, OutageJournal]):
-    """Deploys the service for each trial, lets an event happen under load, and keeps the draft of the record.
-
-    Arguments are those of `SteppedTest`.
-
-    Raises:
-        ConfigError: More trials, or more time, than `model.bounds` allows, or a search that finds no NDR.
-    """
+class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial, Outage]):
+    """Deploys the service for each trial, and lets an event happen under load."""
 
     RECORD = OutageRecord
+    ROW = EventTrial
+    LOAD = RateFound
     MEASURED = "trials were made"
 
-    def __init__(
-        self,
-        topology: Topology,
-        world: Testbed,
-        spec: OutageSpec,
-        environment: Environment,
-        on_step: Callable[[StepEnded], None] = lambda _: None,
-    ) -> None:
-        super().__init__(topology, world, spec, environment, on_step)
-        self.cost = cost(spec)
-        if spec.rate_pps is None and not _ndr_profile(spec).goals:
-            raise ConfigError(f"{spec.name}: search '{spec.search}' finds no NDR; choose another profile, or rate_pps")
-        self._rate: RateFound | None = None
-        self._trials: list[EventTrial] = []
+    def set_up(self) -> None:
+        self.cost = cost(self.spec)
+        if self.spec.rate_pps is None and not _ndr_profile(self.spec).goals:
+            raise ConfigError(
+                f"{self.spec.name}: search '{self.spec.search}' finds no NDR; choose another profile, or rate_pps"
+            )
         self._refused: dict[str, str] = {}
-        self._notes: list[str] = []
 
-    def plan(self) -> Plan:
-        """Derive the plan.
+    def plan(self) -> None:
+        """See `StepStudy`.
 
         Raises:
             PlanError: The service does not fit.
@@ -126,139 +72,108 @@ class OutageTest(SpecifiedTest[OutageSpec, OutageJournal]):
         self.draft.plan = plan = self._cell(0).plan()
         self.draft.warnings = list(plan.warnings)
         self._refused = refusals(self.spec, self._topology.dut, plan)
-        if len(self._refused) == len(self.spec.events):
-            raise Unsupported("; ".join(self._refused.values()))
+        self._see_that_any_is_possible()
         self.cost = cost(self.spec, self._refused)
-        return plan
 
-    def _system(self) -> tuple[str, ...]:
-        return (digest(self.plan()),)
+    def preview(self) -> list[str]:
+        spec = self.spec
+        control = " and a control" if spec.control else ""
+        return [
+            f"{self.cost.runs} trials of {spec.duration_s:g} s: {len(spec.events)} events{control}, "
+            f"{spec.repetitions} repetitions{self.about}"
+        ]
 
-    def resume(self, journal: OutageJournal) -> None:
-        self._journal = journal
-        self._rate = next((row for row in journal.rows if isinstance(row, RateFound)), None)
-        if self._rate is not None:
-            self._notes += self._rate.notes
-            self._known = {row.trial.number: row for row in journal.rows if isinstance(row, TrialMeasured)}
-
-    def rate(self) -> RateFound:
-        """Return the load of all trials: as specified, or a share of the NDR, which is searched.
+    def find_load(self) -> RateFound:
+        """Find the load of all trials: as specified, or a share of the NDR, which is searched.
 
         Raises:
             NoTraffic: Nothing is forwarded.
-            RunStopped: The journal cannot be written, or the deployment cannot be removed.
         """
-        if self._rate is None:
-            noted = len(self._notes)
-            found = RateFound(rate_pps=self.spec.rate_pps, ndr_pps=None) if self.spec.rate_pps else self._searched()
-            if (most_pps := _MOST_NUMBERED / self.spec.duration_s) < found.rate_pps:
-                most, wanted = rates(most_pps, found.rate_pps)
-                self._notes.append(
-                    f"the load is {most} instead of {wanted} of each flow: the receiver "
-                    f"keeps {_MOST_NUMBERED:,} packets"
-                )
-                found = found.model_copy(update={"rate_pps": most_pps})
-            found = found.model_copy(update={"notes": tuple(self._notes[noted:])})
-            self._keep(found)
-            self._rate = found
-        return self._rate
+        spec = self.spec
+        found = RateFound(rate_pps=spec.rate_pps, ndr_pps=None) if spec.rate_pps else self._searched()
+        if (most_pps := _MOST_NUMBERED / spec.duration_s) < found.rate_pps:
+            most, wanted = rates(most_pps, found.rate_pps)
+            self.note(
+                f"the load is {most} instead of {wanted} of each flow: the receiver keeps {_MOST_NUMBERED:,} packets"
+            )
+            found = found.model_copy(update={"rate_pps": most_pps})
+        return found
 
-    def measure(self) -> None:
-        turns = schedule(self.spec, self._refused)
-        rate = self.rate()
-        try:
-            for turn in turns:
-                name = CONTROL if turn.strike is None else turn.strike.name
-                kept = self._known.get(turn.number)
-                reason: str | None = self._refused.get(name)
-                if kept is None and reason is None:
-                    kept, reason = self._turn(turn, rate)
-                if kept is not None:
-                    self._trials.append(kept.trial)
-                    self._notes += kept.notes
-                if kept is None:
-                    text = f"failed: {reason}"
-                else:
-                    text = ", ".join(f"{impact.instance}: {impact.lost} lost" for impact in kept.trial.impacts)
-                work = float(turn.number not in self._known)
-                step = StepEnded(turn.number + 1, len(turns), name, text, work=work, failed=kept is None)
-                self._ended(step, None if name in self._refused else reason)
-        finally:
-            self._conclude(rate)
+    def load_in_words(self) -> list[str]:
+        of_ndr = "" if self.load.ndr_pps is None else f" (NDR of all: {rate(self.load.ndr_pps)})"
+        return [f"{rate(self.load.rate_pps)} offered to each instance in each direction{of_ndr}"]
 
-    def _conclude(self, rate: RateFound) -> None:
-        notes = list(self._notes)
-        if errors := [trial.clock_error_s for trial in self._trials if trial.clock_error_s is not None]:
+    def steps(self) -> Iterator[Sequence[OutageTurn]]:
+        yield schedule(self.spec, self._refused)
+
+    def key(self, turn: OutageTurn) -> str:
+        return f"{turn.event}, repetition {turn.repetition + 1}"
+
+    def label(self, turn: OutageTurn) -> str:
+        return turn.event
+
+    def refusal(self, turn: OutageTurn) -> str | None:
+        return self._refused.get(turn.event)
+
+    def in_words(self, trial: EventTrial) -> str:
+        return ", ".join(f"{impact.instance}: {impact.lost} lost" for impact in trial.impacts)
+
+    def analyse(self, trials: Sequence[EventTrial]) -> Outage:
+        notes = list(self.notes)
+        if errors := [trial.clock_error_s for trial in trials if trial.clock_error_s is not None]:
             notes.append(
                 f"times between events and packets are exact to {1e3 * max(errors):.3g} ms: they are of different "
                 "nodes, whose clocks were compared over their connections"
             )
-        self.draft.outage = Outage(
+        return Outage(
             spec=self.spec,
-            rate_pps=rate.rate_pps,
-            ndr_pps=rate.ndr_pps,
-            trials=tuple(self._trials),
-            effects=effects(self.spec, self._trials),
-            quarantined=tuple(quarantined(self.spec, self._trials)),
+            rate_pps=self.load.rate_pps,
+            ndr_pps=self.load.ndr_pps,
+            trials=tuple(trials),
+            effects=effects(self.spec, trials),
+            quarantined=tuple(quarantined(self.spec, trials)),
             refused=self._refused,
             asked=cost(self.spec, self._refused).runs,
             notes=tuple(notes),
         )
 
-    def result(self) -> Outage:
-        found: Outage | None = self.draft.outage
-        if found is None or not found.trials:
-            raise CsitError("no event was measured")
-        return found
+    def coverage(self) -> Coverage:
+        return self.result().coverage
 
     def enough(self) -> None:
-        """See `SteppedTest`.
+        """See `StepStudy`.
 
         Raises:
             Unsupported: No event is possible on this testbed.
         """
-        if len(self._refused) == len(self.spec.events):
-            raise Unsupported("; ".join(self._refused.values()))
+        self._see_that_any_is_possible()
         super().enough()
 
-    def _searched(self) -> RateFound:
-        return measure_again("search of NDR", self._searched_once, self._notes)
+    def _see_that_any_is_possible(self) -> None:
+        if len(self._refused) == len(self.spec.events):
+            raise Unsupported("; ".join(self._refused.values()))
 
-    def _searched_once(self) -> RateFound:
+    def _searched(self) -> RateFound:
         spec, chosen = self.spec, _ndr_profile(self.spec)
-        try:
-            cell = self._deploy(0)
+
+        def search() -> float | None:
+            under_test = self._cell(0)
+            cell = self.bring_up(under_test, self.draft.plan or under_test.plan())
             cell.verify_traffic()
             most_pps, clock = cell.highest_loads().search_pps, cell.deployment.parts.clock
             ndr = search_throughput(cell.measure, chosen, spec.frame, most_pps, clock).ndr
-        finally:
-            if removal := self.remove():
-                self._notes.append(removal)
-        if ndr is None or ndr.lower_pps is None:
+            return None if ndr is None else ndr.lower_pps
+
+        ndr_pps = self.careful("search of NDR", search)
+        if ndr_pps is None:
             raise NoTraffic(f"{spec.name}: no load without loss was found; give rate_pps")
-        return RateFound(rate_pps=spec.share * ndr.lower_pps / _WAYS / spec.instances, ndr_pps=ndr.lower_pps)
+        return RateFound(rate_pps=spec.share * ndr_pps / _WAYS / spec.instances, ndr_pps=ndr_pps)
 
-    def _turn(self, turn: OutageTurn, rate: RateFound) -> tuple[TrialMeasured | None, str | None]:
-        name = CONTROL if turn.strike is None else turn.strike.name
-        outcome = measure_step(
-            f"{name}, repetition {turn.repetition + 1}", lambda: self._measure(turn, rate), self.remove
-        )
-        if outcome.row is None:
-            self._notes += outcome.notes
-            if turn.strike is not None and turn.strike.name in self._refused:
-                return None, outcome.reason
-            self._failures.append(outcome.reason)
-            self._notes.append(f"{name} was not measured in repetition {turn.repetition + 1}: {outcome.reason}")
-            return None, outcome.reason
-        row = outcome.row.model_copy(update={"notes": (*outcome.row.notes, *outcome.notes)})
-        self._keep(row)
-        return row, None
-
-    def _measure(self, turn: OutageTurn, rate: RateFound) -> TrialMeasured:
+    def measure(self, turn: OutageTurn) -> EventTrial:
         spec, strike = self.spec, turn.strike
-        cell = self._deploy(turn.repetition)
+        cell = self.deploy(turn)
         trial = Trial(
-            load_pps=_WAYS * spec.instances * rate.rate_pps,
+            load_pps=_WAYS * spec.instances * self.load.rate_pps,
             duration_s=spec.duration_s,
             frame=spec.frame,
             timeline_s=spec.bin_s,
@@ -289,23 +204,19 @@ class OutageTest(SpecifiedTest[OutageSpec, OutageJournal]):
                     f"the event came {before_s:.3f} s after the first packet of a trial of {spec.duration_s:g} s: the "
                     "load began late (a longer before_s helps)"
                 )
-        self.draft.facts = cell.deployment.facts()
-        found = () if strike is not None and strike.event is PartEvent.KILL else cell.problems()
-        name = CONTROL if strike is None else strike.name
-        return TrialMeasured(
-            plan=digest(self.draft.plan or self.plan()),
-            trial=EventTrial(
-                number=turn.number,
-                repetition=turn.repetition,
-                event=name,
-                event_s=None if happened is None else (happened.ended_ns - happened.began_ns) / 1e9,
-                done="" if happened is None else happened.what,
-                clock_error_s=_clock_error_s(happened, lines),
-                impacts=impacts(lines, moment),
-                traces=traces(lines, moment) if not turn.repetition else (),
-                note=result.note,
-            ),
-            notes=tuple(f"after {name}: {problem}" for problem in found if strike is not None),
+        if strike is not None and strike.event is not PartEvent.KILL:
+            for problem in cell.problems():
+                self.note(f"after {strike.name}: {problem}")
+        return EventTrial(
+            number=turn.number,
+            repetition=turn.repetition,
+            event=turn.event,
+            event_s=None if happened is None else (happened.ended_ns - happened.began_ns) / 1e9,
+            done="" if happened is None else happened.what,
+            clock_error_s=_clock_error_s(happened, lines),
+            impacts=impacts(lines, moment),
+            traces=traces(lines, moment) if not turn.repetition else (),
+            note=result.note,
         )
 
     def _happened(self, part: ForwardingPart | None, strike: TargetedEvent | None) -> EventOccurrence | None:
@@ -321,14 +232,14 @@ class OutageTest(SpecifiedTest[OutageSpec, OutageJournal]):
             what="; ".join(dict.fromkeys(each.what for each in found)),
         )
 
-    def _deploy(self, repetition: int) -> CellUnderTest:
-        plan = self.draft.plan or self.plan()
-        self._deployed = cell = self._cell(repetition)
-        cell.deploy(plan)
-        return cell
+    def cell_of(self, turn: OutageTurn) -> CellUnderTest:
+        return self._cell(turn.repetition)
+
+    def plan_of(self, turn: OutageTurn) -> Plan:
+        return self.draft.plan or self.cell_of(turn).plan()
 
     def _cell(self, repetition: int) -> CellUnderTest:
-        return self._under_test(self.spec.cell, self.spec.frame, profile(self.spec.search), repetition)
+        return self.under_test(self.spec.cell, self.spec.frame, profile(self.spec.search), repetition)
 
 
 def _target(parts: Parts, strike: TargetedEvent) -> ForwardingPart:

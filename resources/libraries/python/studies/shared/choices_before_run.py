@@ -30,10 +30,11 @@ from robot.variables.scopes import GlobalVariables
 
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.model.request.variables import Lookup, read_by
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.redaction import is_secret_name
-from resources.libraries.python.studies.shared.choices import KNOWN, Lookup, resumed
+from resources.libraries.python.studies.shared.choices import resumed, settings_of
 from resources.libraries.python.testbed.worlds.factory import refuse_without_basics
 
 _CLOSE = 0.85
@@ -42,8 +43,6 @@ _NEAR, _MOST_NEAR = 0.6, 3
 """The same of names that a variable without a misspelt one may stand for, and their number."""
 _OF_RUNNERS = re.compile(r"COMMAND|PABOT\w*|CALLER_ID")
 """Variables that a program gives which starts Robot: a command of this project, or pabot."""
-_MENTIONED = re.compile(r"\$\{?(?!EMPTY|SPACE|TEST |SUITE |OUTPUT )([A-Z][A-Z0-9_ ]*)(?!\w)")
-"""A variable that a suite reads, but for Robot's own. One in lower case is local to a keyword."""
 _STUDIES = "resources.libraries.python.studies."
 _SWITCHES = "UNLESS ASKED"
 """Variable of suites: words of the variable MORE, and the tag that tests which take longer get by each."""
@@ -52,11 +51,14 @@ _SWITCHES = "UNLESS ASKED"
 class _Study(Protocol):
     """Library of a study: what is looked at before a run."""
 
-    VARIABLES: ClassVar[Collection[str]]
-    """Names of variables that it reads, beside those of all studies."""
+    STUDY: ClassVar[str]
+    """Name of its folder."""
 
     def refuse_wrong(self, choices: Lookup) -> Topology:
         """Refuse wrong choices; return the testbed."""
+
+    def specification(self, name: str) -> object:
+        """Load a specification, as the choices change it."""
 
 
 _Suite = tuple[TestSuite, Sequence[ResourceFile], Sequence[type[_Study]]]
@@ -230,18 +232,18 @@ def _refuse_unread(suites: Iterable[_Suite], given: Variables) -> None:
     own = GlobalVariables(RobotSettings()).as_dict(decoration=False)
     values = given.as_dict(decoration=False).items()
     chosen = [name for name, value in values if name not in own and not (inspect.ismodule(value) or callable(value))]
-    refuse_misspelt(chosen, {name for _, files, libraries in suites for name in _names(files, libraries)})
+    refuse_misspelt(chosen, [name for _, files, libraries in suites for name in _names(files, libraries)])
 
 
 def _refuse_wrong(
-    suites: Sequence[_Suite], given: Variables, running: Collection[Path | None], *, dry_run: bool
+    suites: Sequence[_Suite], given: Variables, running: Mapping[Path | None, Collection[str]], *, dry_run: bool
 ) -> Mapping[Path | None, World]:
     """Let the study of each suite look at its choices.
 
     Args:
         suites: All suites of the run.
         given: What the command line says.
-        running: Files of suites with a test that runs.
+        running: Names of the tests that run, by the files of their suites.
         dry_run: Whether keywords are not run.
 
     Returns:
@@ -262,7 +264,11 @@ def _refuse_wrong(
         if lookup("TOPOLOGY") or not dry_run:  # a dry run needs no testbed
             _refuse_switch(lookup)
             for library in libraries:
-                found = library().refuse_wrong(lookup)
+                study = library()
+                found = study.refuse_wrong(lookup)
+                if settings_of(lookup, library.STUDY):
+                    for name in _specifications(suite, running[suite.source]):
+                        study.specification(name)
                 topologies[found.model_dump_json()], worlds[suite.source] = found, found.world
     if not dry_run:
         for topology in topologies.values():
@@ -270,8 +276,15 @@ def _refuse_wrong(
     return worlds
 
 
-def _running(whole: TestSuite, settings: RobotSettings) -> set[Path | None]:
-    """Return the files of suites with a test that passes Robot's filters and is not skipped.
+def _specifications(suite: TestSuite, running: Collection[str]) -> Iterator[str]:
+    """Yield the first arguments of tests that run, which name the files of their specifications."""
+    for test in suite.tests:
+        arguments = getattr(test.body[0], "args", ()) if test.name in running and test.body else ()
+        yield from (name for each in arguments[:1] if "${" not in (name := str(each)))
+
+
+def _running(whole: TestSuite, settings: RobotSettings) -> dict[Path | None, set[str]]:
+    """Return the names of tests that pass Robot's filters and are not skipped, by the files of their suites.
 
     Raises:
         DataError: No test passes.
@@ -285,9 +298,10 @@ def _running(whole: TestSuite, settings: RobotSettings) -> set[Path | None]:
     return _with_tests(outline, skip)
 
 
-def _with_tests(whole: TestSuite, skip: TagPatterns) -> set[Path | None]:
-    """Return the files of suites with a test that is not skipped."""
-    return {each.source for each in _all(whole) if not all(skip.match(test.tags) for test in each.tests)}
+def _with_tests(whole: TestSuite, skip: TagPatterns) -> dict[Path | None, set[str]]:
+    """Return the names of tests that are not skipped, by the files of their suites."""
+    found = {each.source: {test.name for test in each.tests if not skip.match(test.tags)} for each in _all(whole)}
+    return {source: names for source, names in found.items() if names}
 
 
 def _outline(suite: TestSuite) -> TestSuite:
@@ -305,13 +319,12 @@ def refuse_misspelt(given: Iterable[str], known: Iterable[str]) -> None:
 
     Args:
         given: Names that the user gives.
-        known: Names that the suites read, beside those of all studies. One that only others read is refused too: FRAME
-            where it is FRAMES that counts.
+        known: Names that the suites read. One that only others read is refused too, such as FRAME where FRAMES counts.
 
     Raises:
         ConfigError: A name is not among them; it may be in lower case, in which rows are not made by it.
     """
-    names = dict.fromkeys((*KNOWN, *sorted(known)))
+    names = dict.fromkeys(known)
     for name in given:
         if name in names or _OF_RUNNERS.fullmatch(name) or is_secret_name(name):
             continue
@@ -345,11 +358,8 @@ def _libraries(files: Iterable[ResourceFile]) -> list[type[_Study]]:
 
 
 def _names(files: Iterable[ResourceFile], libraries: Iterable[type[_Study]]) -> Iterator[str]:
-    """Variables that a suite declares for users, or reads. Lists and tables are its own."""
-    for file in files:
-        declared = {each.name[2:-1] for each in file.variables}
-        text = file.source.read_text(encoding="utf-8") if file.source is not None and file.source.is_file() else ""
-        yield from {each.strip() for each in _MENTIONED.findall(text)} - declared
-        yield from (each.name[2:-1] for each in file.variables if each.name[0] == "$")
+    """Variables that the studies of a suite read, or that it has itself. Lists and tables are its own."""
     for library in libraries:
-        yield from library.VARIABLES
+        yield from (each.name for each in read_by(library.STUDY))
+    for file in files:
+        yield from (each.name[2:-1] for each in file.variables if each.name[0] == "$")

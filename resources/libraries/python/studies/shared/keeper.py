@@ -15,6 +15,7 @@ from resources.libraries.python.model.bounds import LARGEST_RECORD_BYTES
 from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.record import Record
+from resources.libraries.python.model.request.variables import Lookup
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.environment import boot_id
@@ -36,7 +37,7 @@ from resources.libraries.python.recording.writer import (
 )
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.search.findings.generator_range import BeyondRange
-from resources.libraries.python.studies.shared.choices import Lookup, choices, command, resumed_folder
+from resources.libraries.python.studies.shared.choices import choices, command, resumed_folder
 from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest, measure_with_care
 from resources.libraries.python.studies.shared.robot_context import variable
@@ -48,7 +49,6 @@ _SIGNAL = "Execution terminated by signal"
 """Robot's message of a test that was interrupted by Ctrl-C or SIGTERM."""
 Tables = Callable[[Any], dict[str, str]]
 """CSV files of a record, by name."""
-AnyStepJournal = TypeVar("AnyStepJournal", bound=StepJournal[Any])
 _Deployed = TypeVar("_Deployed", bound=DeployedTest)
 _BEGUN: set[Path] = set()
 """Folders of runs that this process has begun or resumed: each of their suites opens the testbed again."""
@@ -179,7 +179,7 @@ class StudyKeeper:
         """The steps of the present test begin."""
         self._run.started(self._present)
 
-    def step_journal(self, kind: type[AnyStepJournal]) -> AnyStepJournal:
+    def step_journal(self, kind: type[StepJournal[Any]]) -> StepJournal[Any]:
         """Open the journal of the present test's steps, until the test ends.
 
         Where the run to resume has another folder, this is a new run that begins with a copy of its steps.

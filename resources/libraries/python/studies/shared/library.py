@@ -1,22 +1,27 @@
 """Base classes of the Robot libraries of all studies: testbed, journal, record, errors."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from robot.api import SkipExecution, logger
 from robot.libraries.BuiltIn import BuiltIn
 
 from resources.libraries.python.csv_tables import csv_files
-from resources.libraries.python.errors import CsitError, PlanError, RunStopped, Unsupported
+from resources.libraries.python.errors import ConfigError, CsitError, PlanError, RunStopped, Unsupported
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.qualification import Qualification
-from resources.libraries.python.model.result import Environment
+from resources.libraries.python.model.request.variables import NOISE_FLOOR, STACKS, Lookup, read_by
+from resources.libraries.python.model.result import Environment, Rerun
 from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.paths import specification_file
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.physical_ports import assumptions, attached
 from resources.libraries.python.quantities import rate
@@ -25,24 +30,22 @@ from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.findings.generator_range import BeyondRange, place_of
 from resources.libraries.python.search.findings.generator_range import in_words as range_in_words
 from resources.libraries.python.search.findings.host_noise import in_words
-from resources.libraries.python.studies.density.planning.extras import chosen_stacks_s
+from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.shared.boundary import REDACTION, guard_keywords, keyword
 from resources.libraries.python.studies.shared.choices import (
-    Lookup,
-    chosen_noise_s,
     chosen_profile,
     chosen_qualifications,
     chosen_topology,
-    refuse_wrong_field,
     rerun_of,
     resumed,
+    settings_of,
 )
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
-from resources.libraries.python.studies.shared.keeper import AnyStepJournal, StudyKeeper
-from resources.libraries.python.studies.shared.progress import StudyProgress, human_time
+from resources.libraries.python.studies.shared.keeper import StudyKeeper
+from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
-from resources.libraries.python.studies.shared.robot_context import announce, skipping, variable
-from resources.libraries.python.studies.shared.steps import SpecifiedTest
+from resources.libraries.python.studies.shared.robot_context import announce, document, skipping, variable
+from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.loop_back import (
@@ -53,9 +56,13 @@ from resources.libraries.python.testbed.deployment.loop_back import (
 from resources.libraries.python.testbed.worlds.factory import located, refuse_wrong_simulation, world_of
 
 _Test = TypeVar("_Test", bound=StudyTest)
-_Specified = TypeVar("_Specified", bound=SpecifiedTest[Any, Any])
+_Stepped = TypeVar("_Stepped", bound=StepStudy[Any, Any, Any, Any])
 _Deployed = TypeVar("_Deployed", bound=DeployedTest)
 _Result = TypeVar("_Result")
+
+
+def _without_specifications(path: Path, _: Mapping[str, str]) -> None:
+    raise ConfigError(f"{path}: this study has no specifications")
 
 
 class StudyLibrary(ABC, Generic[_Test]):
@@ -69,13 +76,18 @@ class StudyLibrary(ABC, Generic[_Test]):
     ROBOT_LIBRARY_LISTENER: ClassVar[Any] = [REDACTION, AT_START]
     FIRST_KEYWORD = "the keyword that describes the test"
     """For errors."""
-    VARIABLES: ClassVar[Collection[str]] = ()
-    """Names of variables that this study reads, beside those of all studies."""
+    STUDY: ClassVar[str] = ""
+    """Name of the study: of its folder."""
+    SPECIFICATION: ClassVar[type[Frozen] | None] = None
+    """Class of a specification whose file has just its fields."""
+    LOAD: ClassVar[Callable[[Path, Mapping[str, str]], Any]] = _without_specifications
+    """Reads the file of another specification, some of its keys set otherwise."""
     TABLES: ClassVar[Callable[[Any], Iterable[tuple[str, Iterable[Sequence[object]]]]]] = lambda _: ()
     """Tables of a record, which become CSV files."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        cls.STUDY = cls.__module__.rpartition(".")[0].rpartition(".")[2]
         guard_keywords(cls)
 
     def __init__(self) -> None:
@@ -100,9 +112,10 @@ class StudyLibrary(ABC, Generic[_Test]):
             return
         self._choices = resumed(variable)
         topology = self._chosen()
+        document(variables_in_words(self.STUDY))
         self._keeper.prepare(self._choices, Path(str(variable("OUTPUT DIR"))), elsewhere=self.RESUMES_ELSEWHERE)
         environment = self._testbed.open(
-            topology, chosen_noise_s(self._choices), qualifications=chosen_qualifications(self._choices)
+            topology, NOISE_FLOOR.of(self._choices), qualifications=chosen_qualifications(self._choices)
         )
         # The journal has the testbed as its file says: suites of one run may choose another generator or none.
         self._keeper.open(self._choices, chosen_topology(self._choices), environment)
@@ -132,9 +145,33 @@ class StudyLibrary(ABC, Generic[_Test]):
         topology = self._chosen()
         refuse_wrong_simulation(topology)
         chosen_profile(choices)
-        chosen_noise_s(choices)
+        NOISE_FLOOR.of(choices)
         chosen_qualifications(choices)
+        has_specifications = self.SPECIFICATION is not None or type(self).LOAD is not _without_specifications
+        if not has_specifications and (keys := settings_of(choices, self.STUDY)):
+            raise ConfigError(f"SET '{quoted(next(iter(keys)))}': tests of {self.STUDY} have no keys to set")
         return topology
+
+    def specification(self, name: str, given: Mapping[str, str] = MappingProxyType({})) -> Any:  # noqa: ANN401 - of any study
+        """Load a specification, with the keys that a test and the variable ``SET`` set; the variable counts more.
+
+        Args:
+            name: Of the file, see `specification_file`.
+            given: Keys of a test.
+
+        Raises:
+            ConfigError: There is no such file, or it or a value does not fit.
+        """
+        file, settings = specification_file(name), {**given, **settings_of(self._choices, self.STUDY)}
+        model = self.SPECIFICATION
+        found = type(self).LOAD(file, settings) if model is None else load_yaml(file, model, settings)
+        if search := getattr(found, "search", ""):
+            profile(search)  # a wrong name is an error now, and not in the first step
+        return found
+
+    def _rerun(self) -> Rerun:
+        """How to repeat the present test, for its record."""
+        return rerun_of(self._choices, chosen_topology(self._choices), self.STUDY)
 
     def _chosen(self) -> Topology:
         """Read the choices of the suite; return the testbed.
@@ -151,7 +188,7 @@ class StudyLibrary(ABC, Generic[_Test]):
             ConfigError: It is no number of seconds in [1, 600].
             Unsupported: A node cannot sample them.
         """
-        trial_s = chosen_stacks_s(self._choices)
+        trial_s = STACKS.of(self._choices)
         if trial_s and (why := self._testbed.opened()[1].unsampled()):
             raise Unsupported(f"STACKS: {'; '.join(map(str, why))}")
         return trial_s
@@ -161,9 +198,9 @@ class StudyLibrary(ABC, Generic[_Test]):
         test: _Test,
         digest: str,
         name: str,
-        journal: type[AnyStepJournal],
+        journal: type[StepJournal[Any]],
         on_carried: Callable[[Any], None] = lambda _: None,
-    ) -> AnyStepJournal:
+    ) -> StepJournal[Any]:
         """Begin a test with steps; one that had passed, or was quarantined, before the run was resumed ends at once.
 
         Args:
@@ -248,61 +285,53 @@ class StudyLibrary(ABC, Generic[_Test]):
         return self._test
 
 
-class SpecifiedStudyLibrary(StudyLibrary[_Specified], Generic[_Specified]):
-    """Robot library of a study whose tests are described by a specification and planned before their first step."""
+def variables_in_words(study: str) -> str:
+    """Variables of a study for the documentation of a suite, in Robot's format."""
+    rows = (f"| ``-v {each.name}:{each.example}`` | {each.meaning} | {each.default} |" for each in read_by(study))
+    return "\n".join(["\n", "| =Variable= | =Meaning= | =Default= |", *rows])
 
-    FIELDS: ClassVar[Mapping[str, str]] = {}
-    """Fields of the specification that variables replace, by the name of the variable."""
-    SPECIFICATION: ClassVar[type[Frozen]] = Frozen
-    """Class of the specification; only where variables replace fields."""
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls.VARIABLES = (*cls.VARIABLES, *cls.FIELDS)
+class StepStudyLibrary(StudyLibrary[_Stepped], Generic[_Stepped]):
+    """Robot library of a study of several steps."""
 
-    def _chosen(self) -> Topology:
-        for name, field in self.FIELDS.items():
-            if text := str(self._choices(name) or ""):
-                refuse_wrong_field(self.SPECIFICATION, field, name, text)
-        return super()._chosen()
-
-    def _begin_planned(
-        self,
-        test: _Specified,
-        changed: Mapping[str, str],
-        journal: type[StepJournal[Any]],
-        preview: Callable[[], str],
-    ) -> None:
-        """Plan a test and begin it; announce its work and, where time is real, its duration.
+    def _describe_file(self, study: type[_Stepped], name: str, given: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Load a specification and begin its study; see `specification` and `_describe`.
 
         Args:
-            test: Of a specification.
-            changed: Variables that have replaced values of the specification.
-            journal: Class of the journal of its steps.
-            preview: What is measured, once it is planned.
+            study: Its class.
+            name: Of the file.
+            given: Keys of a test.
+
+        Raises:
+            ConfigError: There is no such file, or it or a value does not fit.
+        """
+        topology, world, environment = self._testbed.opened()
+        self._describe(study(topology, world, self.specification(name, given), environment, self._progress.step))
+
+    def _describe(self, study: _Stepped) -> None:
+        """Plan a study and begin it; announce its work and, where time is real, its duration.
+
+        Args:
+            study: What is measured.
 
         Raises:
             SkipExecution: It does not fit the testbed.
         """
-        topology = self._testbed.opened()[0]
-        test.draft.rerun = rerun_of(variable, topology, changed)
+        study.draft.rerun = self._rerun()
         try:
-            skipping(test.plan)
+            skipping(study.plan)
         except PlanError as error:
             raise SkipExecution(str(error)) from error
-        name = test.spec.name
-        test.resume(self._begin(test, test.digest(), name, journal))
-        about = "" if topology.world is World.SIM else f", about {human_time(test.cost.seconds)}"
-        self._preview(name, [preview() + about], test.cost)
+        name = study.spec.name
+        study.resume(self._begin(study, study.digest(), name, study.journal()))
+        self._preview(name, study.preview(), study.cost)
 
-    def _measure_planned(self, before: Callable[[], None] = lambda: None) -> _Specified:
-        """Run the steps of the present test, and fail where less was measured than its specification asks for.
+    def _lines(self, found: Any) -> Iterable[str]:  # noqa: ANN401, ARG002 - the payload of a study
+        """Result of a study in sentences, for the log."""
+        return ()
 
-        Args:
-            before: Finds what all steps need, such as the load.
-
-        Returns:
-            The test.
+    def _measure(self) -> None:
+        """Measure what the present study lacks, and fail where that is less than its specification asks for.
 
         Raises:
             EndOfRun: No further test can run.
@@ -312,12 +341,16 @@ class SpecifiedStudyLibrary(StudyLibrary[_Specified], Generic[_Specified]):
         self._remark(study.remark)
 
         def steps() -> None:
-            before()
-            study.measure()
+            study.prepare()
+            self._progress.prepared()
+            for line in study.load_in_words():
+                self._remark(line)
+            found = study.run()
+            for line in self._lines(found):
+                logger.info(line)
             study.enough()
 
         self._run_steps(steps)
-        return study
 
 
 class DeployedStudyLibrary(StudyLibrary[_Deployed], Generic[_Deployed]):

@@ -73,13 +73,8 @@ class StudyProgress:
         for line in lines:
             self.line(line)
 
-    def prepared(self, each_s: float) -> None:
-        """The search for the load of all steps is done: its time says nothing about that of a step.
-
-        Args:
-            each_s: Expected seconds of a unit of the work that begins now.
-        """
-        self._each_s = each_s
+    def prepared(self) -> None:
+        """The search for the load of all steps is done: its time says nothing about that of a step."""
         self._began_s = self._last_s = self._clock()
 
     def open(self) -> None:

@@ -1,7 +1,7 @@
 """Retry and quarantine: what breaks the system under test is tried once more, then given up.
 
 A result is never tried again, also not `no traffic`. Tests whose phases are Robot keywords are repeated as a whole;
-studies that deploy one step after the other repeat the step (`steps.py`).
+studies that deploy one step after the other repeat the step (`step_study.py`).
 """
 
 from collections.abc import Callable, Sequence

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from robot.api import SkipExecution, logger
 from robot.libraries.BuiltIn import BuiltIn
+from robot.running.context import EXECUTION_CONTEXTS
 
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.terminal import dropping_output
@@ -17,6 +18,12 @@ def variable(name: str) -> Any:  # noqa: ANN401 (a Robot variable is anything)
     """Return a Robot variable, None where it is not set."""
     known = BuiltIn()._variables  # the keyword looks for similar names where there is none: 3 ms of CPU time
     return known[f"${{{name}}}"] if name in known else None
+
+
+def document(text: str) -> None:
+    """Append a text to the documentation of the running suite."""
+    if EXECUTION_CONTEXTS.current is not None:
+        BuiltIn().set_suite_documentation(text, append=True)
 
 
 def announce(text: str, *, on_console: bool = True) -> None:

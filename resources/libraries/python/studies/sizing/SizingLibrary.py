@@ -8,28 +8,25 @@ from robot.api.deco import library
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import rerun_of
-from resources.libraries.python.studies.shared.library import StudyLibrary
-from resources.libraries.python.studies.shared.progress import human_time
-from resources.libraries.python.studies.shared.robot_context import variable
+from resources.libraries.python.studies.shared.library import StepStudyLibrary
+from resources.libraries.python.studies.shared.progress import StepEnded
+from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
-from resources.libraries.python.studies.sizing.planning.cost import SizingCost
-from resources.libraries.python.studies.sizing.run import ServiceSizing
+from resources.libraries.python.studies.sizing.model.spec import Sizing
+from resources.libraries.python.studies.sizing.run import ServiceSizing, sizes_in_words
 from resources.libraries.python.studies.sizing.search.size_search import carried
-from resources.libraries.python.studies.sizing.size_trials import SizingJournal
 
 OnlyIn = Literal["sim", "local", "real", "any"]
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class SizingLibrary(StudyLibrary[ServiceSizing]):
+class SizingLibrary(StepStudyLibrary[ServiceSizing]):
     """Measures services of several components in different deployment sizes.
 
     Service and workload are described by two JSON files and by scripts that these name.
     """
 
     FIRST_KEYWORD = "Describe Sizing"
-    _journal: SizingJournal
 
     @keyword
     def describe_sizing(self, deployment: str, workload: str, only_in: OnlyIn = "any", **options: str) -> None:
@@ -49,20 +46,10 @@ class SizingLibrary(StudyLibrary[ServiceSizing]):
                 f"{deployment} needs world {only_in}; testbed {topology.metadata.name} has world {topology.world}"
             )
         files = (specification_file(deployment), specification_file(workload))
-        sizing = ServiceSizing(topology, world, environment, files, options)
-        sizing.draft.rerun = rerun_of(variable, topology, {})
-        name, cost = sizing.asked.deployment.vnf_name, sizing.cost()
-        self._journal = self._begin(sizing, sizing.digest(), name, SizingJournal)
-        words = cost_in_words(cost)
-        logger.info(words)
-        loads = cost.sizes * cost.loads
-        self._progress.begin(
-            name,
-            [words + (" of simulated time" if simulated else "")],
-            simulated=simulated,
-            each_s=cost.seconds / loads,
-            left=loads,
-        )
+        spec = load_specifications(*files, options)
+        sizing = ServiceSizing(topology, world, spec, environment, self._sized)
+        sizing.report, sizing.on_load = self._say, self._loaded
+        self._describe(sizing)
 
     @keyword
     def search_size(self) -> None:
@@ -74,20 +61,7 @@ class SizingLibrary(StudyLibrary[ServiceSizing]):
         | Describe Sizing | sip-service/deployment.json | sip-service/reg-dereg.json |
         | Search Size |
         """
-        running, journal = self._running, self._journal
-        folder = journal.path.parent
-
-        cost = running.cost()
-
-        def report(sentence: str) -> None:
-            logger.info(sentence)
-            self._progress.status(sentence)
-
-        def reached(sizes: int, loads: int) -> None:
-            self._progress.advance(max(0, (cost.sizes - sizes) * cost.loads - loads), loads > 0)
-
-        self._run_steps(lambda: running.run(folder, journal, report, reached))
-        logger.info(f"traces, tables and journal: {folder}")
+        self._measure()
 
     @keyword
     def close_sizing(self, status: str, message: str) -> None:
@@ -96,6 +70,27 @@ class SizingLibrary(StudyLibrary[ServiceSizing]):
         | Test Teardown | Close Sizing | ${TEST STATUS} | ${TEST MESSAGE} |
         """
         self._end(status, message)
+
+    def _lines(self, found: Sizing) -> list[str]:  # noqa: ARG002 - as for others
+        return [f"traces, tables and journal: {self._running.folder}"]
+
+    def _say(self, sentence: str) -> None:
+        logger.info(sentence)
+        self._progress.status(sentence)
+
+    def _loaded(self, loads: int, sentence: str) -> None:
+        self._advance(len(self._running.rows), loads)
+        self._say(sentence)
+
+    def _sized(self, ended: StepEnded) -> None:
+        self._advance(ended.number, 0)
+        before = "" if ended.work else " was measured before"
+        self._say(f"{ended.name}{before}: {ended.found}")
+
+    def _advance(self, sizes: int, loads: int) -> None:
+        """Tell the progress how many sizes are done, and how many loads of the present one."""
+        price = self._running.cost
+        self._progress.advance(max(0, (price.sizes - sizes) * price.loads - loads), loads > 0)
 
     def _result_lines(self, record: SizingRecord) -> list[str]:
         sizing = record.sizing
@@ -108,16 +103,3 @@ class SizingLibrary(StudyLibrary[ServiceSizing]):
             found = f"best {best.name}, {carried(best, sizing.workload.unit)}"
         sizes = sizes_in_words(len(sizing.sizes))
         return [f"{sizing.deployment.vnf_name}: {sizes}, {found}{note} [{sizing.stopped}]"]
-
-
-def cost_in_words(cost: SizingCost) -> str:
-    """Sizes, loads and time of a sizing."""
-    most, loads = ("at most " if cost.sizes_at_most else ""), ("at most " if cost.loads_at_most else "")
-    repeated = f", each {cost.repetitions} times" if cost.repetitions > 1 else ""
-    time_text = f"{'at most' if cost.at_most else 'about'} {human_time(cost.seconds)}"
-    return f"{most}{sizes_in_words(cost.sizes)}, {loads}{cost.loads} loads on each{repeated}: {time_text}"
-
-
-def sizes_in_words(count: int) -> str:
-    """Number of sizes."""
-    return f"{count} size{'s' if count != 1 else ''}"

@@ -1,137 +1,164 @@
 """A sizing from its two specifications to the record."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import MappingProxyType
+from typing import Any
 
 from resources.libraries.python.csv_tables import csv_text
-from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.result import Environment
-from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.recording.draft import Draft
+from resources.libraries.python.errors import (
+    ConfigError,
+    ConnectionFailed,
+    CsitError,
+    InUse,
+    RunStopped,
+    SystemBroken,
+    Unsupported,
+)
+from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.recording.step_journal import StepJournal
+from resources.libraries.python.studies.shared.progress import human_time
+from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sizing.analysis import TraceFiles, sizing_rows
-from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
+from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
-from resources.libraries.python.studies.sizing.model.spec import Size, Sizing
+from resources.libraries.python.studies.sizing.model.spec import MeasuredSize, Size, Sizing
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
-from resources.libraries.python.studies.sizing.search.size_search import Reached
-from resources.libraries.python.studies.sizing.size_trials import SizingJournal, digest, run_sizing
-from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.roles.service import Orchestrator, SizedService
+from resources.libraries.python.studies.sizing.planning.sizes import name_of
+from resources.libraries.python.studies.sizing.search.size_search import SizingSearch, carried_over, outcome
+from resources.libraries.python.studies.sizing.size_trials import SizeTrials
 from resources.libraries.python.whole_files import write_whole
 
 OVERSUBSCRIBED = "oversubscribed"
 """The fact of a service that has more CPUs than there are."""
 
 
-class ServiceSizing:
-    """One sizing in one world."""
+class ServiceSizing(StepStudy[Specifications, Size, MeasuredSize, Sizing]):
+    """Deploys one size after the other, until the search has its answer."""
 
-    def __init__(
-        self,
-        topology: Topology,
-        world: Testbed,
-        environment: Environment,
-        files: tuple[Path, Path],
-        options: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        """Load the specifications of deployment and workload, with the chosen values of their options.
+    RECORD = SizingRecord
+    ROW = MeasuredSize
+    MEASURED = "sizes were measured"
+    FATAL = (ConfigError, InUse, RunStopped, Unsupported)  # which the next size would meet as well
+    cost: SizingCost
+    folder: Path
+    """For traces, tables and templates of this test; that of its journal."""
+    trials: SizeTrials
 
-        Raises:
-            ConfigError: They are wrong, or a script is missing.
-        """
-        self.asked: Specifications = load_specifications(*files, options)
-        self._folder = files[0].parent
-        self._world = world
-        self._system = f"{topology.world} {topology.metadata.name}"
-        self.draft = Draft(SizingRecord, topology, environment)
-        self.draft.drivers = {"orchestrator": str(topology.world)}
+    def set_up(self) -> None:
+        self.cost = cost(self.spec.deployment, self.spec.workload)
+        self.draft.drivers = {"orchestrator": str(self._topology.world)}
+        self.report: Callable[[str], None] = lambda _: None
+        """Takes the events of the search in sentences."""
+        self.on_load: Callable[[int, str], None] = lambda _loads, _sentence: None
+        """See `SizeTrials`."""
+        self._search = SizingSearch(self.spec.deployment, self.spec.workload, self._say)
 
-    def cost(self) -> SizingCost:
-        """Cost of the sizing.
+    def _say(self, sentence: str) -> None:
+        self.report(sentence)
 
-        Raises:
-            PlanError: There are too many sizes.
-        """
-        return cost(self.asked.deployment, self.asked.workload)
+    def identity(self) -> str:
+        return self.spec.deployment.model_dump_json() + self.spec.workload.model_dump_json()
 
-    def digest(self) -> str:
-        """Digest of both specifications and the testbed."""
-        return digest(self.asked.deployment, self.asked.workload, self._system)
+    def plan(self) -> None:
+        """Nothing: whether a size fits is known when it is deployed."""
 
-    def remove(self) -> str | None:
-        """Nothing: every size has been removed before the next one."""
-        return None
+    def plan_of(self, size: Size) -> None:
+        """Nothing: a size has no plan."""
 
-    def run(
-        self,
-        folder: Path,
-        journal: SizingJournal,
-        report: Callable[[str], None],
-        reached: Reached = lambda _sizes, _loads: None,
-    ) -> Sizing:
-        """Search; sizes in the journal are not measured again.
+    def preview(self) -> list[str]:
+        simulated = " of simulated time" if self._topology.world is World.SIM else ""
+        return [cost_in_words(self.cost) + simulated]
 
-        Args:
-            folder: For traces, tables and templates of this test.
-            journal: Open, of this digest.
-            report: Takes the events of the search in sentences.
-            reached: Takes the number of sizes that are done, and of loads of the present one.
+    def resume(self, journal: StepJournal[Any]) -> None:
+        super().resume(journal)
+        self.folder = journal.path.parent
+
+    def prepare(self) -> None:
+        """Find what deploys sizes.
 
         Raises:
             Unsupported: This world cannot deploy it.
-            RunStopped: What was deployed cannot be removed, or the folder cannot be written.
-            CsitError: No size could be measured.
         """
-        host = self._world.host(self.asked, self._folder)
+        host = self._world.host(self.spec, self.spec.folders[0])
         self.draft.simulation = host.simulation
-        orchestrator = _Remembering(host.orchestrator)
-        spec, workload = self.asked.deployment, self.asked.workload
-        try:
-            sizing = run_sizing(
-                spec,
-                workload,
-                orchestrator,
-                journal,
-                report,
-                time=host.time,
-                trace=TraceFiles(folder).add,
-                reached=reached,
-            )
-        finally:
-            self._note(orchestrator.services)
-        self.draft.sizing = sizing
-        write_whole(folder / "sizing.csv", csv_text(sizing_rows(sizing)))
-        self._write_heat({row.name: row.size for row in sizing.sizes}, folder)
-        if sizing.stopped == "failed":
-            reasons = [f"{row.name}: {row.failed}" for row in sizing.sizes if row.failed]
+        self.trials = SizeTrials(
+            self.spec.deployment,
+            self.spec.workload,
+            host.orchestrator,
+            time=host.time,
+            trace=TraceFiles(self.folder).add,
+            on_load=self.on_load,
+        )
+
+    def steps(self) -> Iterator[Sequence[Size]]:
+        for size in self._search.wanted():
+            yield (size,)
+            self._search.add(self.rows[-1])
+
+    def key(self, size: Size) -> str:
+        return name_of(self.spec.deployment, size)
+
+    def in_words(self, sized: MeasuredSize) -> str:
+        return outcome(sized, self.spec.workload.unit)
+
+    def measure(self, size: Size) -> MeasuredSize:
+        found = self.trials.measure(size)
+        if short := self.trials.facts().get(OVERSUBSCRIBED):
+            self.note(f"{OVERSUBSCRIBED}: {short}")
+        return found
+
+    def breaks(self, error: Exception) -> bool:
+        """A node was lost, or a part of the service has died; what else fails has failed for this size."""
+        return isinstance(error, ConnectionFailed | SystemBroken)
+
+    def facts(self) -> dict[str, dict[str, str]]:
+        return {"service": self.trials.facts()}
+
+    def failed_row(self, size: Size, reason: str) -> MeasuredSize:
+        return self.trials.failed(size, reason)
+
+    def carried_over(self, sized: MeasuredSize) -> MeasuredSize:
+        return carried_over(self.spec.deployment, self.spec.workload, sized)
+
+    def remove(self) -> str | None:
+        if hasattr(self, "trials"):
+            self.trials.remove()
+        return None
+
+    def analyse(self, sizes: Sequence[MeasuredSize]) -> Sizing | None:
+        self.draft.warnings = list(self.notes)
+        found = self._search.result()
+        return found.model_copy(update={"sizes": (*found.sizes, *sizes[len(found.sizes) :])}) if sizes else None
+
+    def run(self) -> Sizing:
+        found = super().run()
+        write_whole(self.folder / "sizing.csv", csv_text(sizing_rows(found)))
+        # Templates for OpenStack, where its flavors can have that many CPUs.
+        if all(flavor.vcpus % 1 == 0 for flavor in self.spec.deployment.flavors.values()):
+            write_heat(self.spec, {row.name: row.size for row in found.sizes}, self.folder / "heat")
+        return found
+
+    def enough(self) -> None:
+        """Check that the search has its answer.
+
+        Raises:
+            CsitError: It has not.
+        """
+        found = self.result()
+        if found.stopped == "failed":
+            reasons = [f"{row.name}: {row.failed}" for row in found.sizes if row.failed]
             raise CsitError("; ".join(dict.fromkeys(reasons)))
-        return sizing
-
-    def _note(self, services: list[SizedService]) -> None:
-        """Add the facts of the services to the record."""
-        facts = [service.facts() for service in services]
-        if facts:
-            self.draft.facts["service"] = dict(facts[-1])
-        short = dict.fromkeys(row[OVERSUBSCRIBED] for row in facts if OVERSUBSCRIBED in row)
-        self.draft.warnings += [f"{OVERSUBSCRIBED}: {sentence}" for sentence in short]
-
-    def _write_heat(self, sizes: dict[str, Size], folder: Path) -> None:
-        """Templates for OpenStack, where its flavors can have that many CPUs."""
-        if all(flavor.vcpus % 1 == 0 for flavor in self.asked.deployment.flavors.values()):
-            write_heat(self.asked, sizes, folder / "heat")
 
 
-class _Remembering:
-    """Passes all on to an orchestrator, and keeps the services to be asked for their facts."""
+def cost_in_words(price: SizingCost) -> str:
+    """Sizes, loads and time of a sizing."""
+    most, loads = ("at most " if price.sizes_at_most else ""), ("at most " if price.loads_at_most else "")
+    repeated = f", each {price.repetitions} times" if price.repetitions > 1 else ""
+    time_text = f"{'at most' if price.at_most else 'about'} {human_time(price.seconds)}"
+    return f"{most}{sizes_in_words(price.sizes)}, {loads}{price.loads} loads on each{repeated}: {time_text}"
 
-    def __init__(self, orchestrator: Orchestrator) -> None:
-        self._orchestrator = orchestrator
-        self.services: list[SizedService] = []
 
-    def service(self, size: Size) -> SizedService:
-        """As the orchestrator's."""
-        service = self._orchestrator.service(size)
-        self.services.append(service)
-        return service
+def sizes_in_words(count: int) -> str:
+    """Number of sizes."""
+    return f"{count} size{'s' if count != 1 else ''}"

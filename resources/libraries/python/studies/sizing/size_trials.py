@@ -1,32 +1,27 @@
 """Measurements of a sizing: each size is deployed, loaded, watched and removed before the next one."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
+from itertools import count, pairwise
 from statistics import fmean
 
-from pydantic import TypeAdapter
-
 from resources.libraries.python.errors import ConnectionFailed, CsitError, RunStopped, SystemBroken
-from resources.libraries.python.recording.run_journal import digest_of
-from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.sizing.analysis import TraceRow
 from resources.libraries.python.studies.sizing.model.spec import (
     DeploymentSpec,
     Flavor,
     MeasuredSize,
+    Offered,
     Size,
     Sizing,
     Trace,
     Use,
 )
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
-from resources.libraries.python.studies.sizing.planning.sizes import instance_names, name_of, next_size, planned
-from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad
-from resources.libraries.python.studies.sizing.search.size_search import Reached, SizeSpace, SizingSearch
+from resources.libraries.python.studies.sizing.planning.sizes import instance_names, name_of
+from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
+from resources.libraries.python.studies.sizing.search.size_search import SizingSearch, measured_size
 from resources.libraries.python.testbed.roles.service import (
     InstanceUse,
     IntervalClock,
@@ -42,30 +37,6 @@ INTERVAL_S = 1.0
 _log = logging.getLogger(__name__)
 _MB = 2**20
 _Sample = tuple[float, Mapping[str, InstanceUse]]
-
-
-def digest(spec: DeploymentSpec, workload: WorkloadSpec, system: str) -> str:
-    """Digest of a sizing.
-
-    Args:
-        spec: The service.
-        workload: What is offered to it.
-        system: Where it is deployed, such as world and name of the testbed.
-    """
-    return digest_of(spec.model_dump_json(), workload.model_dump_json(), system)
-
-
-class SizingJournal(StepJournal[MeasuredSize]):
-    """The journal of a sizing: a line for each size, on disk before the next size is deployed."""
-
-    FILE = "sizing.jsonl"
-    KIND = "sizing"
-    ROWS = TypeAdapter(MeasuredSize)
-
-    @property
-    def sizes(self) -> Mapping[str, MeasuredSize]:
-        """Measured before, by name; of a size that is there twice the last one."""
-        return {sized.name: sized for sized in self.rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,124 +160,131 @@ def _rate(name: str, before: _Sample, after: _Sample, count: Callable[[InstanceU
     return None if begin is None or end is None else (end - begin) / passed_s
 
 
-def run_sizing(
-    spec: DeploymentSpec,
-    workload: WorkloadSpec,
-    orchestrator: Orchestrator,
-    journal: SizingJournal | None,
-    progress: Callable[[str], None],
-    *,
-    time: IntervalClock | None = None,
-    trace: KeepTrace | None = None,
-    reached: Reached = lambda _sizes, _loads: None,
-) -> Sizing:
-    """Find the sizes' capacities, and the best size.
+class SizeTrials:
+    """Deploys one size after the other and offers it the loads of a workload.
 
     Args:
         spec: The service.
         workload: What is offered to it.
         orchestrator: Deploys sizes.
-        journal: Open; sizes that it has are not measured again. None for a search that cannot be resumed.
-        progress: Takes the events of the search in sentences.
         time: How it passes; None for the machine's own.
         trace: Takes what every instance used each second; None for none.
-        reached: Takes the number of sizes that are done, and of loads of the present one.
-
-    Raises:
-        PlanError: There are too many sizes.
-        RunStopped: What was deployed cannot be removed, or the journal cannot be written.
-        CsitError: The machine cannot be used at all.
+        on_load: Called after each load with the number of loads on the size, and a sentence.
     """
-    bench = _Bench(spec, workload, orchestrator, time or RealTime(), trace)
-    search = SizingSearch(
-        spec,
-        workload,
-        SizeSpace(planned(spec), partial(name_of, spec), partial(next_size, spec)),
-        bench.deploy,
-        done=journal.sizes if journal else {},
-        keep=journal.keep if journal else lambda _: None,
-        report=progress,
-        reached=reached,
-    )
-    return search.run()
-
-
-class _Bench:
-    """Brings sizes up and takes them away."""
 
     def __init__(
         self,
         spec: DeploymentSpec,
         workload: WorkloadSpec,
         orchestrator: Orchestrator,
-        time: IntervalClock,
-        trace: KeepTrace | None,
+        *,
+        time: IntervalClock | None = None,
+        trace: KeepTrace | None = None,
+        on_load: Callable[[int, str], None] = lambda _loads, _sentence: None,
     ) -> None:
         self._spec = spec
         self._workload = workload
         self._orchestrator = orchestrator
-        self._time = time
+        self._time = time or RealTime()
         self._trace = trace
+        self._on_load = on_load
+        self._name = ""
+        self._service: SizedService | None = None
+        self._deploy_s: float | None = None
+        self._offered: list[Offered] = []
 
-    @contextmanager
-    def deploy(self, size: Size) -> Iterator["_DeployedSize"]:
-        """See SizingSearch."""
-        name = name_of(self._spec, size)
-        service = self._orchestrator.service(size)
-        with ExitStack() as held:
-            held.callback(_stop, service, name)
-            begin_s = self._time.now()
-            service.start()
-            deploy_s = self._time.now() - begin_s
-            flavors = {
-                instance: self._spec.flavors[size.components[instance.rpartition("-")[0]].flavor]
-                for instance in instance_names(self._spec, size)
-            }
-            trace = partial(self._trace, name) if self._trace else None
-            yield _DeployedSize(service, LoadMonitor(service, flavors, self._time), self._workload, deploy_s, trace)
+    def measure(self, size: Size) -> MeasuredSize:
+        """Deploy a size and offer it all loads; `remove` has to follow.
 
+        Raises:
+            SystemBroken: Something is wrong with the service after a load.
+            CsitError: It cannot be deployed, or a load could not be offered.
+        """
+        self._name, unit = name_of(self._spec, size), self._workload.unit
+        self._offered, self._deploy_s = [], None
+        self._service = service = self._orchestrator.service(size)
+        begin_s = self._time.now()
+        service.start()
+        self._deploy_s = self._time.now() - begin_s
+        flavors = {
+            instance: self._spec.flavors[size.components[instance.rpartition("-")[0]].flavor]
+            for instance in instance_names(self._spec, size)
+        }
+        monitor = LoadMonitor(service, flavors, self._time)
+        for load in self._workload.loads():
+            repetitions = count(1)
+            row = offered_load(
+                load,
+                self._workload.repeat,
+                lambda load: self.offer(service, monitor, load, next(repetitions)),  # noqa: B023
+            )
+            self._offered.append(row)
+            words = f"{self._name} at {load:g} {unit}: {row.mean:g}, {100 * row.ratio:.1f} %"
+            self._on_load(len(self._offered), words)
+            if ends(self._workload.stop, self._offered):
+                break
+        return measured_size(self._spec, self._workload, size, self._offered, self._deploy_s)
 
-def _stop(service: SizedService, name: str) -> None:
-    try:
-        service.stop()
-    except ConnectionFailed as error:
-        # A node was lost: its agent removes what it has deployed, and the next size waits for both.
-        _log.warning("%s: %s; the node removes its part by itself", name, error)
-    except CsitError as error:
-        raise RunStopped(f"{name} could not be removed: {error}") from error
+    def failed(self, size: Size, reason: str) -> MeasuredSize:
+        """Return the size that was measured last and has failed, with the loads before."""
+        return measured_size(self._spec, self._workload, size, self._offered, self._deploy_s, failed=reason)
 
-
-class _DeployedSize:
-    """A size that is up, and watched."""
-
-    def __init__(
-        self,
-        service: SizedService,
-        monitor: LoadMonitor,
-        workload: WorkloadSpec,
-        deploy_s: float | None,
-        trace: Callable[[str, Sequence[TraceRow]], None] | None,
-    ) -> None:
-        self.deploy_s = deploy_s
-        self._service = service
-        self._monitor = monitor
-        self._workload = workload
-        self._trace = trace
-        self._offered: list[float] = []
-
-    def offer(self, load: float) -> OfferedLoad:
-        """See search.sizing.Deployed.
+    def offer(self, service: SizedService, monitor: LoadMonitor, load: float, repetition: int) -> OfferedLoad:
+        """Offer a load once.
 
         Raises:
             SystemBroken: Something is wrong with the service after the load.
             CsitError: The load could not be offered.
         """
-        self._offered.append(load)
-        watched = self._monitor.watch(load, self._offered.count(load), self._workload.duration_s)
+        watched = monitor.watch(load, repetition, self._workload.duration_s)
         if self._trace is not None:
             for instance, rows in watched.rows.items():
-                self._trace(instance, rows)
-        problems = self._service.problems()
-        if problems:
+                self._trace(self._name, instance, rows)
+        if problems := service.problems():
             raise SystemBroken(f"at {load:g} {self._workload.unit}: {'; '.join(problems)}")
         return OfferedLoad(watched.answer.indicator, watched.use, watched.answer.figures, watched.trace)
+
+    def facts(self) -> dict[str, str]:
+        """Facts of the service; empty where none is deployed."""
+        return dict(self._service.facts()) if self._service is not None else {}
+
+    def remove(self) -> None:
+        """Remove what is deployed, if anything is.
+
+        Raises:
+            RunStopped: It cannot be removed.
+        """
+        service, self._service = self._service, None
+        try:
+            if service is not None:
+                service.stop()
+        except ConnectionFailed as error:
+            # A node was lost: its agent removes what it has deployed, and the next size waits for both.
+            _log.warning("%s: %s; the node removes its part by itself", self._name, error)
+        except CsitError as error:
+            raise RunStopped(f"{self._name} could not be removed: {error}") from error
+
+
+def run_sizing(
+    spec: DeploymentSpec,
+    workload: WorkloadSpec,
+    orchestrator: Orchestrator,
+    *,
+    time: IntervalClock | None = None,
+    trace: KeepTrace | None = None,
+) -> Sizing:
+    """Find the best size without a testbed, a journal and second attempts.
+
+    Raises:
+        RunStopped: What was deployed cannot be removed.
+    """
+    trials, search = SizeTrials(spec, workload, orchestrator, time=time, trace=trace), SizingSearch(spec, workload)
+    for size in search.wanted():
+        try:
+            sized = trials.measure(size)
+        except CsitError as error:
+            sized = trials.failed(size, str(error))
+        finally:
+            trials.remove()
+        search.add(sized)
+    return search.result()

@@ -1,45 +1,36 @@
 """Keywords of the suite of stateful density: connection rates and tables of NATs and firewalls, after RFC 9693."""
 
-from typing import ClassVar
-
-from robot.api import logger
 from robot.api.deco import library
 
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import changed_specification
-from resources.libraries.python.studies.shared.library import SpecifiedStudyLibrary
-from resources.libraries.python.studies.shared.robot_context import variable
+from resources.libraries.python.studies.shared.library import StepStudyLibrary
 from resources.libraries.python.studies.stateful.analysis import in_words, stateful_tables
-from resources.libraries.python.studies.stateful.model.record import StatefulRecord
-from resources.libraries.python.studies.stateful.model.spec import StatefulSpec, load_stateful
-from resources.libraries.python.studies.stateful.run import StatefulJournal, StatefulTest
+from resources.libraries.python.studies.stateful.model.record import StatefulDensity, StatefulRecord
+from resources.libraries.python.studies.stateful.model.spec import load_stateful
+from resources.libraries.python.studies.stateful.run import StatefulTest
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class StatefulLibrary(SpecifiedStudyLibrary[StatefulTest]):
+class StatefulLibrary(StepStudyLibrary[StatefulTest]):
     """Measures how many connections per second network functions take, tear down, and how many their tables hold.
 
     The kind of network function and the cells are described by a YAML file.
     """
 
     FIRST_KEYWORD = "Describe Stateful Density"
-    FIELDS: ClassVar = {"FRAME": "frame", "SEARCH": "search"}
-    SPECIFICATION = StatefulSpec
+    LOAD = load_stateful
     TABLES = stateful_tables
 
     @keyword
     def describe_stateful_density(self, specification: str) -> None:
         """Load a specification and check that its cells fit. Nothing is deployed yet.
 
-        The path is relative to the present folder, or to ``tests/characterization/specs``. The variables ``FRAME`` and
-        ``SEARCH`` (profile of the search of the rate) replace values of the file.
+        The path is relative to the present folder, or to ``tests/characterization/specs``. The variable ``SET``
+        replaces values of the file, such as ``search=quick``.
 
         | Describe Stateful Density | stateful/nat.yaml |
         """
-        topology, world, environment = self._testbed.opened()
-        spec, changed = changed_specification(load_stateful, specification, self.FIELDS, variable)
-        study = StatefulTest(topology, world, spec, environment, self._progress.step)
-        self._begin_planned(study, changed, StatefulJournal, lambda: f"{study.cost.steps} cells of {spec.kind}")
+        self._describe_file(StatefulTest, specification)
 
     @keyword
     def measure_stateful_density(self) -> None:
@@ -52,8 +43,7 @@ class StatefulLibrary(SpecifiedStudyLibrary[StatefulTest]):
         | Describe Stateful Density | stateful/nat.yaml |
         | Measure Stateful Density |
         """
-        for cell in self._measure_planned().result().cells:
-            logger.info(f"{cell.name}: {in_words(cell)}")
+        self._measure()
 
     @keyword
     def close_stateful_density(self, status: str, message: str) -> None:
@@ -62,6 +52,9 @@ class StatefulLibrary(SpecifiedStudyLibrary[StatefulTest]):
         | Test Teardown | Close Stateful Density | ${TEST STATUS} | ${TEST MESSAGE} |
         """
         self._end(status, message)
+
+    def _lines(self, found: StatefulDensity) -> list[str]:
+        return [f"{cell.name}: {in_words(cell)}" for cell in found.cells]
 
     def _result_lines(self, record: StatefulRecord) -> list[str]:
         if (found := record.stateful) is None or not record.passed:

@@ -4,25 +4,16 @@ The method is that of RFC 9693: one packet for each new connection, from the ini
 every packet arrives and every table has an entry for it. Tables are emptied before each trial.
 """
 
-import logging
-from collections.abc import Callable
-from typing import Literal
-
-from pydantic import TypeAdapter
+from collections.abc import Iterator, Sequence
 
 from resources.libraries.python.driver_registry import generators
-from resources.libraries.python.errors import ConfigError, CsitError, PlanError, Unsupported
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.errors import ConfigError, PlanError, Unsupported
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import MOST_FLOWS, Cell
 from resources.libraries.python.model.request.goal import SearchProfile
-from resources.libraries.python.model.result import Environment
-from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import digest, drivers_of
-from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.profiles import NDR, profile
-from resources.libraries.python.studies.shared.progress import StepEnded
-from resources.libraries.python.studies.shared.steps import SpecifiedTest, measure_step
+from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.stateful.analysis import checks, in_words
 from resources.libraries.python.studies.stateful.connection_cell import LEAST_CPS, ConnectionCell
 from resources.libraries.python.studies.stateful.model.record import (
@@ -38,57 +29,29 @@ from resources.libraries.python.studies.stateful.planning import cost
 from resources.libraries.python.studies.stateful.rate import ConnectionLimits, most_one_way_pps, search_rate
 from resources.libraries.python.studies.stateful.search import search_capacity
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.parts import Testbed
 
-_log = logging.getLogger(__name__)
 _FIRST_ENTRIES = 1024
 """Where a search of the capacity begins if a table does not say its limit."""
 _IN_TIME = 0.8
 """Share of the timeout of entries that filling the tables may take."""
 
 
-class CellMeasured(Frozen):
-    """A cell that is complete; what was deployed for it is removed."""
-
-    line: Literal["cell"] = "cell"
-    cell: CellConnections
-
-
-class StatefulJournal(StepJournal[CellMeasured]):
-    """A journal of cells; a context manager."""
-
-    FILE = "stateful.jsonl"
-    KIND = "study of stateful density"
-    ROWS = TypeAdapter(CellMeasured)
-
-
-class StatefulTest(SpecifiedTest[StatefulSpec, StatefulJournal]):
-    """Deploys each cell, measures it and keeps the draft of the record. Arguments are those of `SteppedTest`.
-
-    Raises:
-        ConfigError: More trials, or more time, than `model.bounds` allows, or a search without a goal of no loss.
-    """
+class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections, StatefulDensity]):
+    """Deploys each cell and measures its connections."""
 
     RECORD = StatefulRecord
+    ROW = CellConnections
     MEASURED = "cells were measured"
 
-    def __init__(
-        self,
-        topology: Topology,
-        world: Testbed,
-        spec: StatefulSpec,
-        environment: Environment,
-        on_step: Callable[[StepEnded], None] = lambda _: None,
-    ) -> None:
-        super().__init__(topology, world, spec, environment, on_step)
-        self.cost = cost(spec)
-        self._profile = _profile_of(spec)
+    def set_up(self) -> None:
+        self.cost = cost(self.spec)
+        self._profile = _profile_of(self.spec)
         self._plans: dict[Cell, Plan] = {}
         self._skipped: dict[str, str] = {}
-        self.draft.drivers = drivers_of(topology, spec.cells[0], world.drivers)
+        self.draft.drivers = drivers_of(self._topology, self.spec.cells[0], self._world.drivers)
 
-    def plan(self) -> Plan:
-        """Derive the plans of all cells; return the first one.
+    def plan(self) -> None:
+        """Derive the plans of all cells.
 
         Raises:
             PlanError: No cell fits.
@@ -97,62 +60,43 @@ class StatefulTest(SpecifiedTest[StatefulSpec, StatefulJournal]):
         generator = generators()[self._topology.tg.generator.driver]
         if not generator.opens_connections:
             raise Unsupported(f"the generator {generator.name} does not send each packet with another 5-tuple")
-        self._plans, self._skipped = {}, {}
         for cell in self.spec.cells:
             try:
-                self._plans[cell] = self._cell(cell).plan()
+                self._plans[cell] = self.cell_of(cell).plan()
             except PlanError as error:
-                self._skipped[_name(cell)] = str(error)
+                self._skipped[self.key(cell)] = str(error)
         if not self._plans:
             raise PlanError("; ".join(self._skipped.values()))
         self.cost = cost(self.spec, len(self._plans))
-        self.draft.plan = first = next(iter(self._plans.values()))
-        self.draft.warnings = list(first.warnings)
-        return first
+        *_, self.draft.plan = self._plans.values()
 
-    def _system(self) -> tuple[str, ...]:
-        self.plan()
-        return tuple(map(digest, self._plans.values()))
+    def preview(self) -> list[str]:
+        return [f"{self.cost.steps} cells of {self.spec.kind}{self.about}"]
 
-    def resume(self, journal: StatefulJournal) -> None:
-        self._journal = journal
-        self._known = {row.cell.name: row.cell for row in journal.rows}
+    def steps(self) -> Iterator[Sequence[Cell]]:
+        yield tuple(self._plans)
 
-    def measure(self) -> None:
-        done = list[CellConnections]()
-        for number, (cell, plan) in enumerate(self._plans.items(), 1):
-            name = _name(cell)
-            found, reason = self._known.get(name), ""
-            if found is None:
-                found, reason = self._step(cell, plan)
-            if found is not None:
-                done.append(found)
-            self.draft.stateful = StatefulDensity(spec=self.spec, cells=tuple(done), skipped=self._skipped)
-            text, work = f"failed: {reason}" if found is None else in_words(found), float(name not in self._known)
-            step = StepEnded(number, len(self._plans), name, text, work=work, failed=found is None)
-            self._ended(step, reason if found is None else None)
+    def key(self, cell: Cell) -> str:
+        return f"{cell.nf_chains}x{cell.nf_nodes}"
 
-    def result(self) -> StatefulDensity:
-        found: StatefulDensity | None = self.draft.stateful
-        if found is None or not found.cells:
-            raise CsitError("; ".join(self._failures) or "no cell was measured")
-        return found
+    def in_words(self, row: CellConnections) -> str:
+        return in_words(row)
 
-    def _step(self, cell: Cell, plan: Plan) -> tuple[CellConnections | None, str]:
-        outcome = measure_step(_name(cell), lambda: self._measure(cell, plan), self.remove)
-        if outcome.row is None:
-            self._failures.append(f"{_name(cell)}: {outcome.reason}")
-            self.draft.warnings += [f"{_name(cell)} was not measured: {outcome.reason}", *outcome.notes]
-            return None, outcome.reason
-        row = outcome.row.model_copy(update={"notes": (*outcome.row.notes, *outcome.notes)})
-        self._keep(CellMeasured(cell=row))
-        return row, ""
+    def plan_of(self, cell: Cell) -> Plan:
+        return self._plans[cell]
 
-    def _measure(self, cell: Cell, plan: Plan) -> CellConnections:
+    def cell_of(self, cell: Cell) -> CellUnderTest:
+        return self.under_test(cell, self.spec.frame, self._profile)
+
+    def analyse(self, cells: Sequence[CellConnections]) -> StatefulDensity:
+        first = next(iter(self._plans.values()))
+        self.draft.warnings = [*first.warnings, *self.notes]
+        return StatefulDensity(spec=self.spec, cells=tuple(cells), skipped=self._skipped)
+
+    def measure(self, cell: Cell) -> CellConnections:
         spec = self.spec
-        self.draft.plan = plan
-        self._deployed = deployed = self._cell(cell)
-        deployed.deploy(plan)
+        deployed = self.deploy(cell)
+        plan = deployed.deployment.plan
         deployed.verify_traffic()
         # Found in both directions, as what was sent until now; connections are opened in one.
         most_pps, line = most_one_way_pps(plan, spec.frame, deployed.highest_loads().offered_pps)
@@ -166,8 +110,6 @@ class StatefulTest(SpecifiedTest[StatefulSpec, StatefulJournal]):
         for _ in range(spec.tear_downs):
             connections.fill_whole(_torn_down(spec, connections), load_cps)
             tear_downs.append(connections.tear_down())
-        capacity = self._capacity(connections, load_cps) if spec.capacity else None
-        self.draft.facts = deployed.deployment.facts()
         return CellConnections(
             instances=cell.nf_chains,
             nodes=cell.nf_nodes,
@@ -176,7 +118,7 @@ class StatefulTest(SpecifiedTest[StatefulSpec, StatefulJournal]):
             rate=rate,
             empty_s=empty.total_s,
             tear_downs=tuple(tear_downs),
-            capacity=capacity,
+            capacity=self._capacity(connections, load_cps) if spec.capacity else None,
             trials=tuple(connections.trials),
             checks=checks(spec, rate, connections.trials, tear_downs),
             notes=deployed.problems(),
@@ -235,17 +177,10 @@ class StatefulTest(SpecifiedTest[StatefulSpec, StatefulJournal]):
             remark="; ".join(remarks),
         )
 
-    def _cell(self, cell: Cell) -> CellUnderTest:
-        return self._under_test(cell, self.spec.frame, self._profile)
-
 
 def _torn_down(spec: StatefulSpec, connections: ConnectionCell) -> int:
     limit = connections.limit
     return spec.connections if limit is None else max(1, min(spec.connections, int(spec.fill * limit)))
-
-
-def _name(cell: Cell) -> str:
-    return f"{cell.nf_chains}x{cell.nf_nodes}"
 
 
 def _profile_of(spec: StatefulSpec) -> SearchProfile:

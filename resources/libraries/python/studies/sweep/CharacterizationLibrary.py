@@ -1,8 +1,8 @@
 """Keywords of the characterization suites: sweeps of services, their profiles, predictions of chains."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 from robot.api import SkipExecution, logger
@@ -15,14 +15,29 @@ from resources.libraries.python.model.bounds import LONGEST_LOAD_S, LONGEST_NUMB
 from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import are_vms
-from resources.libraries.python.model.result import Rerun
+from resources.libraries.python.model.request.variables import (
+    DEPARTURES,
+    FIREWALL,
+    FLOWS,
+    FRAME,
+    NAT,
+    PROFILES,
+    PROTOCOL,
+    ROUTER,
+    STOP_LOSS,
+    SWEEP_DURATION,
+    SWEEP_RATES,
+    SWEEP_WIDTH,
+    Lookup,
+)
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.quantities import rate
+from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.density.model.selection import parse_kinds, parse_sizes
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import Lookup, chosen_topology, generator_chosen, rerun_of
+from resources.libraries.python.studies.shared.choices import generator_chosen
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
-from resources.libraries.python.studies.shared.progress import StepEnded, human_time
+from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.robot_context import skipping
 from resources.libraries.python.studies.sweep.analysis.sentences import (
     break_point_in_words,
@@ -31,9 +46,8 @@ from resources.libraries.python.studies.sweep.analysis.sentences import (
     smt_in_words,
 )
 from resources.libraries.python.studies.sweep.analysis.tables import tables_of
-from resources.libraries.python.studies.sweep.journal import SweepJournal
-from resources.libraries.python.studies.sweep.load_steps import LoadEnded, duration_s, loads
-from resources.libraries.python.studies.sweep.model.record import SweepRecord
+from resources.libraries.python.studies.sweep.load_steps import duration_s, loads
+from resources.libraries.python.studies.sweep.model.record import SweepRecord, SweepSpec
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import SweepRequest, parse_bursts, parse_rates
 from resources.libraries.python.studies.sweep.run import ServiceSweep
@@ -41,22 +55,8 @@ from resources.libraries.python.testbed.deployment.generator_limits import depar
 
 _EACH_SECOND_S = 0.14
 """Overhead of a second of load: preparing, settling and reading counters. Measured on local.yaml."""
-DEFAULTS: Mapping[str, str] = {
-    "SWEEP_RATES": "auto",
-    "SWEEP_DURATION": "2",
-    "STOP_LOSS": "",
-    "SWEEP_WIDTH": "2",
-    "FRAME": "64B",
-    "FLOWS": "auto",
-    "PROTOCOL": "auto",
-    "DEPARTURES": "constant",
-    "GENERATOR": "",
-    "PROFILES": "",
-}
-"""Used where a variable is not given."""
-_KINDS = ("FIREWALL", "NAT", "ROUTER")
+_KINDS = (FIREWALL, NAT, ROUTER)
 """Variables of the suites, which name network functions of their rows."""
-_LEAST_WIDTH = 0.1
 NO_NF = "none"
 """In the place of NF kinds: the path without any."""
 
@@ -75,13 +75,12 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
     """
 
     FIRST_KEYWORD = "Describe Sweep"
-    VARIABLES = tuple(DEFAULTS)
     TABLES = tables_of
 
     def __init__(self) -> None:
         super().__init__()
         self._profiles: ProfileStore | None = None
-        self._journal: SweepJournal | None = None
+        self._journal: StepJournal[Any] | None = None
         self._passed: dict[str, str] = {}  # tests of this process, by the digest of their sweep
 
     @keyword
@@ -140,30 +139,22 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
                 self._profiles.put(record)
             self._passed[digest] = record.test_id
 
-        self._journal = self._begin(service, digest, name, SweepJournal, carried)
+        self._journal = self._begin(service, digest, name, service.journal(), carried)
         service.resume(self._journal)
         self._progress.begin(name, simulated=service.draft.simulation is not None)
         self._progress.status("deploying")
 
     def _service(self, asked: SweepRequest) -> ServiceSweep:
         topology, world, environment = self._testbed.opened()
-        service = ServiceSweep(topology, world, asked, environment, self._load)
-        service.draft.rerun = rerun_of_sweep(self._choices)
+        service = ServiceSweep(topology, world, asked, environment, self._progress.step)
+        service.draft.rerun = self._rerun()
         return service
 
     def _again(self) -> ServiceSweep:
-        self._test = self._service(self._running.asked)
+        self._test = self._service(self._running.spec)
         if self._journal is not None:
             self._test.resume(self._journal)
         return self._test
-
-    def _load(self, ended: LoadEnded) -> None:
-        found = "sampled"
-        if (point := ended.point) is not None:
-            found = rate(point.rate_pps) + (
-                "" if point.loss_ratio is None else f", loss {100 * point.loss_ratio:.2f} %"
-            )
-        self._progress.step(StepEnded(ended.number, ended.of, "load", found, ended.left_s, ended.measured_s))
 
     @keyword
     def deploy_service(self) -> None:
@@ -171,7 +162,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
 
         | Deploy Service |
         """
-        self._deploy(self._running.deploy)
+        self._deploy(self._running.deploy_service)
 
     @keyword
     def verify_traffic(self) -> None:
@@ -195,23 +186,23 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
         """
         service = self._running
         with self._keeper.ending():
-            spec = skipping(service.spec)
+            skipping(service.prepare)
+        spec: SweepSpec = service.load
         row = loads(spec)
         expected_s = duration_s(spec, each_second_s=_EACH_SECOND_S)
         first, last = min(load.rate_pps for load in row), max(load.rate_pps for load in row)
         flows = f"{spec.flows} flow{'s' if spec.flows > 1 else ''} each way"
         text = f"{len(row)} loads from {rate(first)} to {rate(last)} per flow, {flows}, {human_time(expected_s)}"
-        work_s = sum(load.duration_s for load in row)
         self._progress.begin(
-            service.asked.name,
+            service.spec.name,
             simulated=service.draft.simulation is not None,
-            each_s=expected_s / work_s,
-            left=work_s,
+            each_s=expected_s / len(row),
+            left=len(row),
         )
         for line in (text, service.remark):
             self._remark(line)
         with self._keeper.ending():
-            found = skipping(lambda: service.sweep(spec))
+            found = skipping(service.run)
         for point in found.points:
             logger.info(f"{rate(point.rate_pps)}: " + (point.flagged or "as asked"))
 
@@ -285,7 +276,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
         """Refuse a wrong sweep, too; only before a run, as suites of users may give each row values of its own."""
         topology = super().refuse_wrong(choices)
         for name in _KINDS:
-            parse_kinds(str(choices(name) or ""))
+            parse_kinds(name.text(choices))
         asked_sweep(choices, topology, SweepRow("path", NO_NF))
         return topology
 
@@ -306,7 +297,7 @@ def earlier_profiles(lookup: Lookup, topology: Topology) -> ProfileStore:
     Raises:
         ConfigError: There is no such folder.
     """
-    folder = _value(lookup, "PROFILES")
+    folder = PROFILES.text(lookup)
     return ProfileStore(topology.world, topology.metadata.name, Path(folder) if folder else None)
 
 
@@ -340,28 +331,23 @@ def asked_sweep(lookup: Lookup, topology: Topology, row: SweepRow) -> SweepReque
         ConfigError: A value is wrong.
     """
     cell = _cell(row)
-    flows = row.flows or _value(lookup, "FLOWS")
+    flows = row.flows or FLOWS.text(lookup) or "auto"
     asked = SweepRequest(
         name=row.name,
         cell=cell,
-        frame=frame(row.frame or _value(lookup, "FRAME")),
+        frame=frame(row.frame or FRAME.text(lookup)),
         flows=len(cell.instances) if flows == "auto" else _whole(flows, "flows", 1000),
-        protocol=protocol_of(topology.tg.generator.driver, row.protocol or _value(lookup, "PROTOCOL")),
-        departures=departures_of(topology.tg.generator.driver, _value(lookup, "DEPARTURES")),
-        duration_s=_whole(row.duration or _value(lookup, "SWEEP_DURATION"), "seconds of a load", LONGEST_LOAD_S),
-        rates=None if row.bursts else parse_rates(row.rates or _value(lookup, "SWEEP_RATES")),
+        protocol=protocol_of(topology.tg.generator.driver, row.protocol or PROTOCOL.text(lookup)),
+        departures=departures_of(topology.tg.generator.driver, DEPARTURES.text(lookup)),
+        duration_s=_whole(row.duration or SWEEP_DURATION.text(lookup), "seconds of a load", LONGEST_LOAD_S),
+        rates=None if row.bursts else parse_rates(row.rates or SWEEP_RATES.text(lookup)),
         bursts=parse_bursts(row.bursts) if row.bursts else None,
-        stop_loss_ratio=_share(_value(lookup, "STOP_LOSS")),
-        width=_width(_value(lookup, "SWEEP_WIDTH")),
+        stop_loss_ratio=STOP_LOSS.of(lookup),
+        width=SWEEP_WIDTH.of(lookup),
         smt=_smt(row.smt),
     )
     asked.check()
     return asked
-
-
-def rerun_of_sweep(lookup: Lookup) -> Rerun:
-    """Return how to repeat the present test, for its record."""
-    return rerun_of(lookup, chosen_topology(lookup), {name: _value(lookup, name) for name in DEFAULTS})
 
 
 def _cell(row: SweepRow) -> Cell:
@@ -391,36 +377,7 @@ def _whole(text: str, what: str, most: int) -> int:
     return int(text)
 
 
-def _share(text: str) -> float | None:
-    if not text:
-        return None
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share < 1:
-        raise ConfigError(f"STOP_LOSS: '{quoted(text)}' is not a loss ratio from 0 to 1, such as 0.2")
-    return share
-
-
-def _width(text: str) -> float | None:
-    """Relative width of an interval from a number of percent, or `off`."""
-    if text == "off":
-        return None
-    try:
-        percent = float(text)
-    except ValueError:
-        percent = 0.0
-    if not _LEAST_WIDTH <= percent <= 100:
-        raise ConfigError(f"SWEEP_WIDTH: '{quoted(text)}' is neither 'off' nor percent from {_LEAST_WIDTH} to 100")
-    return percent / 100
-
-
 def _smt(text: str) -> bool | None:
     if text not in ("", "on", "off"):
         raise ConfigError(f"smt: '{quoted(text)}' is neither 'on' nor 'off'")
     return None if not text else text == "on"
-
-
-def _value(lookup: Lookup, name: str) -> str:
-    return str(lookup(name) or DEFAULTS[name])

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.result import l2_bps
 from resources.libraries.python.quantities import rates
 from resources.libraries.python.studies.sweep.model.profile import GIGA, BreakPoint
@@ -41,82 +42,42 @@ class LoadStep:
     """One sample for each second."""
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredLoad:
+class MeasuredLoad(Frozen):
     """Samples at a load."""
 
     samples: tuple[SweepSample, ...]
+    """One for each second, at least one."""
     sender_pps: float | None = None
     """Packets counted by the sender's network interface, all flows, one way; None where it cannot be read."""
     note: str | None = None
     """Notes of the generator."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadEnded:
-    """A load of the sweep has ended."""
-
-    load: LoadStep
-    samples: tuple[SweepSample, ...]
-    point: SweepPoint | None
-    """None of bursts."""
-    number: int
-    """Number of the load in the sweep, from 1."""
-    of: int
-    measured_s: float
-    """Seconds of load measured now: 0 for a load of an earlier run."""
-    left_s: float
-    """Seconds of load that are left."""
-
-
 MOST_REFINING = 4
 """Further loads around a break-point at most."""
 
 
-def sweep(
-    measure: Callable[[LoadStep], MeasuredLoad],
-    spec: SweepSpec,
-    *,
-    before: Callable[[LoadStep], MeasuredLoad | None] = lambda _: None,
-    stop_loss_ratio: float | None = None,
-    whole_bursts: bool = False,
-    refine: Callable[[Sequence[SweepPoint]], float | None] = lambda _: None,
-) -> Iterator[LoadEnded]:
-    """Measure load after load.
+def steps_of(
+    spec: SweepSpec, refine: Callable[[], float | None] = lambda: None, *, whole_bursts: bool = False
+) -> Iterator[Sequence[LoadStep]]:
+    """Yield all loads, then further ones, each when those before are measured.
 
     Args:
-        measure: Offers one load and samples it.
         spec: What is sent.
-        before: Result of a load in a run that was cut short, which is not measured again.
-        stop_loss_ratio: Leave the other loads out when `STOP_AFTER` in a row lost more than this share, in [0, 1).
-            None measures all, as the paper does.
+        refine: A further load by what was measured; None for no more. At most `MOST_REFINING`.
         whole_bursts: All bursts are one load: the generator makes them itself.
-        refine: A further load after all others, from the points so far; None for no more. At most `MOST_REFINING`.
     """
-    row = loads(spec, whole_bursts=whole_bursts)
-    known = [before(load) for load in row]
-    lossy, points = 0, list[SweepPoint]()
-    for number, (load, kept) in enumerate(zip(row, known, strict=True), 1):
-        measured = measure(load) if kept is None else kept
-        made = None if spec.bursts is not None else point(load, measured, spec)
-        left_s = sum(each.duration_s for each, there in zip(row[number:], known[number:], strict=True) if not there)
-        lossy = lossy + 1 if stop_loss_ratio is not None and made and (made.loss_ratio or 0.0) > stop_loss_ratio else 0
-        stop = lossy == STOP_AFTER
-        measured_s = load.duration_s if kept is None else 0
-        points += [made] if made else []
-        yield LoadEnded(load, measured.samples, made, number, len(row), measured_s, 0 if stop else left_s)
-        if stop:
-            break
-    for further in range(1, MOST_REFINING + 1):
-        rate_pps = refine(points) if points else None
-        if rate_pps is None:
+    yield loads(spec, whole_bursts=whole_bursts)
+    for _ in range(MOST_REFINING):
+        if (rate_pps := refine()) is None:
             return
-        load = LoadStep(rate_pps, 0, spec.duration_s)
-        kept = before(load)
-        measured = measure(load) if kept is None else kept
-        points.append(made := point(load, measured, spec))
-        total = number + further
-        yield LoadEnded(load, measured.samples, made, total, total, load.duration_s if kept is None else 0, 0)
+        yield (LoadStep(rate_pps, 0, spec.duration_s),)
+
+
+def is_lossy(points: Sequence[SweepPoint], most_ratio: float) -> bool:
+    """Whether the last `STOP_AFTER` loads lost more than a share, in [0, 1): then a sweep may leave the others out."""
+    last = points[-STOP_AFTER:]
+    return len(last) == STOP_AFTER and all((each.loss_ratio or 0.0) > most_ratio for each in last)
 
 
 def loads(spec: SweepSpec, *, whole_bursts: bool = False) -> tuple[LoadStep, ...]:
@@ -147,18 +108,18 @@ def duration_s(spec: SweepSpec, *, each_second_s: float = 0.0) -> float:
     return sum(load.duration_s for load in loads(spec)) * (1 + each_second_s)
 
 
-def point(load: LoadStep, measured: MeasuredLoad, spec: SweepSpec) -> SweepPoint:
+def point(measured: MeasuredLoad, spec: SweepSpec) -> SweepPoint:
     """The means of a load's samples.
 
     Loss is of all packets of the load, so a second with few of them counts little.
     """
-    samples = measured.samples
+    samples, rate_pps = measured.samples, measured.samples[0].rate_pps
     input_pps = fmean(sample.input_pps for sample in samples)
     output_pps = fmean(sample.output_pps for sample in samples)
     delays = [sample.delay_s for sample in samples if sample.delay_s is not None]
     available = [sample.available_mib for sample in samples if sample.available_mib is not None]
     return SweepPoint(
-        rate_pps=load.rate_pps,
+        rate_pps=rate_pps,
         samples=len(samples),
         input_pps=input_pps,
         sender_pps=measured.sender_pps,
@@ -171,7 +132,7 @@ def point(load: LoadStep, measured: MeasuredLoad, spec: SweepSpec) -> SweepPoint
         busy=mean_use([sample.busy for sample in samples]),
         memory_mib=_mean_memory(samples),
         available_mib=fmean(available) if available else None,
-        flagged=_flag(load.rate_pps * spec.flows, input_pps, measured, spec.tolerance),
+        flagged=_flag(rate_pps * spec.flows, input_pps, measured, spec.tolerance),
     )
 
 

@@ -1,19 +1,15 @@
 """A sweep as people ask for it, and its loads as they write them: `10000-200000/10000`, `auto`, `on 2 off 1 at 500`."""
 
 import re
-from dataclasses import dataclass
-from hashlib import sha256
 from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import error_text
+from resources.libraries.python.model.base import Frozen, error_text
 from resources.libraries.python.model.bounds import ASKED, LONGEST_QUOTE, MOST_SWEEP_LOADS, quoted
 from resources.libraries.python.model.measurements.trial import Departures, Protocol
-from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, Frame
-from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates
 
 DEFAULT_WIDTH = 0.02
@@ -23,8 +19,7 @@ _RATES = re.compile(rf"{_NUMBER}(?:-{_NUMBER}/{_NUMBER})?")
 _BURSTS = re.compile(rf"on (\d+) off (\d+) at {_NUMBER}(x?)")
 
 
-@dataclass(frozen=True, slots=True)
-class RelativeBursts:
+class RelativeBursts(Frozen):
     """Bursts whose rate is a multiple of what the service can forward."""
 
     on_s: int
@@ -71,7 +66,7 @@ def parse_bursts(text: str) -> Bursts | RelativeBursts:
         raise ConfigError(f"bursts '{shown}' are not like 'on 2 off 1 at 50000' or 'on 2 off 1 at 1.2x'")
     on_s, off_s, number = int(found[1]), int(found[2]), float(found[3])
     bursts = _made(Bursts, f"bursts '{shown}'", rate_pps=number, on_s=on_s, off_s=off_s)
-    return RelativeBursts(on_s, off_s, number) if found[4] else bursts
+    return RelativeBursts(on_s=on_s, off_s=off_s, times=number) if found[4] else bursts
 
 
 def _made(kind: type[_Kind], what: str, **values: float) -> _Kind:
@@ -81,8 +76,7 @@ def _made(kind: type[_Kind], what: str, **values: float) -> _Kind:
         raise ConfigError(f"{what}: {error_text(error)}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class SweepRequest:
+class SweepRequest(Frozen):
     """What a sweep is to measure."""
 
     name: str
@@ -102,7 +96,7 @@ class SweepRequest:
     width: float | None = DEFAULT_WIDTH
     """Relative width of the break-point's interval down to which further loads are measured; None measures none."""
     smt: bool | None = None
-    """Whether SMT is on, or switched off for the sweep; None for as it is. Its plan says which, also for the digest."""
+    """Whether SMT is on, or switched off for the sweep; None for as it is. The plan says which, also for the digest."""
 
     def check(self) -> None:
         """Check that branches can share flows equally.
@@ -113,8 +107,3 @@ class SweepRequest:
         branches = len(self.cell.instances)
         if self.flows < 1 or self.flows % branches:
             raise ConfigError(f"{self.flows} flows for {branches} branches: each branch needs the same number of them")
-
-    def digest(self, plan: Plan) -> str:
-        """SHA-256 of the request and its plan: sweeps of the same digest are parts of one."""
-        asked = TypeAdapter(SweepRequest).dump_json(self, exclude={"smt"})
-        return sha256(asked + digest(plan).encode()).hexdigest()

@@ -1,17 +1,18 @@
 """A sweep from plan to record: the phases of its keywords, without Robot."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError, SystemBroken
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, TestType
-from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.planning.plan import drivers_of
+from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.quantities import rate
-from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.environment import SMT_CONTROL
-from resources.libraries.python.search.profiles import QUICK
+from resources.libraries.python.recording.run_journal import digest_of
+from resources.libraries.python.recording.step_journal import StepJournal
+from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
     MeasuredPath,
     MeasuredVnf,
@@ -23,61 +24,49 @@ from resources.libraries.python.studies.sweep.analysis.profile import profile_of
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.analysis.seconds import vnfs
 from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
-from resources.libraries.python.studies.sweep.journal import SweepJournal, SweepMemory
 from resources.libraries.python.studies.sweep.load_steps import (
     BEYOND,
-    LoadEnded,
     LoadStep,
     MeasuredLoad,
+    is_lossy,
     next_load,
+    point,
     rates_around,
-    sweep,
+    steps_of,
 )
 from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile, SmtGain
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample, SweepSpec
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSpec
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import RelativeBursts, SweepRequest
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import keeps_a_log
-from resources.libraries.python.testbed.deployment.parts import Testbed
+
+_Result = TypeVar("_Result")
 
 
-class ServiceSweep:
-    """Holds a deployed service while a test runs, and the draft of its record.
+class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
+    """Measures a service, which stays deployed, at one load after the other.
 
-    Args:
-        topology: The testbed.
-        world: Where to deploy, opened by the caller.
-        asked: What to measure.
-        environment: Fingerprint of the machine.
-        on_progress: Called after each load.
+    Where a load breaks the service, the test is repeated as a whole.
 
     Raises:
         ConfigError: Flows cannot be shared equally by the branches.
     """
 
-    def __init__(
-        self,
-        topology: Topology,
-        world: Testbed,
-        asked: SweepRequest,
-        environment: Environment,
-        on_progress: Callable[[LoadEnded], None] = lambda _: None,
-    ) -> None:
+    RECORD = SweepRecord
+    ROW = MeasuredLoad
+    LOAD = SweepSpec
+    MEASURED = "loads were measured"
+    FATAL = (CsitError, OSError)
+
+    def set_up(self) -> None:
+        asked, driver = self.spec, self._topology.tg.generator.driver
         asked.check()
-        self.asked = asked
-        self._on_progress = on_progress
-        test = MeasurementRequest(test_type=TestType.MRR, cell=asked.cell, frame=asked.frame, profile=QUICK)
-        self._cell = CellUnderTest(topology, world, test)
-        by_log = keeps_a_log(topology.tg.generator.driver)
+        self._cell = self.under_test(asked.cell, asked.frame)
+        by_log = keeps_a_log(driver)
         self._sampling = Sampling(self._cell, asked.frame, asked.protocol, asked.departures, by_log=by_log)
-        self._samples: list[SweepSample] = []
-        self._points: list[SweepPoint] = []
-        self.draft = Draft(SweepRecord, topology, environment, pattern="sweep" if asked.bursts is None else "bursts")
-        self.draft.drivers = drivers_of(topology, asked.cell, world.drivers)
-        self.draft.simulation = world.simulation
-        self._memory = SweepMemory()
+        self.draft.pattern = "sweep" if asked.bursts is None else "bursts"
 
     def plan(self) -> Plan:
         """Derive the plan.
@@ -85,9 +74,9 @@ class ServiceSweep:
         Raises:
             PlanError: The service does not fit, or SMT cannot be switched off.
         """
-        if self.asked.smt is not None:
+        if self.spec.smt is not None:
             self._refuse_fixed_smt()
-        self.draft.plan = plan = self._cell.plan(self.asked.flows // len(self.asked.cell.instances), self.asked.smt)
+        self.draft.plan = plan = self._cell.plan(self.spec.flows // len(self.spec.cell.instances), self.spec.smt)
         self.draft.smt_off = plan.smt_off
         return plan
 
@@ -108,8 +97,7 @@ class ServiceSweep:
 
     def digest(self) -> str:
         """Digest of the sweep and its plan: sweeps of the same digest are parts of one."""
-        plan = self.draft.plan or self.plan()
-        return self.asked.digest(plan)
+        return digest_of(self.spec.model_dump_json(exclude={"smt"}), digest(self.draft.plan or self.plan()))
 
     @property
     def is_deployed(self) -> bool:
@@ -124,23 +112,18 @@ class ServiceSweep:
         """Data threads that have moved since the deployment."""
         return self._cell.moved()
 
-    def resume(self, journal: SweepJournal) -> None:
-        """Keep every load in an open journal, and measure none again that it has."""
-        self._memory = SweepMemory(journal)
-        self.draft.warnings.extend(filter(None, [self.remark]))
+    def resume(self, journal: StepJournal[Any]) -> None:
+        super().resume(journal)
+        if self.remark:
+            self.draft.warnings.append(f"{self.remark}; the others after a new deployment")
 
-    @property
-    def remark(self) -> str | None:
-        """Measurements from before the run was resumed; None without any."""
-        return self._memory.remark
-
-    def deploy(self) -> float:
+    def deploy_service(self) -> float:
         """Deploy the service; return the seconds it took."""
         plan = self.draft.plan or self.plan()
         self.draft.warnings.extend(plan.warnings)
-        deployment = self._cell.deploy(plan)
-        self.draft.facts = deployment.facts()
-        return deployment.deploy_s or 0.0
+        self.bring_up(self._cell, plan)
+        self.draft.facts = self.facts()
+        return self._cell.deploy_s or 0.0
 
     def verify_traffic(self) -> None:
         """Send at a low rate and see packets of every branch arrive in both directions.
@@ -150,17 +133,13 @@ class ServiceSweep:
         """
         self._cell.verify_traffic()
 
-    def spec(self) -> SweepSpec:
-        """Return the traffic of the sweep; measures the service's throughput if rates depend on it.
+    def find_load(self) -> SweepSpec:
+        """Find the traffic of the sweep; measures the service's throughput if rates depend on it.
 
         Raises:
             NoTraffic: Next to nothing comes back.
-            RunStopped: The journal cannot be written.
         """
-        return self._memory.spec(self._found_spec)
-
-    def _found_spec(self) -> SweepSpec:
-        asked = self.asked
+        asked = self.spec
         rates, bursts = asked.rates, asked.bursts
         if isinstance(bursts, RelativeBursts):
             bursts = bursts.at(self._sampling.capacity_pps(asked.flows))
@@ -178,33 +157,56 @@ class ServiceSweep:
             frame=asked.frame,
         )
 
-    def sweep(self, spec: SweepSpec) -> Sweep:
-        """Run all loads; what was measured is in the draft, also when it ends early.
+    def steps(self) -> Iterator[Sequence[LoadStep]]:
+        yield from steps_of(self.load, self._further, whole_bursts=self._sampling.by_log)
+        if found := self._cell.problems():
+            raise SystemBroken("; ".join(found))
 
-        Raises:
-            SystemBroken: A part died; what was measured until then is kept.
-            RunStopped: The journal cannot be written.
-        """
-        plan = self._cell.deployment.plan
-        try:
-            for done in sweep(
-                lambda load: self._measured(spec, load),
-                spec,
-                before=self._memory.before,
-                stop_loss_ratio=self.asked.stop_loss_ratio,
-                whole_bursts=self._sampling.by_log,
-                refine=self._further,
-            ):
-                self._samples.extend(done.samples)
-                self._points.extend([done.point] if done.point else [])
-                self._on_progress(done)
-            if found := self._cell.problems():
-                raise SystemBroken("; ".join(found))
-        finally:
-            found_out = self._kept(spec, plan)
-        self._remark(found_out)
-        self.draft.facts = self._cell.deployment.facts()
-        return found_out
+    def key(self, load: LoadStep) -> str:
+        return f"{load.rate_pps} pps from second {load.begin_s}"
+
+    def label(self, load: LoadStep) -> str:  # noqa: ARG002 - as for others
+        return "load"
+
+    def in_words(self, row: MeasuredLoad) -> str:
+        if self.load.bursts is not None:
+            return "sampled"
+        found = point(row, self.load)
+        return rate(found.rate_pps) + ("" if found.loss_ratio is None else f", loss {100 * found.loss_ratio:.2f} %")
+
+    def leaves_out(self) -> bool:
+        most = self.spec.stop_loss_ratio
+        return most is not None and is_lossy(self._points(self.rows), most)
+
+    def cell_of(self, load: LoadStep) -> CellUnderTest:  # noqa: ARG002 - one for all
+        return self._cell
+
+    def plan_of(self, load: LoadStep) -> Plan:  # noqa: ARG002 - one for all
+        return self.draft.plan or self.plan()
+
+    def careful(self, name: str, measure: Callable[[], _Result]) -> _Result:  # noqa: ARG002 - stays deployed
+        return measure()
+
+    def measure(self, load: LoadStep) -> MeasuredLoad:
+        return self._sampling.measure(self.load, load)
+
+    def analyse(self, rows: Sequence[MeasuredLoad]) -> Sweep:
+        return Sweep(
+            name=self.spec.name,
+            cell=self.spec.cell,
+            spec=self.load,
+            vnfs=vnfs(self.draft.plan or self.plan()),
+            samples=tuple(sample for row in rows for sample in row.samples),
+            points=tuple(sorted(self._points(rows), key=lambda each: each.rate_pps)),
+        )
+
+    def run(self) -> Sweep:
+        found = super().run()
+        self._warn(found)
+        return found
+
+    def _points(self, rows: Sequence[MeasuredLoad]) -> list[SweepPoint]:
+        return [] if self.load.bursts is not None else [point(row, self.load) for row in rows]
 
     def profile(self) -> Profile:
         """Describe the service by functions of its input rate.
@@ -258,39 +260,16 @@ class ServiceSweep:
         self.draft.smt_gains = gains = smt_gains(profiles.with_smt(sweep), profile)
         return gains
 
-    def remove(self) -> str | None:
-        """Remove the service and see that nothing is left of it; return what went wrong, None when nothing did.
-
-        Raises:
-            RunStopped: Something is left and cannot be removed by force either.
-        """
-        return self._cell.remove()
-
-    def _further(self, points: Sequence[SweepPoint]) -> float | None:
+    def _further(self) -> float | None:
         """A further load around the break-point; None where its interval is narrow enough, or there is none."""
-        if self.asked.width is None or not self.asked.cell.nf_nodes:
+        points = self._points(self.rows)
+        if not points or self.spec.width is None or not self.spec.cell.nf_nodes:
             return None
         vcpus = {vnf.name: vnf.vcpus for vnf in vnfs(self._cell.deployment.plan)}
         found, _ = find_break_point(observe(points)[0], vcpus)
-        return next_load(found, points, self.asked.width)
+        return next_load(found, points, self.spec.width)
 
-    def _measured(self, spec: SweepSpec, load: LoadStep) -> MeasuredLoad:
-        found = self._sampling.measure(spec, load)
-        self._memory.keep(load, found)
-        return found
-
-    def _kept(self, spec: SweepSpec, plan: Plan) -> Sweep:
-        self.draft.sweep = sweep = Sweep(
-            name=self.asked.name,
-            cell=self.asked.cell,
-            spec=spec,
-            vnfs=vnfs(plan),
-            samples=tuple(self._samples),
-            points=tuple(sorted(self._points, key=lambda each: each.rate_pps)),
-        )
-        return sweep
-
-    def _remark(self, found: Sweep) -> None:
+    def _warn(self, found: Sweep) -> None:
         flagged = [point for point in found.points if point.flagged]
         if flagged:
             self.draft.warnings.append(

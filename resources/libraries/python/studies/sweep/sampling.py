@@ -92,7 +92,7 @@ class Sampling:
             before = after
         notes = dict.fromkeys(result.note for result in results if result.note)
         left_pps = sender_pps(plan, results, ports, deployment.parts.generator.counters()) if one_way_pps else None
-        return MeasuredLoad(tuple(samples), left_pps, "; ".join(notes) or None)
+        return MeasuredLoad(samples=tuple(samples), sender_pps=left_pps, note="; ".join(notes) or None)
 
     def _one_long(self, spec: SweepSpec, load: LoadStep) -> MeasuredLoad:
         """A single trial, whose generator reports every second; the CPUs are sampled meanwhile.
@@ -113,7 +113,7 @@ class Sampling:
         if not samples:
             raise CsitError(f"the generator reported no second of {load.duration_s} s at {rate(load.rate_pps)}")
         left_pps = sender_pps(plan, [result], ports, deployment.parts.generator.counters())
-        return MeasuredLoad(samples, left_pps, result.note)
+        return MeasuredLoad(samples=samples, sender_pps=left_pps, note=result.note)
 
     def _trial(self, one_way_pps: float, duration_s: float, probe_pps: float) -> Trial:
         return Trial(

@@ -5,9 +5,11 @@ frames, a range of resources holds for all VNFs that have none of their own, fra
 `IMIX`).
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -289,10 +291,10 @@ def _built(where: tuple[str | int, ...], build: Any) -> None:  # noqa: ANN401 - 
         raise Inconsistency(where, first.removeprefix("Value error, ")) from error
 
 
-def load_chains(path: Path) -> ChainStudySpec:
+def load_chains(path: Path, settings: Mapping[str, str] = MappingProxyType({})) -> ChainStudySpec:
     """Read what a study of chains is asked. Its policies are read by `planning.chains`.
 
     Raises:
         ConfigError: The file does not fit; the sentence has file, line and path inside it.
     """
-    return load_yaml(path, ChainFile).spec()
+    return load_yaml(path, ChainFile, settings).spec()

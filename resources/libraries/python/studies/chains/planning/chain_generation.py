@@ -235,7 +235,7 @@ LEAD_S = 1
 
 
 def cost(chains: Chains, around_s: float = AROUND_S) -> StudyCost:
-    """Count without making any chain; steps are chains and the path without VNFs, once for each number of sessions.
+    """Count without making any chain; steps are deployments of chains and of the path without VNFs.
 
     Chains that deviate and are measured again are not in it: how many these are is not known.
 
@@ -247,13 +247,13 @@ def cost(chains: Chains, around_s: float = AROUND_S) -> StudyCost:
         ConfigError: It exceeds a bound of `model.bounds`.
     """
     workloads = chains.spec.workloads
-    steps = chains.count + chains.with_path
-    deployments = steps * len({workload.sessions for workload in workloads})
-    measurements = steps * len(workloads)
+    each = chains.count + chains.with_path
+    deployments = each * len({workload.sessions for workload in workloads})
+    measurements = each * len(workloads)
     seconds = deployments * around_s + measurements * (LEAD_S + chains.spec.duration_s)
     return StudyCost(
         name=chains.spec.name,
-        steps=steps,
+        steps=deployments,
         runs=measurements,
         unit="measurements of chains under workloads",
         seconds=seconds,

@@ -25,8 +25,9 @@ from resources.libraries.python.model.request.frames import frame, with_flows, w
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.model.request.variables import CELLS
 
-DRAFT_GRID = "{1,2,4,6,8,10}x{1,2,4,6,8,10}"
+DRAFT_GRID = CELLS.default
 """Rows and columns of draft-mkonstan-nf-service-density-01 and of FD.io's published figures."""
 
 

@@ -9,22 +9,16 @@ LATENCY 24 s (24), MRR 3 s (3). There, where data threads share CPUs, NDRPDR tes
 `rfc2544` was calibrated on 60 searches, ten capacities of each simulated system: 310 s (240 to 622 s by system).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.goal import Algorithm, SearchProfile
+from resources.libraries.python.model.request.variables import AT_RATE, BACK_TO_BACK, ENERGY, LOSSES, STACKS, Lookup
 
-Lookup = Callable[[str], object]
-EXTRAS = ("LOSSES", "BACK_TO_BACK", "ENERGY", "STACKS", "AT_RATE")
-"""Variables that ask for them; `AT_RATE` is of latency tests."""
 _LOSS_TRIALS = 3
 """At NDR, at PDR and in overload."""
 _ENERGY_TRIALS = 5
 """Before the deployment, without traffic, and at 10, 50 and 90 % of PDR."""
-_MOST_PPS = 1e9
-"""Far beyond any link: 1.5 Gpps of smallest frames fill 1 Tbit/s."""
 READ_STACKS_S = 1.5
 """Starting perf, and reading its samples, on a virtual machine with two cores."""
 _BURST_TRIALS = 14
@@ -57,94 +51,18 @@ class Extras:
         return losses + energy + stacks + self.bursts * _BURST_TRIALS * trial_overhead_s
 
 
-def seconds_within(text: str, least: float, most: float) -> float | None:
-    """Return a number of seconds within bounds; None for anything else."""
-    try:
-        found = float(text)
-    except ValueError:
-        return None
-    return found if least <= found <= most else None
-
-
-def _chosen_s(lookup: Lookup, variable: str, bounds: tuple[float, float], what: str) -> float | None:
-    """Return the seconds of a variable; None where it is empty, an error that says what it is outside the bounds."""
-    text = str(lookup(variable) or "")
-    if not text:
-        return None
-    if (duration_s := seconds_within(text, *bounds)) is None:
-        raise ConfigError(f"{variable} '{text}': {what}")
-    return duration_s
-
-
-def chosen_loss_trial_s(lookup: Lookup) -> float | None:
-    """Length of a trial that counts losses, from `LOSSES`; None where none are asked for.
-
-    Raises:
-        ConfigError: It is no number of seconds in [0.1, 60].
-    """
-    return _chosen_s(lookup, "LOSSES", (0.1, 60), "the length of a loss trial is 0.1 to 60 seconds")
-
-
-def chosen_bursts(lookup: Lookup) -> int | None:
-    """Repetitions of the search for the longest burst, from `BACK_TO_BACK`; None where it is not asked for.
-
-    Raises:
-        ConfigError: It is no whole number in [1, 1000].
-    """
-    text = str(lookup("BACK_TO_BACK") or "")
-    if not text:
-        return None
-    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
-        raise ConfigError(f"BACK_TO_BACK '{text}': the longest burst is searched 1 to 1000 times, such as 50")
-    return int(text)
-
-
-def chosen_energy_s(lookup: Lookup) -> float | None:
-    """Length of a trial in which energy is measured, from `ENERGY`; None where it is not asked for.
-
-    Raises:
-        ConfigError: It is no number of seconds in [1, 600].
-    """
-    return _chosen_s(lookup, "ENERGY", (1, 600), "the length of an energy trial is 1 to 600 seconds, such as 10")
-
-
-def chosen_stacks_s(lookup: Lookup) -> float | None:
-    """Length of the trial in which call stacks are sampled, from `STACKS`; None where they are not asked for.
-
-    Raises:
-        ConfigError: It is no number of seconds in [1, 600].
-    """
-    return _chosen_s(lookup, "STACKS", (1, 600), "call stacks are sampled for 1 to 600 seconds, such as 10")
-
-
-def chosen_rate_pps(lookup: Lookup) -> float | None:
-    """Rate of each instance at which a latency test measures, from `AT_RATE`; None where it searches for PDR.
-
-    Raises:
-        ConfigError: It is no number of packets per second in (0, 1e9].
-    """
-    text = str(lookup("AT_RATE") or "")
-    try:
-        rate_pps = float(text or 1)
-    except ValueError:
-        rate_pps = 0.0
-    if not 0 < rate_pps <= _MOST_PPS:
-        raise ConfigError(f"AT_RATE '{text}': packets per second of each instance, above 0 to 1e9, such as 360000")
-    return rate_pps if text else None
-
-
 def chosen_extras(lookup: Lookup) -> Extras:
-    """Further measurements, from `EXTRAS`.
+    """Further measurements.
 
     Raises:
         ConfigError: One of them is out of its bounds.
     """
     return Extras(
-        loss_trial_s=chosen_loss_trial_s(lookup) or 0.0,
-        bursts=chosen_bursts(lookup) or 0,
-        energy_trial_s=chosen_energy_s(lookup) or 0.0,
-        stacks_trial_s=chosen_stacks_s(lookup) or 0.0,
-        rate_pps=chosen_rate_pps(lookup) or 0.0,
+        loss_trial_s=LOSSES.of(lookup) or 0.0,
+        bursts=BACK_TO_BACK.of(lookup) or 0,
+        energy_trial_s=ENERGY.of(lookup) or 0.0,
+        stacks_trial_s=STACKS.of(lookup) or 0.0,
+        rate_pps=AT_RATE.of(lookup) or 0.0,
     )
 
 

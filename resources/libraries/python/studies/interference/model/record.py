@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -373,10 +374,10 @@ class InterferenceFile(InterferenceSpec):
     frames: Annotated[tuple[FrameByName, ...], Field(max_length=MOST_SWEPT)] = ()
 
 
-def load_interference(path: Path) -> InterferenceSpec:
+def load_interference(path: Path, settings: Mapping[str, str] = MappingProxyType({})) -> InterferenceSpec:
     """Read what a study of interference is asked.
 
     Raises:
         ConfigError: The file does not fit; the sentence has file, line and path inside it.
     """
-    return InterferenceSpec.model_validate(load_yaml(path, InterferenceFile).model_dump())
+    return InterferenceSpec.model_validate(load_yaml(path, InterferenceFile, settings).model_dump())

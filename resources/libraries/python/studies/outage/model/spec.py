@@ -1,7 +1,9 @@
 """Specification of a study of outages: a service, a load, and events."""
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
@@ -141,10 +143,10 @@ class OutageFile(OutageSpec):
     frame: FrameByName
 
 
-def load_outage(path: Path) -> OutageSpec:
+def load_outage(path: Path, settings: Mapping[str, str] = MappingProxyType({})) -> OutageSpec:
     """Read a specification.
 
     Raises:
         ConfigError: The file does not fit; the sentence has file, line and path inside it.
     """
-    return OutageSpec.model_validate(load_yaml(path, OutageFile).model_dump())
+    return OutageSpec.model_validate(load_yaml(path, OutageFile, settings).model_dump())

@@ -27,6 +27,11 @@ class Specifications:
     """In which the two files lie, and with them what their scripts use."""
 
     @property
+    def name(self) -> str:
+        """Name of the service."""
+        return self.deployment.vnf_name
+
+    @property
     def options(self) -> Mapping[str, str]:
         """Environment variables of the chosen options of both files."""
         return variables({**self.deployment.options, **self.workload.options})

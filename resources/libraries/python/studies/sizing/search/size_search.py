@@ -1,23 +1,12 @@
-"""The search over deployment sizes, given functions that deploy a size and offer a load to it.
+"""The search over deployment sizes.
 
 Custom, exhaustive and component-aware directed search after "NFV-VITAL: A Framework for Characterizing the Performance
 of Virtual Network Functions" (Cao et al., section III-A).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
-from resources.libraries.python.errors import (
-    ConfigError,
-    ConnectionFailed,
-    CsitError,
-    InUse,
-    RunStopped,
-    SystemBroken,
-    Unsupported,
-)
 from resources.libraries.python.studies.sizing.model.spec import (
     DeploymentSpec,
     MeasuredSize,
@@ -27,17 +16,15 @@ from resources.libraries.python.studies.sizing.model.spec import (
     WatchedResource,
 )
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.studies.sizing.planning.sizes import name_of, next_size, planned
 from resources.libraries.python.studies.sizing.search.capacity import (
     NEAR_LIMIT,
-    OfferedLoad,
     at_capacity,
     busiest,
     capacities_of,
-    ends,
     is_near_limit,
     is_top,
     most_used,
-    offered_load,
     overload_from,
     utilization,
     with_few_traces,
@@ -46,121 +33,73 @@ from resources.libraries.python.studies.sizing.search.flavor_scaling import IDLE
 from resources.libraries.python.studies.sizing.search.size_gains import best_of, gain, overheads
 from resources.libraries.python.studies.sizing.search.size_notes import NOT_A_CPU, notes, one_thread
 
-MOST_FAILURES = 3
-"""So many sizes in a row that could not be measured: it is not the sizes."""
-_NOT_OF_A_SIZE = (ConfigError, InUse, RunStopped, Unsupported)
-"""Errors that the next size would meet as well."""
-_BREAKS = (ConnectionFailed, SystemBroken)
-"""Errors after which a size is measured once more: a node was lost, or a part of the service has died."""
-Reached = Callable[[int, int], None]
 Stopped = Literal["workload reached", "resources exhausted", "no larger size", "no gain", "all measured", "failed"]
 
 
-class Deployed(Protocol):
-    """A size that is up."""
-
-    deploy_s: float | None
-    """Duration of that."""
-
-    def offer(self, load: float) -> OfferedLoad:
-        """Offer a load once.
-
-        Raises:
-            CsitError: It could not be offered, or the service has died.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class SizeSpace:
-    """The sizes there are: `planning.sizes` for one service."""
-
-    planned: tuple[Size, ...] | None
-    """All of them in their order; None for directed search."""
-    name: Callable[[Size], str]
-    grow: Callable[[Size, str], Size | None]
-    """More for one component; None where it has the most already."""
-
-
 class SizingSearch:
-    """Measures sizes until an answer is found.
+    """Which size to measure next, and the answer.
 
     Args:
         spec: The service.
         workload: What is offered.
-        space: The sizes.
-        deploy: Brings a size up and, in the end, away. An error in the end is the search's, not the size's.
-        done: Sizes by name that were measured before; a size that failed then is measured again.
-        keep: Takes every size that was measured now.
         report: Takes the events of the search in sentences.
-        reached: Takes, before such a sentence, the number of sizes that are done and of loads of the present one.
     """
 
     def __init__(
-        self,
-        spec: DeploymentSpec,
-        workload: WorkloadSpec,
-        space: SizeSpace,
-        deploy: Callable[[Size], AbstractContextManager[Deployed]],
-        *,
-        done: Mapping[str, MeasuredSize],
-        keep: Callable[[MeasuredSize], None],
-        report: Callable[[str], None],
-        reached: Reached = lambda _sizes, _loads: None,
+        self, spec: DeploymentSpec, workload: WorkloadSpec, report: Callable[[str], None] = lambda _: None
     ) -> None:
         self._spec = spec
         self._workload = workload
-        self._space = space
-        self._deploy = deploy
-        self._done = done
-        self._keep = keep
+        self._planned = planned(spec)
         self._report = report
-        self._tell = reached
         self._sizes: list[MeasuredSize] = []
         self._steps: list[str] = []
+        self._stopped: Stopped = "failed"
 
-    def run(self) -> Sizing:
-        """Search to the end.
+    def wanted(self) -> Iterator[Size]:
+        """Yield one size after the other; `add` takes each when it was measured."""
+        self._stopped = yield from self._directed() if self._planned is None else self._all(self._planned)
 
-        Raises:
-            CsitError: What was deployed cannot be removed, or the machine cannot be used at all.
-        """
-        planned = self._space.planned
-        stopped = self._directed() if planned is None else self._all(planned)
+    def add(self, sized: MeasuredSize) -> None:
+        """Take a size."""
+        self._sizes.append(sized)
+
+    def result(self) -> Sizing:
+        """Answer by the sizes so far."""
         return Sizing(
             deployment=self._spec,
             workload=self._workload,
             sizes=tuple(self._sizes),
             steps=tuple(self._steps),
             best=best_of(self._sizes, self._workload.workload),
-            stopped=stopped,
-            planned=None if planned is None else len(planned),
+            stopped=self._stopped,
+            planned=None if self._planned is None else len(self._planned),
             notes=notes(self._spec, self._workload, self._sizes),
             overheads=tuple(overheads(self._spec, [row for row in self._sizes if not row.failed])),
         )
 
-    def _all(self, planned: Sequence[Size]) -> Stopped:
+    def _all(self, planned: Sequence[Size]) -> Generator[Size, None, Stopped]:
         for number, size in enumerate(planned, 1):
-            name = self._space.name(size)
-            sized = self._measure(size)
+            yield size
+            sized = self._sizes[-1]
             found = outcome(sized, self._workload.unit)
-            self._steps.append(f"{name}, size {number} of {len(planned)}, {self._spec.vcpus(size):g} vCPUs: {found}.")
-            last = self._sizes[-MOST_FAILURES:]
-            if len(last) == MOST_FAILURES and all(row.failed for row in last):
-                self._step(f"Ended: {MOST_FAILURES} sizes in a row could not be measured.")
-                return "failed"
+            self._steps.append(
+                f"{sized.name}, size {number} of {len(planned)}, {self._spec.vcpus(size):g} vCPUs: {found}."
+            )
         if all(row.failed for row in self._sizes):
             self._step("Ended: no size could be measured.")
             return "failed"
         self._step("Ended: all sizes are measured.")
         return "all measured"
 
-    def _directed(self) -> Stopped:
+    def _directed(self) -> Generator[Size, None, Stopped]:
         size = self._spec.smallest()
-        self._step(f"{self._space.name(size)} first: the smallest size, {self._spec.vcpus(size):g} vCPUs.")
+        self._step(f"{name_of(self._spec, size)} first: the smallest size, {self._spec.vcpus(size):g} vCPUs.")
         base: MeasuredSize | None = None
         tried: list[str] = []
         while True:
-            sized = self._measure(size)
+            yield size
+            sized = self._sizes[-1]
             if sized.failed:
                 self._step(f"Ended: {sized.name} could not be measured, so the component that needs more is unknown.")
                 return self._back("failed", base, sized)
@@ -182,15 +121,15 @@ class SizingSearch:
             if component is None:
                 self._step(f"Ended: {why}{self._reason(sized)}.")
                 return self._back("no gain", base, sized)
-            larger = self._space.grow(size, component)
+            larger = next_size(self._spec, size, component)
             if larger is None:
                 self._step(f"Ended: {why}; there is no larger size of {component}.")
                 return self._back("no larger size", base, sized)
             lacking = self._spec.lacking(larger)
             if lacking:
-                self._step(f"Ended: {why}; {self._space.name(larger)} {lacking}.")
+                self._step(f"Ended: {why}; {name_of(self._spec, larger)} {lacking}.")
                 return self._back("resources exhausted", base, sized)
-            self._step(f"{self._space.name(larger)} next: {why}; {self._spec.vcpus(larger):g} vCPUs.")
+            self._step(f"{name_of(self._spec, larger)} next: {why}; {self._spec.vcpus(larger):g} vCPUs.")
             size = larger
             tried.append(component)
 
@@ -253,80 +192,54 @@ class SizingSearch:
         limit = f"{sized.bottleneck} is busiest" if sized.bottleneck else "no component is near its limit"
         return f"{carries}, where {limit} ({self._spec.watch.value}: {shares})", use
 
-    def _measure(self, size: Size) -> MeasuredSize:
-        name = self._space.name(size)
-        before = self._done.get(name)
-        if before is not None and not before.failed:
-            sized = before.model_copy(update={**self._judged(before.offered), "carried_over": True})
-            self._tell(len(self._sizes) + 1, 0)
-            self._report(f"{name} was measured before: {outcome(sized, self._workload.unit)}")
-        else:
-            sized = self._measured_with_retry(size, name)
-            self._keep(sized)
-            self._tell(len(self._sizes) + 1, 0)
-            self._report(f"{name}: {outcome(sized, self._workload.unit)}")
-        self._sizes.append(sized)
-        return sized
-
-    def _measured_with_retry(self, size: Size, name: str) -> MeasuredSize:
-        """Measure a size; where that breaks the service or loses a node, once more."""
-        try:
-            return self._measured(size, name)
-        except _BREAKS as error:
-            self._report(f"{name}: {error}; trying again")
-        return self._measured(size, name, last=True)
-
-    def _measured(self, size: Size, name: str, *, last: bool = False) -> MeasuredSize:
-        offered: list[Offered] = []
-        deploy_s = failed = None
-        with ExitStack() as held:
-            try:
-                deployed = held.enter_context(self._deploy(size))
-                deploy_s = deployed.deploy_s
-                for load in self._workload.loads():
-                    row = offered_load(load, self._workload.repeat, deployed.offer)
-                    offered.append(row)
-                    self._tell(len(self._sizes), len(offered))
-                    self._report(f"{name} at {load:g} {self._workload.unit}: {row.mean:g}, {100 * row.ratio:.1f} %")
-                    if ends(self._workload.stop, offered):
-                        break
-            except _NOT_OF_A_SIZE:
-                raise
-            except CsitError as error:
-                if isinstance(error, _BREAKS) and not last:
-                    raise
-                failed = str(error)
-        judged = {} if failed else self._judged(offered)
-        return MeasuredSize(
-            size=size,
-            name=name,
-            vcpus=self._spec.vcpus(size),
-            memory_mb=self._spec.memory_mb(size),
-            offered=with_few_traces(offered, judged.get("capacity")),
-            overload_from=overload_from(offered),
-            failed=failed,
-            deploy_s=deploy_s,
-            **{"capacity": None, **judged},
-        )
-
-    def _judged(self, offered: Sequence[Offered]) -> dict[str, Any]:
-        """What follows from the loads on a size."""
-        capacities = capacities_of(offered, self._workload.all_thresholds)
-        capacity = capacities[0].carried
-        top = is_top(self._workload, capacity)
-        near = None if top else is_near_limit(self._spec, offered)
-        point = at_capacity(offered, capacity)
-        return {
-            "capacity": capacity,
-            "capacities": capacities,
-            "at_top": top,
-            "near_limit": near,
-            "bottleneck": busiest(utilization(point, self._spec.watch)) if point and near is not False else None,
-        }
-
     def _step(self, sentence: str) -> None:
         self._steps.append(sentence)
         self._report(sentence)
+
+
+def measured_size(
+    spec: DeploymentSpec,
+    workload: WorkloadSpec,
+    size: Size,
+    offered: Sequence[Offered],
+    deploy_s: float | None,
+    *,
+    failed: str | None = None,
+) -> MeasuredSize:
+    """Return a size by the loads on it; with the reason of its failure it has no capacity."""
+    judged = {} if failed else _judged(spec, workload, offered)
+    return MeasuredSize(
+        size=size,
+        name=name_of(spec, size),
+        vcpus=spec.vcpus(size),
+        memory_mb=spec.memory_mb(size),
+        offered=with_few_traces(offered, judged.get("capacity")),
+        overload_from=overload_from(offered),
+        failed=failed,
+        deploy_s=deploy_s,
+        **{"capacity": None, **judged},
+    )
+
+
+def carried_over(spec: DeploymentSpec, workload: WorkloadSpec, sized: MeasuredSize) -> MeasuredSize:
+    """Return a size that was measured before the run was resumed, judged anew."""
+    return sized.model_copy(update={**_judged(spec, workload, sized.offered), "carried_over": True})
+
+
+def _judged(spec: DeploymentSpec, workload: WorkloadSpec, offered: Sequence[Offered]) -> dict[str, Any]:
+    """What follows from the loads on a size."""
+    capacities = capacities_of(offered, workload.all_thresholds)
+    capacity = capacities[0].carried
+    top = is_top(workload, capacity)
+    near = None if top else is_near_limit(spec, offered)
+    point = at_capacity(offered, capacity)
+    return {
+        "capacity": capacity,
+        "capacities": capacities,
+        "at_top": top,
+        "near_limit": near,
+        "bottleneck": busiest(utilization(point, spec.watch)) if point and near is not False else None,
+    }
 
 
 def outcome(sized: MeasuredSize, unit: str) -> str:

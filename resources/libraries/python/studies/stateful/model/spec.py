@@ -1,6 +1,8 @@
 """Specification of a study of stateful density: a kind of network function, cells, and how to search."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
@@ -82,10 +84,10 @@ class StatefulFile(StatefulSpec):
     frame: FrameByName
 
 
-def load_stateful(path: Path) -> StatefulSpec:
+def load_stateful(path: Path, settings: Mapping[str, str] = MappingProxyType({})) -> StatefulSpec:
     """Read a specification.
 
     Raises:
         ConfigError: The file does not fit; the sentence has file, line and path inside it.
     """
-    return StatefulSpec.model_validate(load_yaml(path, StatefulFile).model_dump())
+    return StatefulSpec.model_validate(load_yaml(path, StatefulFile, settings).model_dump())

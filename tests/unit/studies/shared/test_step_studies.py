@@ -1,0 +1,348 @@
+"""What all studies of several steps do alike: resume, repeat what breaks the system under test, end after failures."""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from resources.libraries.python.errors import (
+    CommandFailed,
+    ConfigError,
+    ConnectionFailed,
+    CsitError,
+    RunStopped,
+    SystemBroken,
+)
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.result import Environment, MeasurementRequest
+from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, VnfSpec, Workload
+from resources.libraries.python.studies.chains.run import ChainStudyTest
+from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
+from resources.libraries.python.studies.interference.run import InterferenceTest
+from resources.libraries.python.studies.outage.model.spec import OutageSpec
+from resources.libraries.python.studies.outage.run import OutageTest
+from resources.libraries.python.studies.shared.progress import StepEnded
+from resources.libraries.python.studies.shared.step_study import StepStudy
+from resources.libraries.python.studies.sizing.run import ServiceSizing
+from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
+from resources.libraries.python.studies.stateful.run import StatefulTest
+from resources.libraries.python.studies.sweep.run import ServiceSweep
+from resources.libraries.python.testbed.deployment.health import clean_up
+from resources.libraries.python.testbed.deployment.parts import Parts
+from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+
+_FAST = load_topology(PROJECT / "topologies" / "sim.yaml")
+SIM = _FAST.model_copy(update={"simulation": {**(_FAST.simulation or {}), "line_rate_pps": 1e6}})
+"""At 10 Gbit/s each trial at the line rate opens half a million connections."""
+LOST = "DUT1: the agent ended with 137"
+AnyStudy = StepStudy[Any, Any, Any, Any]
+SMALL: dict[type[AnyStudy], Any] = {
+    ChainStudyTest: ChainStudySpec(
+        name="chains",
+        vnfs=(VnfSpec(name="gateway", kind=NfKind("linux_gateway")), VnfSpec(name="nat", kind=NfKind("linux_nat"))),
+        workloads=(Workload(volume_bps=2e6, sessions=1, frame=frame("64B")),),
+        duration_s=2,
+    ),
+    InterferenceTest: InterferenceSpec(
+        name="pairs",
+        frame=frame("512B"),
+        duration_s=0.4,
+        repetitions=1,
+        contenders=(
+            Contender(name="gateway", type=NfType.GATEWAY, kind=NfKind("linux_gateway")),
+            Contender(name="monitor", type=NfType.MONITOR, kind=NfKind("pktstat")),
+        ),
+    ),
+    OutageTest: OutageSpec.model_validate({
+        **{"name": "outage", "instances": 2, "nf_kinds": ["linux_router"], "frame": frame("64B"), "rate_pps": 2000},
+        **{"repetitions": 2, "before_s": 0.2, "after_s": 0.3},
+        "events": [{"event": "kill", "target": "nf-1-1"}, {"event": "restart", "target": "vswitch"}],
+    }),
+    StatefulTest: StatefulSpec.model_validate({
+        **{"name": "tables", "kind": "linux_nat", "instances": [1, 2], "nodes": [1, 2], "frame": frame("64B")},
+        **{"search": "quick,width=0.2,trial=0.1,sum=0.1", "tear_downs": 1, "connections": 500, "capacity": False},
+    }),
+}  # fmt: skip
+"""A specification of a few steps for each study."""
+QUICK = [ChainStudyTest, InterferenceTest, OutageTest]
+EACH = pytest.mark.parametrize("kind", [*QUICK, pytest.param(StatefulTest, marks=pytest.mark.slow)])
+
+
+class Killed(BaseException):
+    """In the place of a signal that nothing can catch."""
+
+
+@cache
+def environment() -> Environment:
+    """Fingerprint of this machine."""
+    return SimulatedTestbed(SIM).environment()
+
+
+class World(SimulatedTestbed):
+    """Counts deployments; is killed before one, or breaks in the first trial of some.
+
+    With an error of a lost connection a node is lost, and comes back only when it is waited for.
+    """
+
+    def __init__(
+        self, killed_before: int | None = None, breaks: Collection[int] = (), error: CsitError | None = None,
+        topology: Topology = SIM,
+    ) -> None:  # fmt: skip
+        super().__init__(topology)
+        self._killed_before, self._breaks = killed_before, breaks
+        self.error = error or ConnectionFailed(LOST)
+        self.deployed = self.recovered = 0
+        self.lost = False
+
+    def environment(self) -> Environment:
+        """One for all worlds: a commit meanwhile is no difference of studies."""
+        return environment()
+
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
+        if self.lost:
+            raise ConnectionFailed(LOST)
+        if self.deployed == self._killed_before:
+            raise Killed
+        self.deployed += 1
+        parts = super().parts(plan, asked)
+        return replace(parts, generator=cast("Any", Cut(parts, self))) if self.deployed in self._breaks else parts
+
+    def recover(self) -> None:
+        self.recovered += self.lost
+        self.lost = False
+
+
+class Cut:
+    """A generator that breaks, or whose node is lost, while it sends."""
+
+    def __init__(self, parts: Parts, world: World) -> None:
+        self._parts, self._world = parts, world
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._parts.generator, name)
+
+    def run(self, _: Trial) -> TrialResult:
+        self._world.lost = isinstance(self._world.error, ConnectionFailed)
+        raise self._world.error
+
+
+def run(
+    kind: type[AnyStudy], world: World, journal: Path | None = None, topology: Topology = SIM,
+    on_step: Callable[[StepEnded], None] = lambda _: None, **changes: object,
+) -> AnyStudy:  # fmt: skip
+    """Run a small study, as far as it goes."""
+    study = kind(topology, world, SMALL[kind].model_copy(update=changes), world.environment(), on_step)
+    study.plan()
+    if journal is None:
+        study.run()
+        return study
+    with study.journal()(journal, study.digest()) as opened:
+        study.resume(opened)
+        study.run()
+    return study
+
+
+def record(study: AnyStudy) -> str:
+    """What becomes of a study, but for when."""
+    study.draft.started_at = ""
+    made = study.draft.finish(test_id="t", test_name="t", tags=(), passed=True, message="")
+    return made.model_copy(update={"finished_at": ""}).model_dump_json()
+
+
+def rows(study: AnyStudy) -> list[str]:
+    """Steps of a study that were measured."""
+    return [type(row).__name__ + str(sorted(row.model_dump(include={"target", "against", "repetition", "number",
+            "event", "chain", "instances", "nodes"}).items(), key=str)) for row in study.rows]  # fmt: skip
+
+
+def test_every_study_of_steps_is_among_these() -> None:
+    for path in (PROJECT / "resources/libraries/python/studies").glob("*/run.py"):
+        import_module(f"resources.libraries.python.studies.{path.parent.name}.run")
+    # A sweep has one deployment, and a sizing no cells: `test_resumed_sweeps.py`, `test_service_sizing.py`.
+    assert set(StepStudy.__subclasses__()) == {*SMALL, ServiceSizing, ServiceSweep}
+
+
+@EACH
+def test_a_killed_study_resumes_with_its_next_step_and_ends_as_one_that_was_not(
+    tmp_path: Path, kind: type[AnyStudy]
+) -> None:
+    whole, path, seen = World(), tmp_path / "journal.jsonl", list[StepEnded]()
+    expected = run(kind, whole)
+    with pytest.raises(Killed):
+        run(kind, World(killed_before=whole.deployed - 2), path)
+    world = World()
+    found = run(kind, world, path, on_step=seen.append)
+    assert world.deployed == 2
+    assert rows(found) == rows(expected)
+    if kind is not StatefulTest:  # whose simulated noise goes on from trial to trial
+        assert record(found) == record(expected)
+    assert [step.work for step in seen] == [0.0] * (len(seen) - 2) + [1.0] * 2
+    assert {(step.number, step.of) for step in seen} == {(number, len(seen)) for number in range(1, len(seen) + 1)}
+    assert found.remark and found.remark.startswith(f"{len(seen) - 2} ")
+    assert rows(run(kind, again := World(), path)) == rows(expected)
+    assert again.deployed == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", QUICK)
+def test_a_study_that_is_killed_again_and_again_measures_nothing_twice(tmp_path: Path, kind: type[AnyStudy]) -> None:
+    whole, path, made = World(), tmp_path / "journal.jsonl", 0
+    expected = record(run(kind, whole))
+    for steps in range(1, whole.deployed + 1):
+        world = World(killed_before=steps if made else 3)  # the first one finds the load
+        try:
+            found = run(kind, world, path)
+        except Killed:
+            made += world.deployed
+        else:
+            made += world.deployed
+            break
+    assert made == whole.deployed
+    assert record(found) == expected
+
+
+@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize("share", [0.5, 0.999])
+def test_wherever_a_journal_is_torn_the_study_resumes(tmp_path: Path, kind: type[AnyStudy], share: float) -> None:
+    path, whole = tmp_path / "journal.jsonl", World()
+    expected = record(run(kind, whole, path))
+    data = path.read_bytes()
+    path.write_bytes(data[: int(share * len(data))])
+    world = World()
+    assert record(run(kind, world, path)) == expected
+    assert 0 < world.deployed < whole.deployed or share > 0.9
+
+
+@pytest.mark.parametrize("kind", QUICK)
+def test_another_testbed_or_specification_begins_anew(tmp_path: Path, kind: type[AnyStudy]) -> None:
+    path, whole = tmp_path / "journal.jsonl", World()
+    run(kind, whole, path)
+    other = SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), "seed": 2}})
+    elsewhere, renamed = World(topology=other), World()
+    run(kind, elsewhere, path, topology=other)
+    run(kind, renamed, path, name="another")
+    assert elsewhere.deployed == renamed.deployed == whole.deployed
+
+
+@pytest.mark.parametrize("kind", QUICK)
+def test_what_was_measured_by_another_plan_is_measured_again_with_the_reason(
+    tmp_path: Path, kind: type[AnyStudy], caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    expected = rows(run(kind, World(), path))
+    lines = path.read_text("utf-8").splitlines()
+    at = next(number for number, line in enumerate(lines) if '"line":"step"' in line)
+    begin = lines[at].index('"plan":"') + len('"plan":"')
+    lines[at] = lines[at][:begin] + "0" * 64 + lines[at][begin + 64 :]
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    world = World()
+    assert rows(run(kind, world, path)) == expected
+    assert world.deployed == 1
+    assert [row.message for row in caplog.records if "is measured again: its plan has changed" in row.message]
+
+
+@EACH
+@pytest.mark.parametrize(("error", "recovered"), [(ConnectionFailed(LOST), 2), (CommandFailed(("worker",), -9, ""), 0)])
+def test_a_step_that_breaks_the_system_is_measured_once_more_with_a_note(
+    kind: type[AnyStudy], error: CsitError, recovered: int
+) -> None:
+    whole, world = World(), World(breaks={2, 4}, error=error)
+    assert rows(run(kind, world)) == rows(run(kind, whole))
+    assert (world.deployed, world.recovered) == (whole.deployed + 2, recovered)
+    found = run(kind, World(breaks={2, 4}, error=error))
+    found.enough()
+    assert len([note for note in found.notes if note.endswith(f": measured once more: {error}")]) == 2
+
+
+@EACH
+def test_a_step_that_breaks_it_twice_is_given_up_and_the_study_continues(kind: type[AnyStudy]) -> None:
+    whole = World()
+    count = len(run(kind, whole).rows)
+    world = World(breaks={whole.deployed - 1, whole.deployed}, error=SystemBroken("the NF is gone"))
+    study = run(kind, world)
+    assert world.deployed == whole.deployed + 1
+    assert "the NF is gone" in record(study)
+    assert len(study.rows) == count - (kind is not ChainStudyTest), "a chain is there with the reason"
+    if kind is not ChainStudyTest:  # whose last deployment is the path without network functions, which is not asked
+        with pytest.raises(CsitError, match=r"the specification requires all of them .* 1 x the NF is gone"):
+            study.enough()
+
+
+@pytest.mark.parametrize(("error", "recovered"), [(ConnectionFailed(LOST), 1), (CommandFailed(("worker",), -9, ""), 0)])
+def test_a_search_of_the_load_that_breaks_is_repeated(tmp_path: Path, error: CsitError, recovered: int) -> None:
+    changes = {"rate_pps": None, "search": "quick"}
+    whole = run(OutageTest, World(), tmp_path / "whole.jsonl", **changes)
+    world = World(breaks={1}, error=error)
+    found = run(OutageTest, world, tmp_path / "journal.jsonl", **changes)
+    assert found.load == whole.load
+    assert world.recovered == recovered
+    # It stays a note of the study when that is resumed after its search.
+    resumed = run(OutageTest, World(), tmp_path / "journal.jsonl", **changes)
+    assert f"search of NDR: measured once more: {error}" in resumed.result().notes
+
+
+def test_a_file_that_is_no_journal_of_this_study_is_refused_and_two_do_not_write_one(tmp_path: Path) -> None:
+    path, kind = tmp_path / "journal.jsonl", OutageTest.journal()
+    with ChainStudyTest.journal()(path, "a"):
+        pass
+    with (
+        pytest.raises(ConfigError, match="line 1 begins a journal of 'chains study', not of 'outage study'"),
+        kind(path, "a"),
+    ):
+        pass
+    path.unlink()
+    with kind(path, "a"), pytest.raises(CsitError, match="still active"), kind(path, "a"):
+        pass
+    path.write_text(path.read_text("utf-8") + '{"line":"step","at":"now"}\n', "utf-8")
+    with (
+        pytest.raises(ConfigError, match="line 2 is none of 'outage study' that this version supports"),
+        kind(path, "a"),
+    ):
+        pass
+
+
+class LostWhileItIsCleaned(World):
+    """Loses a node when it is asked what is left there."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self._left = times
+
+    def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
+        if self._left:
+            self._left -= 1
+            self.lost = True
+            raise ConnectionFailed(LOST)
+        return super().leftovers(plan)
+
+
+def test_a_node_that_is_lost_while_it_is_cleaned_is_waited_for_once() -> None:
+    world = LostWhileItIsCleaned(1)
+    assert clean_up(world, None) == ()
+    assert world.recovered == 1
+    with pytest.raises(RunStopped, match="cannot be cleaned: DUT1: the agent ended with 137"):
+        clean_up(LostWhileItIsCleaned(2), None)
+
+
+@pytest.mark.parametrize("kind", [InterferenceTest, OutageTest, pytest.param(StatefulTest, marks=pytest.mark.slow)])
+def test_failures_in_a_row_end_a_study_and_what_was_measured_is_kept(kind: type[AnyStudy]) -> None:
+    whole = World()
+    run(kind, whole)
+    first = whole.deployed - len(run(kind, World()).rows) + 1
+    world = World(breaks=range(first + 1, 100), error=SystemBroken("the NF is gone"))
+    study = kind(SIM, world, SMALL[kind], world.environment())
+    study.plan()
+    with pytest.raises(SystemBroken, match=r"3 .* in a row failed, the last one: the NF is gone"):
+        study.run()
+    assert study.result() is not None and len(study.rows) == 1
+    assert study.remove() is None
