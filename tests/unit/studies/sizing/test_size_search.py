@@ -25,7 +25,8 @@ from resources.libraries.python.studies.sizing.planning.sizes import (
 )
 from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
 from resources.libraries.python.studies.sizing.search.size_gains import best_of
-from resources.libraries.python.studies.sizing.search.size_search import SizingSearch, measured_size
+from resources.libraries.python.studies.sizing.search.size_search import measured_size
+from resources.libraries.python.studies.sizing.size_trials import search_of
 from tests.unit.examples import share
 from tests.unit.studies.sizing.sizing_specs import service, services
 
@@ -60,7 +61,7 @@ class Bench:
                     break
         except CsitError as error:
             failed = str(error)
-        return measured_size(self.spec, load, size, offered, 2.0, failed=failed)
+        return measured_size(self.spec, load, (size, name), offered, 2.0, failed=failed)
 
     def capacity(self, size: Size) -> float:
         return min(self.of(size).values())
@@ -94,7 +95,7 @@ class Loaded:
 
 def search(bench: Bench, load: WorkloadSpec | None = None) -> Sizing:
     asked = load or workload()
-    found = SizingSearch(bench.spec, asked)
+    found = search_of(bench.spec, asked)
     for size in found.wanted():
         found.add(bench.measure(size, asked))
     return found.result()

@@ -25,8 +25,8 @@ from resources.libraries.python.studies.sizing.model.spec import MeasuredSize, S
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
 from resources.libraries.python.studies.sizing.planning.sizes import name_of
-from resources.libraries.python.studies.sizing.search.size_search import SizingSearch, carried_over, outcome
-from resources.libraries.python.studies.sizing.size_trials import SizeTrials
+from resources.libraries.python.studies.sizing.search.size_search import carried_over, outcome
+from resources.libraries.python.studies.sizing.size_trials import SizeTrials, search_of
 from resources.libraries.python.whole_files import write_whole
 
 OVERSUBSCRIBED = "oversubscribed"
@@ -52,7 +52,7 @@ class ServiceSizing(StepStudy[Specifications, Size, MeasuredSize, Sizing]):
         """Takes the events of the search in sentences."""
         self.on_load: Callable[[int, str], None] = lambda _loads, _sentence: None
         """See `SizeTrials`."""
-        self._search = SizingSearch(self.spec.deployment, self.spec.workload, self._say)
+        self._search = search_of(self.spec.deployment, self.spec.workload, self._say)
 
     def _say(self, sentence: str) -> None:
         self.report(sentence)

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count, pairwise
 from statistics import fmean
 
@@ -19,9 +20,9 @@ from resources.libraries.python.studies.sizing.model.spec import (
     Use,
 )
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
-from resources.libraries.python.studies.sizing.planning.sizes import instance_names, name_of
+from resources.libraries.python.studies.sizing.planning.sizes import instance_names, name_of, next_size, planned
 from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
-from resources.libraries.python.studies.sizing.search.size_search import SizingSearch, measured_size
+from resources.libraries.python.studies.sizing.search.size_search import SizeSpace, SizingSearch, measured_size
 from resources.libraries.python.testbed.roles.service import (
     InstanceUse,
     IntervalClock,
@@ -223,11 +224,13 @@ class SizeTrials:
             self._on_load(len(self._offered), words)
             if ends(self._workload.stop, self._offered):
                 break
-        return measured_size(self._spec, self._workload, size, self._offered, self._deploy_s)
+        return measured_size(self._spec, self._workload, (size, self._name), self._offered, self._deploy_s)
 
     def failed(self, size: Size, reason: str) -> MeasuredSize:
         """Return the size that was measured last and has failed, with the loads before."""
-        return measured_size(self._spec, self._workload, size, self._offered, self._deploy_s, failed=reason)
+        return measured_size(
+            self._spec, self._workload, (size, self._name), self._offered, self._deploy_s, failed=reason
+        )
 
     def offer(self, service: SizedService, monitor: LoadMonitor, load: float, repetition: int) -> OfferedLoad:
         """Offer a load once.
@@ -265,6 +268,18 @@ class SizeTrials:
             raise RunStopped(f"{self._name} could not be removed: {error}") from error
 
 
+def search_of(
+    spec: DeploymentSpec, workload: WorkloadSpec, report: Callable[[str], None] = lambda _: None
+) -> SizingSearch:
+    """Return the search over the sizes of a service.
+
+    Raises:
+        PlanError: There are too many sizes.
+    """
+    space = SizeSpace(planned(spec), partial(name_of, spec), partial(next_size, spec))
+    return SizingSearch(spec, workload, space, report)
+
+
 def run_sizing(
     spec: DeploymentSpec,
     workload: WorkloadSpec,
@@ -278,7 +293,7 @@ def run_sizing(
     Raises:
         RunStopped: What was deployed cannot be removed.
     """
-    trials, search = SizeTrials(spec, workload, orchestrator, time=time, trace=trace), SizingSearch(spec, workload)
+    trials, search = SizeTrials(spec, workload, orchestrator, time=time, trace=trace), search_of(spec, workload)
     for size in search.wanted():
         try:
             sized = trials.measure(size)

@@ -5,6 +5,7 @@ of Virtual Network Functions" (Cao et al., section III-A).
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from resources.libraries.python.studies.sizing.model.spec import (
@@ -16,7 +17,6 @@ from resources.libraries.python.studies.sizing.model.spec import (
     WatchedResource,
 )
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
-from resources.libraries.python.studies.sizing.planning.sizes import name_of, next_size, planned
 from resources.libraries.python.studies.sizing.search.capacity import (
     NEAR_LIMIT,
     at_capacity,
@@ -36,21 +36,37 @@ from resources.libraries.python.studies.sizing.search.size_notes import NOT_A_CP
 Stopped = Literal["workload reached", "resources exhausted", "no larger size", "no gain", "all measured", "failed"]
 
 
+@dataclass(frozen=True, slots=True)
+class SizeSpace:
+    """The sizes there are: `planning.sizes` for one service."""
+
+    planned: tuple[Size, ...] | None
+    """All of them in their order; None for directed search."""
+    name: Callable[[Size], str]
+    grow: Callable[[Size, str], Size | None]
+    """More for one component; None where it has the most already."""
+
+
 class SizingSearch:
     """Which size to measure next, and the answer.
 
     Args:
         spec: The service.
         workload: What is offered.
+        space: The sizes.
         report: Takes the events of the search in sentences.
     """
 
     def __init__(
-        self, spec: DeploymentSpec, workload: WorkloadSpec, report: Callable[[str], None] = lambda _: None
+        self,
+        spec: DeploymentSpec,
+        workload: WorkloadSpec,
+        space: SizeSpace,
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._spec = spec
         self._workload = workload
-        self._planned = planned(spec)
+        self._space = space
         self._report = report
         self._sizes: list[MeasuredSize] = []
         self._steps: list[str] = []
@@ -58,7 +74,7 @@ class SizingSearch:
 
     def wanted(self) -> Iterator[Size]:
         """Yield one size after the other; `add` takes each when it was measured."""
-        self._stopped = yield from self._directed() if self._planned is None else self._all(self._planned)
+        self._stopped = yield from self._directed() if self._space.planned is None else self._all(self._space.planned)
 
     def add(self, sized: MeasuredSize) -> None:
         """Take a size."""
@@ -73,7 +89,7 @@ class SizingSearch:
             steps=tuple(self._steps),
             best=best_of(self._sizes, self._workload.workload),
             stopped=self._stopped,
-            planned=None if self._planned is None else len(self._planned),
+            planned=None if self._space.planned is None else len(self._space.planned),
             notes=notes(self._spec, self._workload, self._sizes),
             overheads=tuple(overheads(self._spec, [row for row in self._sizes if not row.failed])),
         )
@@ -94,7 +110,7 @@ class SizingSearch:
 
     def _directed(self) -> Generator[Size, None, Stopped]:
         size = self._spec.smallest()
-        self._step(f"{name_of(self._spec, size)} first: the smallest size, {self._spec.vcpus(size):g} vCPUs.")
+        self._step(f"{self._space.name(size)} first: the smallest size, {self._spec.vcpus(size):g} vCPUs.")
         base: MeasuredSize | None = None
         tried: list[str] = []
         while True:
@@ -121,15 +137,15 @@ class SizingSearch:
             if component is None:
                 self._step(f"Ended: {why}{self._reason(sized)}.")
                 return self._back("no gain", base, sized)
-            larger = next_size(self._spec, size, component)
+            larger = self._space.grow(size, component)
             if larger is None:
                 self._step(f"Ended: {why}; there is no larger size of {component}.")
                 return self._back("no larger size", base, sized)
             lacking = self._spec.lacking(larger)
             if lacking:
-                self._step(f"Ended: {why}; {name_of(self._spec, larger)} {lacking}.")
+                self._step(f"Ended: {why}; {self._space.name(larger)} {lacking}.")
                 return self._back("resources exhausted", base, sized)
-            self._step(f"{name_of(self._spec, larger)} next: {why}; {self._spec.vcpus(larger):g} vCPUs.")
+            self._step(f"{self._space.name(larger)} next: {why}; {self._spec.vcpus(larger):g} vCPUs.")
             size = larger
             tried.append(component)
 
@@ -200,19 +216,19 @@ class SizingSearch:
 def measured_size(
     spec: DeploymentSpec,
     workload: WorkloadSpec,
-    size: Size,
+    size: tuple[Size, str],
     offered: Sequence[Offered],
     deploy_s: float | None,
     *,
     failed: str | None = None,
 ) -> MeasuredSize:
-    """Return a size by the loads on it; with the reason of its failure it has no capacity."""
+    """Return a size, given with its name, by the loads on it; with the reason of its failure it has no capacity."""
     judged = {} if failed else _judged(spec, workload, offered)
     return MeasuredSize(
-        size=size,
-        name=name_of(spec, size),
-        vcpus=spec.vcpus(size),
-        memory_mb=spec.memory_mb(size),
+        size=size[0],
+        name=size[1],
+        vcpus=spec.vcpus(size[0]),
+        memory_mb=spec.memory_mb(size[0]),
         offered=with_few_traces(offered, judged.get("capacity")),
         overload_from=overload_from(offered),
         failed=failed,
