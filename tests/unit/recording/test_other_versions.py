@@ -13,7 +13,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.run_journal import past_of
-from resources.libraries.python.studies.interference.journal import InterferenceJournal
+from resources.libraries.python.studies.interference.run import InterferenceTest
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.recording.characterizations import characterization
@@ -61,9 +61,10 @@ def _run_journal(path: Path) -> str:
 
 
 def _step_journal(path: Path) -> str:
-    heading = {"journal": InterferenceJournal.KIND, "schema_version": "7", "digest": "0"}
+    journal = InterferenceTest.journal()
+    heading = {"journal": journal.KIND, "schema_version": "7", "digest": "0"}
     path.write_text(json.dumps(heading) + "\n", encoding="utf-8")
-    return _refused(lambda: InterferenceJournal(path, "0").__enter__())
+    return _refused(lambda: journal(path, "0").__enter__())
 
 
 def _dataset(path: Path) -> str:

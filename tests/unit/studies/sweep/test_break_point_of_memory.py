@@ -113,9 +113,9 @@ def measured(seed: int) -> tuple[float, Profile, str, list[str], tuple[object, .
     asked = SweepRequest("firewall", cell, B64, 1, Protocol.IP, 2, rates=rates, width=None)
     test = ServiceSweep(topology, world, asked, NOWHERE)
     test.plan()
-    test.deploy()
+    test.deploy_service()
     try:
-        found = test.draft.sweep = test.sweep(test.spec())
+        found = test.run()
     finally:
         test.remove()
     profile = test.profile()
