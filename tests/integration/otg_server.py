@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from csit_utils.bench.traffic.generator import veth_pair
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
 from tests.integration.robot_runs import PROJECT
+from tests.veth_pairs import veth_pair
 
 TOPOLOGY = PROJECT / "topologies" / "local-otg.yaml"
 NAMESPACE = f"csit-otg-{os.getpid()}"

@@ -17,7 +17,6 @@ from typing import cast
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from csit_utils.bench.traffic.generator import receive_by_napi, run, veth_pair
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
 from resources.libraries.python.drivers.generators.xdp.support import why_not
@@ -36,6 +35,7 @@ from tests.integration.veth_pair import (
     undisturbed,
 )
 from tests.realtime import LOSS, RATE, realtime
+from tests.veth_pairs import receive_by_napi, run, veth_pair
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),

@@ -15,7 +15,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from csit_utils.bench.traffic.generator import run, veth_pair
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.generators.xdp import bpf, memory
@@ -33,6 +32,7 @@ from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, captured, plan, undisturbed
 from tests.realtime import LOSS, RATE, realtime
+from tests.veth_pairs import run, veth_pair
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),

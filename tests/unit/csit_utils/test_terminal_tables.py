@@ -158,7 +158,6 @@ _OTHERS = {
     "local": "a run with real packets; its console is that of robot, and it ends with show",
     "robot": "see test_terminal_messages.py",
     "otg": "a server, with a line when it begins",
-    "bench": "a benchmark of minutes, with one table",
 }
 
 

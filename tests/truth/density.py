@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 from csit_utils.analysis.grouping import Metric
 from csit_utils.analysis.trends.twobands import find_two_bands, unseen_two_bands
-from csit_utils.bench.studies.known_truth import BoundedQuantity
 from csit_utils.dataset.flatten import instance_rows, latency_rows, rows_of_tests
 from csit_utils.dataset.items import Dataset, RecordedTest, Status
 from csit_utils.studies.density.analysis.answers import AnswerVerdict, Question, answers, evidence
@@ -29,17 +28,12 @@ from resources.libraries.python.model.request.cell import Cell, Dimensions, Serv
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.search.findings.stability import find_bands
-from resources.libraries.python.search.findings.unseen_bands import UnseenBands
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share
 
-WRONG = 0.01
-"""Promised bound: share of questions that are answered wrongly."""
-LEFT_OPEN = 0.02
-"""Promised bound: share of questions that are open after trials at the rate."""
 _TOPOLOGY = PROJECT / "topologies" / "sim.yaml"
 _SEARCH = "quick,width=0.01"
 _TRUTH_TRIALS = 11
@@ -58,6 +52,7 @@ _RUNS = (6, 8, 10, 13, 20, 30)
 _NOISE = 0.004
 """Of a figure, relative."""
 _STANDARD_ERRORS = 4.0
+"""By which missed histories may differ from what is stated."""
 
 
 class AnsweredQuestion(NamedTuple):
@@ -74,7 +69,7 @@ class _System:
     """A simulated cell that can be measured in several ways."""
 
     def __init__(self, seed: int) -> None:
-        rng = Random(seed)  # noqa: S311 - reproducible, not secret
+        rng = Random(seed)
         simulation: dict[str, Any] = {
             "seed": seed,
             "model": rng.choice(["sharp", "noisy", "noisy", "knee", "stall", "sag"]),
@@ -142,8 +137,12 @@ def _answer(question: Question, records: Sequence[DensityRecord]) -> bool | None
     return None if found.next.verdict in {AnswerVerdict.RATE_UNKNOWN, AnswerVerdict.LATENCY_UNKNOWN} else False
 
 
-def questions(seed: int) -> Iterator[AnsweredQuestion]:
+def questions(seed: int) -> list[AnsweredQuestion]:
     """Ask some questions about one system, those on the edge left out."""
+    return list(_questions(seed))
+
+
+def _questions(seed: int) -> Iterator[AnsweredQuestion]:
     system = _System(seed)
     searched = system.searched()
     pdr = searched.pdr.lower_pps if searched.pdr else None
@@ -174,98 +173,50 @@ def _truth(system: _System, load_pps: float, bound_ns: float) -> bool | None:
     return all(share >= 1 - _EDGE for share in shares)
 
 
-class MissedBands(NamedTuple):
-    """Searches or histories of systems in two bands."""
-
-    total: int
-    missed: int
-    stated: float
-    """Mean of the chances that the missed ones, and those that saw the bands, would have stated."""
-
-
-def missed_in_searches(searches: int, search: str) -> MissedBands:
-    """Search systems in two bands."""
-    missed, chances = 0, []
-    for seed in range(searches):
-        topology = load_topology(_TOPOLOGY).model_copy(
-            update={
-                "simulation": {
-                    "seed": seed,
-                    "model": "two_band",
-                    "low_band": LOW_BAND,
-                    "low_band_share": LOW_SHARE,
-                }
-            }
-        )
-        cell = Cell(service_type=ServiceType.CSC, **Dimensions(2, 1).columns)
-        asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile(search))
-        world = SimulatedTestbed(topology)
-        made = DensityTest(topology, world, asked, world.environment())
-        made.deploy()
-        made.verify_traffic()
-        made.search(("NDR", "PDR"))
-        made.remove()
-        verdict = made.draft.verdict
-        is_seen = verdict is not None and VerdictKind.UNSTABLE in verdict.kinds
-        missed += not is_seen
-        if not is_seen:
-            goals = [goal for goal in (made.draft.ndr, made.draft.pdr) if goal is not None]
-            bounds = [load for goal in goals for load in (goal.lower_pps, goal.upper_pps) if load is not None]
-            found = find_bands(made.draft.trials, bounds)
-            chances.append(found.chance if isinstance(found, UnseenBands) else 1.0)
-    return MissedBands(searches, missed, fmean(chances) if chances else 0.0)
+def is_missed(seed: int) -> bool:
+    """Whether a search of a system in two bands does not see them."""
+    simulation = {"seed": seed, "model": "two_band", "low_band": LOW_BAND, "low_band_share": LOW_SHARE}
+    topology = load_topology(_TOPOLOGY).model_copy(update={"simulation": simulation})
+    cell = Cell(service_type=ServiceType.CSC, **Dimensions(2, 1).columns)
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("ladder"))
+    world = SimulatedTestbed(topology)
+    made = DensityTest(topology, world, asked, world.environment())
+    made.deploy()
+    made.verify_traffic()
+    made.search(("NDR", "PDR"))
+    made.remove()
+    return made.draft.verdict is None or VerdictKind.UNSTABLE not in made.draft.verdict.kinds
 
 
-def missed_in_histories(histories: int, runs: int) -> MissedBands:
-    """Draw histories of a figure in two bands; `stated` is that of each history."""
-    rng = Random(runs)  # noqa: S311 - as above
-    missed, chances = 0, []
-    for _ in range(histories):
+def _histories(count: int, runs: int) -> BoundedQuantity:
+    """Draw histories of a figure in two bands; how far the stated chance is from the share of those that are missed."""
+    rng = Random(runs)
+    missed = 0
+    for _ in range(count):
         values = [rng.gauss(1.0, _NOISE) * (LOW_BAND if rng.random() < LOW_SHARE else 1.0) for _ in range(runs)]
         missed += find_two_bands(values) is None
-        chances.append(unseen_two_bands([1.0] * runs).chance)
-    return MissedBands(histories, missed, fmean(chances))
+    stated = unseen_two_bands([1.0] * runs).chance
+    off = abs(missed / count - stated) / sqrt(max(stated * (1 - stated), 1 / count) / count)
+    note = f"missed {missed / count:.1%}, stated {stated:.1%}, of {count} histories"
+    return BoundedQuantity(
+        f"two bands in {runs} runs: stated chance off", off, _STANDARD_ERRORS, "standard errors", note
+    )
 
 
 def table(studies: int) -> list[BoundedQuantity]:
-    """Return wrong and open answers, and how far stated chances of missing two bands are from what was missed.
-
-    Args:
-        studies: Twice the number of systems; histories are 20 times as many.
-    """
-    found = [each for seed in range(max(4, studies // 2)) for each in questions(seed)]
-    lines = [
-        _share("wrong answers", sum(each.before not in {None, each.is_true} for each in found), len(found), WRONG),
-        _share(
-            "wrong answers after trials at the rate",
-            sum(each.after not in {None, each.is_true} for each in found),
-            len(found),
-            WRONG,
+    """Return wrong and open answers about so many systems, and missed bands in searches and histories."""
+    found = [each for some in each_of(questions, range(studies)) for each in some]
+    before = f"{sum(each.before is None for each in found)} open"
+    return [
+        share("wrong answers", [each.before not in {None, each.is_true} for each in found], 1, "questions", before),
+        share(
+            "wrong after trials at the rate", [each.after not in {None, each.is_true} for each in found], 1, "questions"
         ),
-        _share("answers left open", sum(each.after is None for each in found), len(found), LEFT_OPEN),
+        share("open after trials at the rate", [each.after is None for each in found], 2, "questions"),
+        *(_histories(40 * studies, runs) for runs in _RUNS),
+        share("two bands missed by ladder", each_of(is_missed, range(studies)), 5, "searches"),
     ]
-    before = sum(each.before is None for each in found)
-    lines[0] = lines[0]._replace(note=f"{lines[0].note}; {before} open")
-    for runs in _RUNS:
-        bands = missed_in_histories(20 * studies, runs)
-        share = bands.missed / bands.total
-        error = sqrt(max(bands.stated * (1 - bands.stated), 1 / bands.total) / bands.total)
-        note = f"missed {share:.1%}, stated {bands.stated:.1%}, of {bands.total} histories"
-        off = abs(share - bands.stated) / error
-        what = f"density: two bands in {runs} runs, stated chance off"
-        lines.append(BoundedQuantity(what, off, _STANDARD_ERRORS, "standard errors", note))
-    bands = missed_in_searches(studies, "ladder")
-    note = f"{LOW_BAND:g} in {LOW_SHARE:.0%} of trials; {bands.missed} of {bands.total} searches"
-    lines.append(
-        BoundedQuantity(
-            "density: two bands missed, ladder", 100 * bands.missed / bands.total, 5.0, "% of searches", note
-        )
-    )
-    return lines
 
 
-def _share(what: str, count: int, of: int, bound: float) -> BoundedQuantity:
-    # Three standard errors more for fewer than all questions.
-    most = bound + 3 * sqrt(bound * (1 - bound) / max(of, 1))
-    note = f"{count} of {of} questions; promised {bound:.0%}"
-    return BoundedQuantity(f"density: {what}", 100 * count / max(of, 1), 100 * most, "% of questions", note)
+if __name__ == "__main__":
+    print_table(table, 50)

@@ -8,11 +8,10 @@ system calls instead of `ethtool`, `taskset` and `chrt`.
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 from statistics import median
 from typing import Any
 
@@ -32,7 +31,7 @@ from resources.libraries.python.errors import CommandFailed, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType
-from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 from resources.libraries.python.planning.plan import make_plan
 
@@ -149,7 +148,6 @@ def _inside(port: Port) -> Argv:
     return ("ip", "-n", _named(port.owner))
 
 
-_TOPOLOGY = PROJECT / "topologies" / "local.yaml"
 _ROUNDS = 3
 _QUICK_S, _QUICK_TIMES = 0.01, 5
 """The kernel has finished a removal when `_QUICK_TIMES` new namespaces in a row take less than `_QUICK_S` each."""
@@ -168,14 +166,7 @@ class RoundTimes:
 
 
 def measure(rounds: int = _ROUNDS, side: int = 10) -> dict[str, Any]:
-    """Deploy and remove a CSC 10R10C by this project and by `ip` commands, in turns; return medians of all rounds.
-
-    Args:
-        rounds: Of both sides.
-        side: Rows and columns of the cell.
-
-    Returns:
-        `ours` and `peer`: deployment and removal in seconds; `ratio`: peer over ours; `detail`: the parts.
+    """Deploy and remove a CSC 10R10C by this project and by `ip` commands, in turns; return medians in seconds.
 
     Raises:
         Unsupported: Not root, no `ip`, or a requirement of local runs is not met.
@@ -185,7 +176,7 @@ def measure(rounds: int = _ROUNDS, side: int = 10) -> dict[str, Any]:
     if problems or not shutil.which("ip"):
         raise Unsupported("; ".join(map(str, problems)) or "the command ip (iproute2) is not installed")
     cell = Cell(service_type=ServiceType.CSC, **Dimensions(side, side).columns)
-    plan = make_plan(load_topology(_TOPOLOGY), cell, discover())
+    plan = make_plan(load_topology(LOCAL_TOPOLOGY), cell, discover())
     ours, peer = [], []
     with MachineLock() as machine:
         machine.remove_leftovers()
@@ -196,38 +187,18 @@ def measure(rounds: int = _ROUNDS, side: int = 10) -> dict[str, Any]:
 
 
 def _figures(ours: list[RoundTimes], peer: list[RoundTimes]) -> dict[str, Any]:
-    def middle(rows: list[RoundTimes], of: Callable[[RoundTimes], float]) -> float:
-        return round(median(map(of, rows)), 4)
+    def middle(rows: list[RoundTimes], *parts: str) -> float:
+        return median(sum(getattr(row, part) for part in parts) for row in rows)
 
-    def both(times: RoundTimes) -> float:
-        return times.deploy_s + times.remove_s
-
-    def all_three(times: RoundTimes) -> float:
-        return both(times) + times.freeing_s
-
-    sides = {"ours": ours, "peer": peer}
-    parts = {
-        f"{side}_{part}": middle(rows, attrgetter(part))
-        for side, rows in sides.items()
-        for part in RoundTimes.__slots__
-    }
-    with_freeing = round(middle(peer, all_three) / middle(ours, all_three), 2)
+    whole, freeing = ("deploy_s", "remove_s"), "freeing_s"
+    with_freeing = middle(peer, *whole, freeing) / middle(ours, *whole, freeing)
     return {
-        "name": "deploy_10x10",
-        "ours": middle(ours, both),
-        "peer": middle(peer, both),
-        "ratio": round(middle(peer, both) / middle(ours, both), 2),
+        "ours": middle(ours, *whole),
+        "peer": middle(peer, *whole),
+        "ratio": middle(peer, *whole) / middle(ours, *whole),
         "unit": "s",
-        "note": (
-            f"until names, ports and threads are gone; the kernel frees bridges for {parts['ours_freeing_s']:.2f} s "
-            f"after ours, the peer waits for that: {with_freeing} x with that counted for both"
-        ),
-        "detail": {
-            **parts,
-            "deploy_ratio": round(parts["peer_deploy_s"] / parts["ours_deploy_s"], 2),
-            "ratio_with_freeing": with_freeing,
-            "rounds": len(ours),
-        },
+        "note": f"peer is ip (iproute2); until names, ports and threads are gone; the kernel frees bridges for "
+        f"{middle(ours, freeing):.2f} s after ours, the peer waits for that: {with_freeing:.2f} x with that for both",
     }
 
 
@@ -235,7 +206,7 @@ class _Ours:
     def __init__(self, plan: Plan, machine: MachineLock) -> None:
         self._fabric = Fabric(plan, machine)
         context = DriverContext(plan, self._fabric, machine, largest_frame_bytes=1518)
-        routers = LinuxRouters(load_topology(_TOPOLOGY).dut, context, plan.functions)
+        routers = LinuxRouters(load_topology(LOCAL_TOPOLOGY).dut, context, plan.functions)
         self._parts = (self._fabric, LinuxBridge(plan, self._fabric), routers)
 
     def deploy(self) -> None:

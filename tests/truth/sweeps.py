@@ -21,7 +21,6 @@ from statistics import NormalDist
 
 import numpy as np
 
-from csit_utils.bench.studies.known_truth import BoundedQuantity
 from resources.libraries.python.drivers.sim.models import Noisy
 from resources.libraries.python.studies.sweep.analysis.points import Array, observe
 from resources.libraries.python.studies.sweep.analysis.profile import (
@@ -33,10 +32,9 @@ from resources.libraries.python.studies.sweep.analysis.regions import second_bre
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.model.profile import BreakPoint
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
+from tests.truth.known_truth import BoundedQuantity, print_table, share
 
 PACKET_BITS = 8 * 512
-SWEEPS = 5
-"""Sweeps of each kind for each study that is asked for: 500 of the usual 100."""
 _LAST = 1.6
 """Highest load over the capacity, as of automatic rates."""
 _LOSS = 5.0
@@ -122,7 +120,7 @@ def not_cpu_bound(seed: int, noise: float, loads: int = 12) -> KnownSweep:
 
 def simulated(seed: int, noise: float, loads: int = 12) -> KnownSweep:
     """The simulated testbed: trials of one second, each with a capacity of its own; the CPU as it accounts for it."""
-    random, system_random = np.random.default_rng(seed), Random(seed)  # noqa: S311 - reproducible, not secret
+    random, system_random = np.random.default_rng(seed), Random(seed)
     capacity = random.uniform(0.5, 5.0)
     system = Noisy(capacity * 1e9 / PACKET_BITS, noise)
     rates = _rates(random, loads, _LAST * capacity)
@@ -139,7 +137,7 @@ def _rate_of_mean_loss(noise: float) -> float:
     Where the capacity differs from trial to trial, that is more than what is lost at the mean capacity: a trial whose
     capacity exceeds the rate loses nothing, however much larger it is.
     """
-    from scipy.optimize import brentq  # noqa: PLC0415 - imports take longer than an analysis
+    from scipy.optimize import brentq
 
     capacities = np.array(NormalDist(1.0, noise).quantiles(_TRIALS))
     return float(brentq(lambda rate: np.maximum(0.0, 1 - capacities / rate).mean() - _LOSS / 100, 0.5, 2.0))
@@ -168,15 +166,10 @@ class PromisedIntervals:
 
 
 PROMISED = {0.01: PromisedIntervals(1.0, 1.0), 0.05: PromisedIntervals(3.0, 60.0)}
+_HIDDEN = "break-point 1, two break-points, noise 5 %"
+"""Nothing is promised: the noise is larger than the bend."""
 _OUTSIDE = 5.0
 """Percent of the sweeps whose interval does not hold the truth."""
-_DEVIATIONS = 2.5
-"""By which this share may differ in a limited number of sweeps: 2.4 percentage points in 500."""
-
-
-def _most_outside(sweeps: int) -> float:
-    share = _OUTSIDE / 100
-    return 100 * (share + _DEVIATIONS * float(np.sqrt(share * (1 - share) / sweeps)))
 
 
 @dataclass
@@ -226,28 +219,31 @@ def _matched(truth: Sequence[float], points: Sequence[BreakPoint]) -> Iterator[t
 
 
 def table(studies: int) -> list[BoundedQuantity]:
-    """Return coverage of the intervals and errors of break-points.
-
-    Args:
-        studies: A fifth of the sweeps of each kind under each noise.
-    """
+    """Return coverage of the intervals and errors of break-points in so many sweeps of each kind under each noise."""
     return [
         line
         for noise in NOISES
         for kind in KINDS
-        for quantity, row in found(kind, noise, SWEEPS * studies).items()
+        for quantity, row in found(kind, noise, studies).items()
         for line in _lines(f"{quantity}, {kind}, noise {100 * noise:g} %", row, PROMISED[noise])
     ]
 
 
 def _lines(what: str, row: _Found, promised: PromisedIntervals) -> Iterator[BoundedQuantity]:
     count = len(row.errors) + row.missed
-    outside = 100 * (1 - float(np.mean(row.held))) if row.held else 100.0
-    error = 100 * float(np.sqrt(max(0.0, outside / 100 * (1 - outside / 100)) / max(1, len(row.held))))
-    width = 100 * float(np.median(row.widths)) if row.widths else float("nan")
-    note = f"{count} sweeps, +-{1.96 * error:.1f}; median width {width:.2g} %"
-    yield BoundedQuantity(f"sweep: truth outside of the interval, {what}", outside, _most_outside(count), "%", note)
-    bias = 100 * float(np.mean(row.errors)) if row.errors else float("nan")
-    spread = 1.96 * 100 * float(np.std(row.errors)) / max(1, len(row.errors)) ** 0.5 if row.errors else float("nan")
-    yield BoundedQuantity(f"sweep: bias, {what}", abs(bias), promised.bias, "%", f"{bias:+.2g} +-{spread:.2g} %")
-    yield BoundedQuantity(f"sweep: not found, {what}", 100 * row.missed / count, promised.missed, "%", note)
+    if row.errors:
+        width = f"median width {100 * float(np.median(row.widths)):.2g} %"
+        yield share(
+            f"truth outside of the interval, {what}", [not held for held in row.held], _OUTSIDE, "sweeps", width
+        )
+        bias = 100 * float(np.mean(row.errors))
+        error = 1.96 * 100 * float(np.std(row.errors)) / len(row.errors) ** 0.5
+        yield BoundedQuantity(
+            f"bias, {what}", abs(bias), promised.bias, "%", f"{bias:+.2g} ± {error:.2g} %", abs(bias) - error
+        )
+    most = 100.0 if what == _HIDDEN else promised.missed
+    yield share(f"not found, {what}", [number < row.missed for number in range(count)], most, "sweeps")
+
+
+if __name__ == "__main__":
+    print_table(table, 500)

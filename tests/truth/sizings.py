@@ -5,30 +5,28 @@ simulation counts the calls of each second; the true capacity is what it carries
 than a study has, found by bisection. What limits a size, and how much it carries, is known from the simulation, too.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from random import Random
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
-from scipy.stats import binomtest
-
-from csit_utils.bench.studies.known_truth import BoundedQuantity
 from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, SimulatedService, VirtualTime
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Scaling, Size, Sizing
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.sizes import next_size
 from resources.libraries.python.studies.sizing.size_trials import run_sizing
+from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share
 
-MISSES = 0.05
-"""Share of 95 % intervals without the true capacity, as it should be."""
-MISSES_BOUND = 0.03
-"""Promised bound: how far that share is from 5 %, where refused calls cost a fixed share of a call or nothing."""
-CONTROL_BOUND = 0.25
-"""Promised bound: the same share where load control lets the indicator fall at once."""
-WRONG = 0.05
-"""Promised bound: share of sizes or studies with a wrong verdict, of each kind."""
-
+DROP, WASTE, CONTROL, LASTING = "calls dropped", "refused calls cost", "load control", "drift lasts"
+CPU, LOCK, THREAD, OUTSIDE = "CPUs", "a lock", "a single thread", "a part outside"
+OUT_COSTS, OUT_GAINS = "out-scaling costs", "out-scaling gains"
+_OUTSIDE, _OVERHEAD = "capacity outside its interval", "overhead of scaling out outside its interval"
+_BOUNDS = {f"{_OUTSIDE}, {kind}": most for kind, most in ((DROP, 8), (WASTE, 8), (CONTROL, 25), (LASTING, 100))} | {
+    _OVERHEAD: 10
+}
+_WRONG = 5
+"""Promised bounds in percent of intervals, and of sizes or studies."""
 _INTERVALS = 5
 """Times as many studies as of other kinds: a share of 5 % is to be known well."""
 _TRUE_REPETITIONS, _FEW_REPETITIONS = 2000, 200
@@ -42,41 +40,31 @@ _FLAVORS = (1, 2, 4)
 _NAMES = ("edge", "core", "store")
 
 
-class _Asked(NamedTuple):
-    kind: str
-    seed: int
-
-
-class Verdicts(NamedTuple):
-    """Counts of a study."""
-
-    kind: str
-    outcomes: tuple[tuple[str, bool], ...]
-    """What was judged, and whether it was right."""
+Outcomes = Iterator[tuple[str, bool]]
+"""What was judged, and whether it was wrong."""
 
 
 def table(studies: int) -> list[BoundedQuantity]:
-    """Return shares of wrong intervals and verdicts.
-
-    Args:
-        studies: Of each kind; five times as many of those whose intervals are judged.
-    """
+    """Return wrong intervals and verdicts of so many studies of each kind, five times as many of intervals."""
     asked = [
-        _Asked(kind, seed)
-        for kind in STUDIES
-        for seed in range(studies * (_INTERVALS if STUDIES[kind] is _interval else 1))
+        (kind, seed)
+        for kind, judge in STUDIES.items()
+        for seed in range(studies * (_INTERVALS if judge is _interval else 1))
     ]
-    with ProcessPoolExecutor() as executor:
-        found = list(executor.map(_study, asked, chunksize=4))
-    return list(_lines(found))
+    found = defaultdict[str, list[bool]](list)
+    for outcomes in each_of(_study, asked):
+        for what, wrong in outcomes:
+            found[what].append(wrong)
+    return [share(what, wrong, _BOUNDS.get(what, _WRONG), "outcomes") for what, wrong in found.items()]
 
 
-def _study(asked: _Asked) -> Verdicts:
-    rng = Random(f"{asked.kind}/{asked.seed}")  # noqa: S311 (reproducible, not secret)
-    return Verdicts(asked.kind, tuple(STUDIES[asked.kind](asked.kind, rng)))
+def _study(asked: tuple[str, int]) -> list[tuple[str, bool]]:
+    kind, seed = asked
+    rng = Random(f"{kind}/{seed}")
+    return list(STUDIES[kind](kind, rng))
 
 
-def _interval(kind: str, rng: Random) -> Iterator[tuple[str, bool]]:
+def _interval(kind: str, rng: Random) -> Outcomes:
     """One size, and its capacity at two thresholds."""
     capacity = rng.uniform(200, 3000)
     truth: dict[str, Any] = {"components": {"edge": {"cpu_ms": 970 / capacity}}, **_noise(rng)}
@@ -89,11 +77,9 @@ def _interval(kind: str, rng: Random) -> Iterator[tuple[str, bool]]:
     spec, workload = _spec(("edge",), _FLAVORS[:1]), _workload(rng, capacity, thresholds=(0.8,))
     (sized,) = _sizing(spec, workload, truth).sizes
     for at in sized.capacities:
-        what = kind if at.low is not None else NO_INTERVAL
-        if at.low is None or at.high is None:
-            yield what, False
-        else:
-            yield what, at.low <= _true_capacity(spec, workload, truth, at.threshold, capacity) <= at.high
+        if at.low is not None and at.high is not None:
+            holds = at.low <= _true_capacity(spec, workload, truth, at.threshold, capacity) <= at.high
+            yield f"{_OUTSIDE}, {kind}", not holds
 
 
 def _noise(rng: Random) -> dict[str, Any]:
@@ -119,7 +105,7 @@ def _carried(offer: Callable[[float], Any], load: float, repetitions: int) -> fl
     return fmean(offer(load).indicator for _ in range(repetitions)) / load
 
 
-def _cpu_limits(_kind: str, rng: Random) -> Iterator[tuple[str, bool]]:
+def _cpu_limits(kind: str, rng: Random) -> Outcomes:
     """Directed search over components that their CPUs limit."""
     names = _NAMES[: rng.choice((2, 3))]
     spec = _spec(names, (*_FLAVORS, 8)[: rng.choice((3, 4))])
@@ -130,13 +116,14 @@ def _cpu_limits(_kind: str, rng: Random) -> Iterator[tuple[str, bool]]:
     sizing = _sizing(spec, _workload(rng, _capacity(simulated, spec, spec.smallest())), truth)
     for sized in sizing.sizes:
         limits = _limits(simulated, spec, sized.size)
-        yield "not near a limit", sized.near_limit is not False
+        yield f"limited by {kind}: no component said to be near its limit", sized.near_limit is False
         if sized.bottleneck is not None:
-            yield "bottleneck", limits[sized.bottleneck] <= _CLOSE * min(limits.values())
-    yield "stopped early", _reaches(simulated, spec, sizing)
+            wrong = limits[sized.bottleneck] > _CLOSE * min(limits.values())
+            yield f"limited by {kind}: wrong bottleneck named", wrong
+    yield f"limited by {kind}: ended while more CPUs gain", not _reaches(simulated, spec, sizing)
 
 
-def _beside_cpus(kind: str, rng: Random) -> Iterator[tuple[str, bool]]:
+def _beside_cpus(kind: str, rng: Random) -> Outcomes:
     """Directed search over a service that a lock, a single thread or a part outside limits, other CPUs 30 to 73 %."""
     names = _NAMES[: rng.choice((2, 3))]
     flavors = _FLAVORS[1:] if kind == THREAD else _FLAVORS
@@ -155,12 +142,12 @@ def _beside_cpus(kind: str, rng: Random) -> Iterator[tuple[str, bool]]:
         truth["outside"] = capacity
     sizing = _sizing(spec, _workload(rng, capacity), truth)
     said = any("no component is near its limit: a lock, a single thread" in step for step in sizing.steps)
-    yield "recognized", sizing.stopped == "no gain" and said
-    yield "bottleneck named", sizing.sizes[0].bottleneck is None
-    yield "taken back", sizing.best == sizing.sizes[0].name
+    yield f"limited by {kind}: not recognized", not (sizing.stopped == "no gain" and said)
+    yield f"limited by {kind}: a component named as the bottleneck", sizing.sizes[0].bottleneck is not None
+    yield f"limited by {kind}: vCPUs that gain nothing not taken back", sizing.best != sizing.sizes[0].name
 
 
-def _scaling_out(kind: str, rng: Random) -> Iterator[tuple[str, bool]]:
+def _scaling_out(kind: str, rng: Random) -> Outcomes:
     """Directed search by more instances of one component."""
     sync = rng.uniform(1.0, 2.0) if kind == OUT_COSTS else rng.uniform(0, 0.25)
     spec = _spec(("edge",), _FLAVORS[:1], most=4, scaling=Scaling.OUT)
@@ -168,20 +155,17 @@ def _scaling_out(kind: str, rng: Random) -> Iterator[tuple[str, bool]]:
     simulated = SimulatedService.model_validate(truth)
     sizing = _sizing(spec, _workload(rng, _capacity(simulated, spec, spec.smallest())), truth)
     if kind == OUT_COSTS:
-        yield "stopped and taken back", (sizing.stopped, sizing.best) == ("no gain", sizing.sizes[0].name)
+        ended = (sizing.stopped, sizing.best) == ("no gain", sizing.sizes[0].name)
+        yield "more instances gain nothing: not ended and taken back", not ended
     else:
-        yield "stopped early", _reaches(simulated, spec, sizing)
+        yield "more instances gain: ended early", not _reaches(simulated, spec, sizing)
     for row in sizing.overheads:
         sizes = sizing.named()
         ratio = _capacity(simulated, spec, sizes[row.size].size) / _capacity(simulated, spec, sizes[row.base].size)
-        yield "overhead", row.low <= 1 - ratio / row.vcpus_ratio <= row.high
+        yield _OVERHEAD, not row.low <= 1 - ratio / row.vcpus_ratio <= row.high
 
 
-DROP, WASTE, CONTROL, LASTING = "calls dropped", "refused calls cost", "load control", "drift lasts"
-CPU, LOCK, THREAD, OUTSIDE = "CPU", "lock", "single thread", "outside"
-OUT_COSTS, OUT_GAINS = "out-scaling costs", "out-scaling gains"
-NO_INTERVAL = "no interval"
-STUDIES: Mapping[str, Callable[[str, Random], Iterator[tuple[str, bool]]]] = {
+STUDIES: Mapping[str, Callable[[str, Random], Outcomes]] = {
     **dict.fromkeys((DROP, WASTE, CONTROL, LASTING), _interval),
     CPU: _cpu_limits,
     **dict.fromkeys((LOCK, THREAD, OUTSIDE), _beside_cpus),
@@ -196,7 +180,7 @@ def _spec(
     flavors = {f"f{count}": {"vcpus": count, "memory_mb": 1024 * count} for count in vcpus}
     components = [{"name": name, "short": name[:2], "flavors": list(flavors), "most_instances": most} for name in names]
     return DeploymentSpec.model_validate(
-        {"vnf_name": "benchmark", "components": components, "flavors": flavors, "install": "install.sh"}
+        {"vnf_name": "truth", "components": components, "flavors": flavors, "install": "install.sh"}
         | {"mode": "directed", "scaling": scaling}
     )
 
@@ -224,9 +208,7 @@ def _sizing(spec: DeploymentSpec, workload: WorkloadSpec, truth: Mapping[str, An
 
 
 def _limits(simulated: SimulatedService, spec: DeploymentSpec, size: Size) -> dict[str, float]:
-    return {
-        name: simulated.limit(name, share, spec.flavors[share.flavor], 1.0) for name, share in size.components.items()
-    }
+    return {name: simulated.limit(name, part, spec.flavors[part.flavor], 1.0) for name, part in size.components.items()}
 
 
 def _capacity(simulated: SimulatedService, spec: DeploymentSpec, size: Size) -> float:
@@ -244,47 +226,5 @@ def _reaches(simulated: SimulatedService, spec: DeploymentSpec, sizing: Sizing) 
     return _capacity(simulated, spec, sizing.named()[sizing.best or ""].size) >= _REACHED * most
 
 
-_QUANTITIES: Mapping[tuple[str, str], tuple[str, float]] = {
-    (CPU, "bottleneck"): ("sizing: wrong bottleneck named, limited by CPUs", WRONG),
-    (CPU, "not near a limit"): ("sizing: no component said near its limit, limited by CPUs", WRONG),
-    (CPU, "stopped early"): ("sizing: stopped while more CPUs gain, limited by CPUs", WRONG),
-    **{
-        (kind, what): (f"sizing: {words}, limited by {of}", WRONG)
-        for kind, of in ((LOCK, "a lock"), (THREAD, "a single thread"), (OUTSIDE, "a part outside"))
-        for what, words in (
-            ("recognized", "not recognized"),
-            ("bottleneck named", "a component named as the bottleneck"),
-            ("taken back", "vCPUs that gain nothing not taken back"),
-        )
-    },
-    (OUT_COSTS, "stopped and taken back"): ("sizing: more instances that gain nothing not taken back", WRONG),
-    (OUT_GAINS, "stopped early"): ("sizing: stopped while more instances gain", WRONG),
-}
-
-
-def _lines(found: Sequence[Verdicts]) -> Iterator[BoundedQuantity]:
-    def outcomes(kinds: Sequence[str], what: str | None = None) -> list[bool]:
-        rows = (row for each in found if each.kind in kinds for row in each.outcomes)
-        return [right for each, right in rows if each == what or (what is None and each in kinds)]
-
-    for kind, bound in ((DROP, MISSES_BOUND), (WASTE, MISSES_BOUND)):
-        note, missed = _share(outcomes((kind,)))
-        what = f"sizing: coverage of capacity intervals off 95 %, {kind}"
-        yield BoundedQuantity(what, abs(missed - MISSES), bound, "of intervals", f"without the truth: {note}")
-    for kind, bound in ((CONTROL, CONTROL_BOUND), (LASTING, 1.0)):
-        note, missed = _share(outcomes((kind,)))
-        yield BoundedQuantity(f"sizing: capacity outside its interval, {kind}", missed, bound, "of intervals", note)
-    note, missed = _share(outcomes((OUT_COSTS, OUT_GAINS), "overhead"))
-    what = "sizing: coverage of overhead intervals off 95 %"
-    yield BoundedQuantity(what, abs(missed - MISSES), WRONG, "of intervals", f"without the truth: {note}")
-    for (kind, judged), (what, bound) in _QUANTITIES.items():
-        note, wrong = _share(outcomes((kind,), judged))
-        yield BoundedQuantity(what, wrong, bound, "of sizes or studies", note)
-
-
-def _share(outcomes: Sequence[bool]) -> tuple[str, float]:
-    """The share that is wrong, with its Wilson interval in words."""
-    wrong, count = outcomes.count(False), max(1, len(outcomes))
-    interval = binomtest(wrong, count).proportion_ci(method="wilson")
-    words = f"{wrong} of {count}, 95 % interval {100 * interval.low:.1f} to {100 * interval.high:.1f} %"
-    return words, wrong / count
+if __name__ == "__main__":
+    print_table(table)

@@ -1,19 +1,15 @@
 """Interference studies of simulated testbeds, from specification to record, against the known truth.
 
 Each study has up to five network functions, one of each type of Zeng et al., with newly drawn sensitivities, pressures
-and noise. The truth is the simulation without noise. Three and more co-located NFs are predicted from pairs by another
-rule than the simulation's model of contention.
+and noise. The truth is the simulation without noise, whose model of contention is not the one that predicts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from itertools import product
-from math import inf, sqrt
 from random import Random
 from statistics import fmean
 from typing import NamedTuple
 
-from csit_utils.bench.studies.known_truth import STUDIES, BoundedQuantity
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import SimulatedTruth
 from resources.libraries.python.model.load import load_topology
@@ -35,22 +31,11 @@ from resources.libraries.python.studies.interference.model.record import (
 )
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share
 
-SHARE_BOUND = 4.0
-"""Promised worst error of a measured share of network I/O in sets of three and more, in percentage points."""
-COVERAGE_BOUND = 2.0
-"""Promised distance of the coverage of 95 % intervals from 95 %, in percentage points."""
-WRONG_BOUND = 5.0
-"""Promised share of studies with a wrong order, without interference that are said to have some, and of servers for
-which another placement than the best one is advised, in percent."""
-REGRET_BOUND = 4.0
-"""Promised mean shortfall of the placement advised from pairs alone from the best capacity, in percent."""
-
-SHARES = (0.0, 0.2, 0.4, 0.6)
-MOST_TOGETHER = 4
-VERIFIED = 3
+_VERIFIED = 3
 _TIMES = 3
-"""Studies of pairs for each one of the other kinds."""
+"""Studies of pairs for each one of placements."""
 _TOPOLOGY = PROJECT / "topologies" / "sim.yaml"
 _CONTENDERS = (
     Contender(name="gateway", type=NfType.GATEWAY, kind=NfKind("linux_gateway")),
@@ -60,8 +45,6 @@ _CONTENDERS = (
     Contender(name="proxy", type=NfType.NAT, kind=NfKind("nginx_proxy")),
 )
 _NAMES = tuple(each.name for each in _CONTENDERS)
-_FEW = 2
-"""Contenders of studies of up to `MOST_TOGETHER` co-located NFs, to bound the number of combinations."""
 _REPETITIONS = 10
 _FRAME = "512B"
 _SAME = 1e-9
@@ -69,19 +52,11 @@ _SAME = 1e-9
 Servers = tuple[tuple[str, ...], ...]
 
 
-class ShareError(NamedTuple):
-    """A measured share of network I/O, in [0, 1], and the truth."""
-
-    together: int
-    truth: float
-    measured: float
-
-
 class PairsOutcome(NamedTuple):
     """A study of pairs beside its truth."""
 
-    covered: dict[str, list[bool]]
-    """By quantity: whether each interval has the truth in it."""
+    missed: dict[str, list[bool]]
+    """By quantity: whether each interval leaves out the truth."""
     wrong: bool
     """Whether any rank range leaves out the true rank."""
     named: bool
@@ -93,7 +68,6 @@ class PairsOutcome(NamedTuple):
 class VerifiedPlacement(NamedTuple):
     """A placement that was advised after the best ones were measured as they are."""
 
-    functions: int
     regret: float
     """As of `PairsOutcome`."""
     tied: bool
@@ -103,89 +77,26 @@ class VerifiedPlacement(NamedTuple):
 
 
 def table(studies: int) -> list[BoundedQuantity]:
-    """Measure simulated testbeds of each kind.
-
-    Args:
-        studies: Testbeds of each kind, at least 1, and three times as many of pairs, with and without interference;
-            from 4 on, every share of `SHARES` occurs. With fewer than `known_truth.STUDIES` the bounds of frequencies
-            are three standard errors wider.
-    """
-    with ProcessPoolExecutor() as executor:
-        pairs = list(executor.map(pairs_of, range(_TIMES * studies), chunksize=4))
-        alarms = list(executor.map(is_false_alarm, range(_TIMES * studies), chunksize=4))
-        crowds = [each for row in executor.map(crowd_of, range(studies), chunksize=4) for each in row]
-        placed = list(executor.map(placement_of, range(studies), chunksize=4))
-    return [
-        *_coverage(pairs, studies),
-        *_orders(pairs, alarms, studies),
-        *_shares(crowds),
-        *_placed(pairs, placed, studies),
-    ]
-
-
-def _slack(share: float, count: int, studies: int) -> float:
-    """Three standard errors of a frequency in percent; none in the whole benchmark, whose outcome is promised."""
-    return 0.0 if studies >= STUDIES else 300 * sqrt(share * (1 - share) / count)
-
-
-def _coverage(pairs: Sequence[PairsOutcome], studies: int) -> Iterator[BoundedQuantity]:
-    for name in pairs[0].covered:
-        inside = [each for outcome in pairs for each in outcome.covered[name]]
-        found = 100 * fmean(inside) if inside else inf
-        note = f"{found:.1f} % of {len(inside)} intervals of 95 % in {len(pairs)} studies"
-        bound = COVERAGE_BOUND + _slack(ALPHA, max(1, len(inside)), studies)
-        yield BoundedQuantity(f"coverage of {name}", abs(found - 95), bound, "points", note)
-
-
-def _orders(pairs: Sequence[PairsOutcome], alarms: Sequence[bool], studies: int) -> Iterator[BoundedQuantity]:
-    bound = WRONG_BOUND + _slack(ALPHA, len(pairs), studies)
+    """Simulate so many testbeds with placements, and three times as many of pairs, with and without interference."""
+    pairs = each_of(pairs_of, range(_TIMES * studies))
+    alarms = each_of(is_false_alarm, range(_TIMES * studies))
+    placed = each_of(placement_of, range(studies))
     named = sum(each.named for each in pairs)
-    wrong = 100 * fmean(each.wrong for each in pairs)
-    note = f"{len(pairs)} studies, of which {named} name one most sensitive and one most aggressive NF"
-    yield BoundedQuantity("wrong order", wrong, bound, "% of studies", note)
-    # A level that is held exactly is exceeded by chance in every second benchmark.
-    bound = WRONG_BOUND + 300 * sqrt(ALPHA * (1 - ALPHA) / len(alarms))
-    note = f"{len(alarms)} studies without interference; promised 5 %, three standard errors more here"
-    yield BoundedQuantity("false alarms", 100 * fmean(alarms), bound, "% of studies", note)
-
-
-def _shares(crowds: Sequence[ShareError]) -> Iterator[BoundedQuantity]:
-    truths = ", ".join(f"{100 * share:.0f}" for share in sorted({each.truth for each in crowds}))
-    for together in range(3, MOST_TOGETHER + 1):
-        errors = [abs(each.measured - each.truth) for each in crowds if each.together == together]
-        worst = 100 * max(errors, default=inf)
-        note = f"worst of {len(errors)}; truths {truths} %"
-        yield BoundedQuantity(f"share of network I/O, {together} NFs", worst, SHARE_BOUND, "points", note)
-
-
-def _placed(
-    pairs: Sequence[PairsOutcome], placed: Sequence[VerifiedPlacement], studies: int
-) -> Iterator[BoundedQuantity]:
-    regrets = [each.regret for each in pairs]
-    best = sum(regret < _SAME for regret in regrets)
-    note = f"mean of {len(pairs)}; {best} optimal, {100 * max(regrets):.1f} % at worst"
-    yield BoundedQuantity("regret of the placement advised from pairs", 100 * fmean(regrets), REGRET_BOUND, "%", note)
+    regrets = [100 * each.regret for each in pairs]
     missed = [each for each in placed if each.regret > _SAME]
-    share = 100 * len(missed) / len(placed)
-    worst = 100 * max(each.regret for each in placed)
-    tied, more = sum(each.tied for each in missed), fmean(each.measurements for each in placed)
-    note = (
-        f"{len(placed)} studies of 3 to 5 NFs, {VERIFIED} placements verified by {more:.0f} measurements on average; "
-        f"worst {worst:.2f} % below the best, {tied} of {len(missed)} named as ties"
-    )
-    bound = WRONG_BOUND + _slack(ALPHA, len(placed), studies)
-    yield BoundedQuantity("verified placement is not the best", share, bound, "% of servers", note)
-
-
-def crowd_of(number: int) -> list[ShareError]:
-    """Measure the share of network I/O of three and four co-located NFs; `number` selects truth and constants."""
-    truth = SHARES[number % len(SHARES)]
-    draw = Random(f"crowd/{number}")  # noqa: S311 (reproducible, not secret)
-    topology = _testbed(draw, number, network_part=truth)
-    chosen = tuple(draw.sample(_CONTENDERS, _FEW))
-    found = _measured(topology, _spec(chosen, together=MOST_TOGETHER, guarantee=True))
-    # Pairs are those of all five types.
-    return [ShareError(together, truth, share) for together, share in found.network_shares.items() if together > 2]
+    note = f"{sum(each.tied for each in missed)} of {len(missed)} are named as ties; worst "
+    note += f"{100 * max(each.regret for each in placed):.2f} % below the best; "
+    note += f"{fmean(each.measurements for each in placed):.0f} measurements on average"
+    return [
+        *(
+            share(f"truth outside of the interval: {name}", [out for each in pairs for out in each.missed[name]], 7)
+            for name in pairs[0].missed
+        ),
+        share("wrong order", [each.wrong for each in pairs], 5, note=f"{named} name both extremes"),
+        share("false alarm without interference", alarms, 5),
+        BoundedQuantity("mean regret of the placement advised from pairs", fmean(regrets), 4, "%"),
+        share("verified placement is not the best", [each.regret > _SAME for each in placed], 5, note=note),
+    ]
 
 
 def pairs_of(number: int) -> PairsOutcome:
@@ -193,7 +104,7 @@ def pairs_of(number: int) -> PairsOutcome:
 
     Every third study has small effects: sensitivities of a few percent.
     """
-    draw = Random(f"pairs/{number}")  # noqa: S311 (reproducible, not secret)
+    draw = Random(f"pairs/{number}")
     part = draw.uniform(0, 0.9)
     sensitivities = (0.02, 0.15) if number % 3 == 2 else (0.3, 0.95)
     topology = _testbed(draw, number, sensitivities, network_part=part, noise=draw.uniform(0.01, 0.04))
@@ -216,19 +127,19 @@ def pairs_of(number: int) -> PairsOutcome:
         "share of network I/O, all pairs": [(each.share, part) for each in shares if each.target is None],
         "share of network I/O, each pair": [(each.share, part) for each in shares if each.target is not None],
     }
-    best = max(truth.capacity(servers) for servers in _placements(_NAMES))
+    most = max(truth.capacity(servers) for servers in _placements(_NAMES))
     ends = [each for means in (findings.sensitivity, findings.aggressiveness) for each in means if each.ranks == (1, 1)]
     return PairsOutcome(
-        covered={name: [_has(each, true) for each, true in row] for name, row in intervals.items()},
+        missed={name: [not _has(each, true) for each, true in row] for name, row in intervals.items()},
         wrong=_is_wrong(findings.sensitivity, rows) or _is_wrong(findings.aggressiveness, columns),
         named=len(ends) == 2,
-        regret=(best - truth.capacity(found.advice[0].best.servers)) / best,
+        regret=1 - truth.capacity(found.advice[0].best.servers) / most,
     )
 
 
 def is_false_alarm(number: int) -> bool:
     """Whether a study without any interference finds some, or states a share of a resource."""
-    draw = Random(f"none/{number}")  # noqa: S311 (reproducible, not secret)
+    draw = Random(f"none/{number}")
     topology = _testbed(draw, number, (0.0, 0.0), noise=draw.uniform(0.01, 0.04))
     findings = _findings(_measured(topology, _spec(_CONTENDERS, repetitions=draw.choice((5, 10)))))
     return findings.none_p is None or findings.none_p < ALPHA or any(each.share for each in findings.shares)
@@ -236,18 +147,16 @@ def is_false_alarm(number: int) -> bool:
 
 def placement_of(number: int) -> VerifiedPlacement:
     """Advise a placement of three to five NFs on two servers, after the best ones were measured as they are."""
-    draw = Random(f"placement/{number}")  # noqa: S311 (reproducible, not secret)
+    draw = Random(f"placement/{number}")
     topology = _testbed(draw, number)
     chosen = tuple(draw.sample(_CONTENDERS, draw.choice((3, 4, 5))))
-    spec = _spec(chosen, verify=VERIFIED)
+    spec = _spec(chosen, verify=_VERIFIED)
     found = _measured(topology, spec)
     truth = _KnownAnswer(topology, spec)
     (advice,) = found.advice
     ranked = sorted(_placements([each.name for each in chosen]), key=truth.capacity)
-    best = truth.capacity(ranked[-1])
     return VerifiedPlacement(
-        functions=len(chosen),
-        regret=(best - truth.capacity(advice.best.servers)) / best,
+        regret=1 - truth.capacity(advice.best.servers) / truth.capacity(ranked[-1]),
         tied=_unordered(ranked[-1]) in {_unordered(each.servers) for each in advice.ties},
         measurements=len(found.measurements) - len(chosen) * (1 + len(chosen)) * spec.repetitions,
     )
@@ -328,7 +237,7 @@ def _testbed(draw: Random, seed: int, sensitivities: tuple[float, float] = (0.3,
 
 def _spec(contenders: tuple[Contender, ...], **more: object) -> InterferenceSpec:
     return InterferenceSpec.model_validate(
-        {"name": "bench", "contenders": contenders, "frame": frame(_FRAME), "repetitions": _REPETITIONS, **more}
+        {"name": "truth", "contenders": contenders, "frame": frame(_FRAME), "repetitions": _REPETITIONS, **more}
     )
 
 
@@ -338,3 +247,7 @@ def _measured(topology: Topology, spec: InterferenceSpec) -> Interference:
     study.plan()
     study.measure(study.loads_pps())
     return study.result()
+
+
+if __name__ == "__main__":
+    print_table(table)

@@ -1,26 +1,19 @@
 """False alarm rate and power of step detection in trends, on synthetic series with fixed seeds.
 
 A series has 30 nights of noise with a standard deviation of 1 around a level of 100, unless its kind says otherwise.
-FD.io CSIT's jumpavg and Apache Otava, where they are installed, get the same series. The false alarm rate of jumpavg
-cannot be set; Otava has its defaults: E-divisive in windows of 50 values, changes by Student's t-test at 0.1 %.
-
-`python -m csit_utils.bench.studies.trends` prints the tables of docs/statistics.md.
+FD.io CSIT's jumpavg, where it is installed, gets the same series; its false alarm rate cannot be set.
+`python -m tests.truth.trends` prints the tables of docs/statistics.md.
 """
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 
 from csit_utils.analysis.trends.history import Findings, look
 from csit_utils.analysis.trends.trend import ALPHA
-from csit_utils.bench.studies.known_truth import BoundedQuantity
-from resources.libraries.python.errors import CommandFailed
+from tests.truth.known_truth import BoundedQuantity, share
 
 NIGHTS = 30
 SERIES = 500
@@ -93,7 +86,7 @@ def false_alarms(series: int) -> dict[str, dict[str, float]]:
     """Return by kind the share of series with a step: at `ALPHA` (`alone`), and as one of `CELLS` (`one_of_many`).
 
     `two_bands`, `drift` and `suspected` are the shares of series with these findings, `jumpavg` that of series in which
-    jumpavg finds more than one level, `otava` that of series in which Otava finds a change point.
+    jumpavg finds more than one level.
     """
     found: dict[str, dict[str, float]] = {}
     for kind in KINDS:
@@ -107,9 +100,8 @@ def false_alarms(series: int) -> dict[str, dict[str, float]]:
             "drift": sum(each.drift is not None for each in alone) / series,
             "suspected": sum(each.suspected is not None for each in crowd) / series,
         }
-        for name, peer in (("jumpavg", _jumpavg(drawn)), ("otava", _otava(drawn))):
-            if peer is not None:
-                found[kind][name] = peer
+        if (peer := _jumpavg(drawn)) is not None:
+            found[kind]["jumpavg"] = peer
     return found
 
 
@@ -123,38 +115,18 @@ def _jumpavg(drawn: Sequence[Sequence[float]]) -> float | None:
     """Share of series in which jumpavg finds more than one group; None where it is not installed."""
     if find_spec("jumpavg") is None:
         return None
-    from jumpavg import classify  # noqa: PLC0415 - optional
+    from jumpavg import classify
 
     return sum(len(classify([value * 1e4 for value in values])) > 1 for values in drawn) / len(drawn)
 
 
-_OTAVA = Path(sys.prefix) / "otava" / "bin" / "python"
-"""Has packages of its own, see requirements-otava.txt; `./csit bench` installs them."""
-_OTAVA_PROGRAM = """
-import json, sys
-from otava.analysis import compute_change_points
-print(sum(bool(compute_change_points(values)[0]) for values in json.load(sys.stdin)))
-"""
-
-
-def _otava(drawn: Sequence[Sequence[float]]) -> float | None:
-    """Share of series in which Apache Otava finds a change point; None where it is not installed."""
-    if not _OTAVA.exists():
-        return None
-    argv = [str(_OTAVA), "-c", _OTAVA_PROGRAM]
-    done = subprocess.run(argv, input=json.dumps(drawn), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CommandFailed(argv, done.returncode, done.stderr.strip()[-300:])
-    return int(done.stdout) / len(drawn)
-
-
-def power(series: int) -> dict[float, dict[int, float]]:
+def power(series: int, sizes: Sequence[float] = SIZES) -> dict[float, dict[int, float]]:
     """Return the share of steps down found within a night of their place, by size and nights since the step.
 
     The false alarm rate is that of one series of `CELLS`.
     """
     found: dict[float, dict[int, float]] = {}
-    for size in SIZES:
+    for size in sizes:
         found[size] = {}
         for after in AFTER:
             rng = np.random.default_rng(1000 * after + int(10 * size))
@@ -170,25 +142,22 @@ def power(series: int) -> dict[float, dict[int, float]]:
 
 
 def table(studies: int) -> list[BoundedQuantity]:
-    """Return the worst false alarm rate of noise without a step.
-
-    Its bound is the promised rate plus three standard errors.
-
-    Args:
-        studies: A fifth of the number of series of each kind, which is at least 20.
-    """
-    series = max(20, 5 * studies)
-    shares = {kind: sum(bool(_look(each, ALPHA).steps) for each in _drawn(kind, series)) / series for kind in NO_STEP}
-    kind, worst = max(shares.items(), key=lambda each: each[1])
-    most = ALPHA + 3 * (ALPHA * (1 - ALPHA) / series) ** 0.5
-    note = f"promised {100 * ALPHA:g} %, three standard errors more here; worst of {len(NO_STEP)} kinds: {kind}"
-    return [BoundedQuantity("trend: false alarms", 100 * worst, 100 * most, "% of series", note)]
+    """Return the shares of series with a false alarm, and with a missed step of 12 standard deviations."""
+    found = {kind: [bool(_look(each, ALPHA).steps) for each in _drawn(kind, 5 * studies)] for kind in NO_STEP}
+    return [
+        *(share(f"false alarm, {kind}", alarms, 100 * ALPHA, "series") for kind, alarms in found.items()),
+        *(
+            BoundedQuantity(f"step missed after {after} nights", 100 * (1 - hit), 5, "% of series")
+            for after, hit in power(studies, sizes=(12.0,))[12.0].items()
+            if after > AFTER[0]
+        ),
+    ]
 
 
 def tables(series: int = SERIES) -> str:
     """Return the tables of false alarms and of power in Markdown."""
     alarms = false_alarms(series)
-    heads = ["alone", "one_of_many", "two_bands", "drift", "suspected", "jumpavg", "otava"]
+    heads = ["alone", "one_of_many", "two_bands", "drift", "suspected", "jumpavg"]
     lines = [f"| noise | {' | '.join(heads)} |", f"|---|{'---:|' * len(heads)}"]
     for kind, row in alarms.items():
         lines.append(f"| {kind} | {' | '.join(f'{row[head]:.2%}' if head in row else '' for head in heads)} |")
