@@ -9,42 +9,53 @@ what happened before. Rates are aggregates in packets per second; NDR is for tri
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from math import exp, log
 from random import Random
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from resources.libraries.python.drivers.sim.models import Model, Sharp, Stall, TrialPart, forward
 
 
-class SearchedSystem(Protocol):
+@dataclass(slots=True)
+class SearchedSystem(ABC):
     """A system under test in the course of a search."""
+
+    capacity_pps: float
 
     def trial(
         self, load_pps: float, duration_s: float, rng: Random, abort_loss_ratio: float | None = None
     ) -> TrialPart:
         """Run one trial; see `forward`."""
+        part = forward(self._model(load_pps, duration_s, rng), load_pps, duration_s, rng, abort_loss_ratio)
+        self._remember(load_pps, part)
+        return part
 
     def truth_pps(self, loss_ratio: float) -> float:
-        """The load up to which most trials lose no more than `loss_ratio`."""
+        """Return the load up to which most trials lose no more than `loss_ratio`."""
+        return self.capacity_pps / (1 - loss_ratio)
+
+    @abstractmethod
+    def _model(self, load_pps: float, duration_s: float, rng: Random) -> Model:
+        """What it is in the next trial."""
+
+    def _remember(self, load_pps: float, part: TrialPart) -> None:  # noqa: B027 - most systems remember nothing
+        """Change the state by what a trial did."""
 
 
-@dataclass(frozen=True, slots=True)
-class Memoryless:
+class Memoryless(SearchedSystem):
     """A model of the simulator."""
 
-    model: Model
+    def __init__(self, model: Model) -> None:
+        self._same = model
 
-    def trial(
-        self, load_pps: float, duration_s: float, rng: Random, abort_loss_ratio: float | None = None
-    ) -> TrialPart:
-        """See `SearchedSystem`."""
-        return forward(self.model, load_pps, duration_s, rng, abort_loss_ratio)
+    def _model(self, load_pps: float, duration_s: float, rng: Random) -> Model:  # noqa: ARG002
+        return self._same
 
     def truth_pps(self, loss_ratio: float) -> float:
         """See `SearchedSystem`."""
-        return self.model.truth_pps(loss_ratio)
+        return self._same.truth_pps(loss_ratio)
 
 
 class HeldOut(StrEnum):
@@ -74,32 +85,7 @@ def held_out(name: HeldOut, capacity_pps: float) -> SearchedSystem:
 
 
 @dataclass(slots=True)
-class _Capacity(ABC):
-    """Forwards up to a capacity, which changes from trial to trial."""
-
-    capacity_pps: float
-
-    def trial(
-        self, load_pps: float, duration_s: float, rng: Random, abort_loss_ratio: float | None = None
-    ) -> TrialPart:
-        model = Sharp(self.capacity_pps * self._share(rng))
-        part = forward(model, load_pps, duration_s, rng, abort_loss_ratio)
-        self._remember(part)
-        return part
-
-    def truth_pps(self, loss_ratio: float) -> float:
-        return self.capacity_pps / (1 - loss_ratio)
-
-    @abstractmethod
-    def _share(self, rng: Random) -> float:
-        """Share of the capacity that the next trial has."""
-
-    def _remember(self, part: TrialPart) -> None:  # noqa: B027 - most systems remember nothing
-        """Change the state by what a trial did."""
-
-
-@dataclass(slots=True)
-class _Correlated(_Capacity):
+class _Correlated(SearchedSystem):
     """Capacities of successive trials are correlated: an autoregressive process of the first order."""
 
     coefficient: ClassVar[float] = 0.8
@@ -107,13 +93,13 @@ class _Correlated(_Capacity):
     _offset: float | None = None
     """Deviation of the last trial, relative."""
 
-    def _share(self, rng: Random) -> float:
+    def _model(self, load_pps: float, duration_s: float, rng: Random) -> Model:  # noqa: ARG002
         fresh = rng.gauss(0.0, self.deviation)
         if self._offset is None:
             self._offset = fresh
         else:
             self._offset = self.coefficient * self._offset + (1 - self.coefficient**2) ** 0.5 * fresh
-        return 1 + self._offset
+        return Sharp(self.capacity_pps * (1 + self._offset))
 
 
 class _SlowWander(_Correlated):
@@ -124,7 +110,7 @@ class _SlowWander(_Correlated):
 
 
 @dataclass(slots=True)
-class _Sticky(_Capacity):
+class _Sticky(SearchedSystem):
     """Runs in a high or a low band of capacity, and stays there for several trials."""
 
     low_band: ClassVar[float] = 0.97
@@ -133,10 +119,10 @@ class _Sticky(_Capacity):
     """Probability of a change of band from trial to trial; a fifth of the trials is in the low one."""
     _low: bool = False
 
-    def _share(self, rng: Random) -> float:
+    def _model(self, load_pps: float, duration_s: float, rng: Random) -> Model:  # noqa: ARG002
         if rng.random() < (self.to_high if self._low else self.to_low):
             self._low = not self._low
-        return self.low_band if self._low else 1.0
+        return Sharp(self.capacity_pps * (self.low_band if self._low else 1.0))
 
 
 class _LongBand(_Sticky):
@@ -148,18 +134,16 @@ class _LongBand(_Sticky):
 
 
 @dataclass(slots=True)
-class _Exhausted(_Capacity):
+class _Exhausted(SearchedSystem):
     """After overload a trial has less capacity: by a tenth of the loss ratio before, and at most by 3 %."""
 
-    share: ClassVar[float] = 0.1
-    most: ClassVar[float] = 0.03
     _less: float = 0.0
 
-    def _share(self, rng: Random) -> float:  # noqa: ARG002
-        return 1 - self._less
+    def _model(self, load_pps: float, duration_s: float, rng: Random) -> Model:  # noqa: ARG002
+        return Sharp(self.capacity_pps * (1 - self._less))
 
-    def _remember(self, part: TrialPart) -> None:
-        self._less = min(self.most, self.share * (1 - part.received / part.sent))
+    def _remember(self, load_pps: float, part: TrialPart) -> None:  # noqa: ARG002
+        self._less = min(0.03, 0.1 * (1 - part.received / part.sent))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,43 +162,31 @@ class _Leaky:
 
 
 @dataclass(slots=True)
-class _Backlog:
+class _Backlog(SearchedSystem):
     """A trial loses as many packets as overload in the trial before has left in queues of 4,000 packets."""
 
-    capacity_pps: float
-    queues: ClassVar[int] = 4000
     _left: int = 0
 
-    def trial(
-        self, load_pps: float, duration_s: float, rng: Random, abort_loss_ratio: float | None = None
-    ) -> TrialPart:
-        part = forward(_Leaky(self.capacity_pps, self._left), load_pps, duration_s, rng, abort_loss_ratio)
-        self._left = min(self.queues, max(0, round((load_pps - self.capacity_pps) * part.duration_s)))
-        return part
+    def _model(self, load_pps: float, duration_s: float, rng: Random) -> Model:  # noqa: ARG002
+        return _Leaky(self.capacity_pps, self._left)
 
-    def truth_pps(self, loss_ratio: float) -> float:
-        return self.capacity_pps / (1 - loss_ratio)
+    def _remember(self, load_pps: float, part: TrialPart) -> None:
+        self._left = min(4000, max(0, round((load_pps - self.capacity_pps) * part.duration_s)))
 
 
 @dataclass(slots=True)
-class _PeriodicLoss:
+class _PeriodicLoss(SearchedSystem):
     """Loses 50 packets after every 8 s of traffic, at any load."""
 
-    capacity_pps: float
-    period_s: ClassVar[float] = 8.0
-    burst: ClassVar[int] = 50
     _since_s: float = 0.0
+    _due: bool = False
 
-    def trial(
-        self, load_pps: float, duration_s: float, rng: Random, abort_loss_ratio: float | None = None
-    ) -> TrialPart:
-        due = self._since_s + duration_s >= self.period_s
-        part = forward(_Leaky(self.capacity_pps, self.burst * due), load_pps, duration_s, rng, abort_loss_ratio)
-        self._since_s = 0.0 if due else self._since_s + part.duration_s
-        return part
+    def _model(self, load_pps: float, duration_s: float, rng: Random) -> Model:  # noqa: ARG002
+        self._due = self._since_s + duration_s >= 8.0
+        return _Leaky(self.capacity_pps, 50 * self._due)
 
-    def truth_pps(self, loss_ratio: float) -> float:
-        return self.capacity_pps / (1 - loss_ratio)
+    def _remember(self, load_pps: float, part: TrialPart) -> None:  # noqa: ARG002
+        self._since_s = 0.0 if self._due else self._since_s + part.duration_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,17 +214,17 @@ class _TwoSteps(_Stairs):
 
 
 @dataclass(slots=True)
-class _Drift(_Capacity):
+class _Drift(SearchedSystem):
     """Heats up by the time it forwards: capacity falls by 2 %, with a time constant of 30 s."""
 
     heat: ClassVar[float] = 0.02
     constant_s: ClassVar[float] = 30.0
-    _busy_s: float = field(default=0.0)
+    _busy_s: float = 0.0
 
-    def _share(self, rng: Random) -> float:  # noqa: ARG002
-        return 1 - self.heat * (1 - exp(-self._busy_s / self.constant_s))
+    def _model(self, load_pps: float, duration_s: float, rng: Random) -> Model:  # noqa: ARG002
+        return Sharp(self.capacity_pps * (1 - self.heat * (1 - exp(-self._busy_s / self.constant_s))))
 
-    def _remember(self, part: TrialPart) -> None:
+    def _remember(self, load_pps: float, part: TrialPart) -> None:  # noqa: ARG002
         self._busy_s += part.duration_s
 
     def truth_pps(self, loss_ratio: float) -> float:
@@ -267,18 +239,14 @@ class _WarmUp(_Drift):
     constant_s: ClassVar[float] = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class _RareLoss:
+@dataclass(slots=True)
+class _RareLoss(SearchedSystem):
     """Forwards up to its capacity, and loses one packet in 10^7 at any load."""
 
-    capacity_pps: float
     loss_ratio: ClassVar[float] = 1e-7
 
-    def trial(
-        self, load_pps: float, duration_s: float, rng: Random, abort_loss_ratio: float | None = None
-    ) -> TrialPart:
-        model = Stall(self.capacity_pps, self.loss_ratio * load_pps, 1)
-        return forward(model, load_pps, duration_s, rng, abort_loss_ratio)
+    def _model(self, load_pps: float, duration_s: float, rng: Random) -> Model:  # noqa: ARG002
+        return Stall(self.capacity_pps, self.loss_ratio * load_pps, 1)
 
     def truth_pps(self, loss_ratio: float) -> float:
         """Half of the trials of 1 s lose nothing at a rate of ln(2) losses per second."""

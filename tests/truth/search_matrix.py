@@ -7,7 +7,7 @@ that they have here, though the figures of six were seen while constants were ch
 laws are of CPUs that all parts share, and of a cache that overflows, with deviations of 1 % from cell to cell.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf, log, sqrt
 from random import Random
@@ -119,29 +119,38 @@ def table(seeds: int) -> list[BoundedQuantity]:
     """Compare so many runs of the matrix on each system by the mean time of a cell."""
     names: tuple[ModelName | HeldOut, ...] = (*ModelName, *HeldOut)
     found = dict(zip(names, each_of(partial(_compared, seeds=seeds), names), strict=True))
-    families = {"chosen": set(ModelName), "held out": set(HeldOut) - BLIND, "blind": BLIND}
+    families: Mapping[str, Iterable[ModelName | HeldOut]] = {
+        "chosen": ModelName,
+        "held out": [name for name in HeldOut if name not in BLIND],
+        "blind": BLIND,
+    }
     lines = []
     for family, kinds in families.items():
         ours, cold, peer = (fmean(found[name][who]["mean_s"] for name in kinds) for who in _SIDES)
         note = f"predicted {ours:.1f} s, cold {cold:.1f} s ({cold / peer:.3f}), MLRsearch {peer:.1f} s"
         lines.append(BoundedQuantity(f"time, systems {family}", ours / peer, _MOST_RATIO[family], "ratio", note))
-    return [*lines, *(line for name in names for line in _lines(name, found[name]))]
+    searches = seeds * len(cells())
+    return [*lines, *(line for name in names for line in _lines(name, found[name], searches))]
 
 
 def _compared(name: ModelName | HeldOut, seeds: int) -> dict[str, dict[str, float]]:
     return {who: _figures(run, name, seeds) for who, run in _SIDES.items()}
 
 
-def _lines(name: ModelName | HeldOut, found: Mapping[str, Mapping[str, float]]) -> Iterator[BoundedQuantity]:
+def _lines(
+    name: ModelName | HeldOut, found: Mapping[str, Mapping[str, float]], searches: int
+) -> Iterator[BoundedQuantity]:
     """Spread and errors of bounds on a system; nothing is promised of blind ones."""
     ours, cold, peer = (found[who] for who in _SIDES)
-    note = f"{ours['mean_s']:.1f} s, cold {cold['mean_s']:.1f} s, MLRsearch {peer['mean_s']:.1f} s"
+    times = f"{ours['mean_s']:.1f} s, cold {cold['mean_s']:.1f} s, MLRsearch {peer['mean_s']:.1f} s"
     for goal in ("ndr", "pdr"):
         spread, rms = f"{goal}_spread_percent", f"{goal}_rms_error_percent"
         most = max(_MOST_SPREAD_PERCENT.get(name, 0.15), peer[spread] * 1.1) if name not in BLIND else inf
-        yield BoundedQuantity(f"{name}: spread of {goal.upper()}", ours[spread], most, "%", note)
+        yield BoundedQuantity(f"{name}: spread of {goal.upper()}", ours[spread], most, "%", times)
         most = peer[rms] * 1.2 + 0.05 if name not in BLIND else inf
-        yield BoundedQuantity(f"{name}: error of {goal.upper()}", ours[rms], most, "%", f"MLRsearch {peer[rms]:.2f} %")
+        low = ours[rms] * (1 - 1.96 / sqrt(2 * searches))
+        note = f"MLRsearch {peer[rms]:.2f} %"
+        yield BoundedQuantity(f"{name}: error of {goal.upper()}", ours[rms], most, "%", note, low)
 
 
 def _figures(
