@@ -152,20 +152,11 @@ KINDS: dict[str, Callable[[int, float], KnownSweep]] = {
     "throughput": not_cpu_bound,
     "simulated": simulated,
 }
-NOISES = (0.01, 0.05)
 
 
-@dataclass(frozen=True)
-class PromisedIntervals:
-    """Promised bounds under one noise level, in percent."""
-
-    bias: float
-    """Mean error, relative to the truth."""
-    missed: float
-    """Share of sweeps in which the break-point is not found."""
-
-
-PROMISED = {0.01: PromisedIntervals(1.0, 1.0), 0.05: PromisedIntervals(3.0, 60.0)}
+_BIAS = {0.01: 1.0, 0.05: 3.0}
+_NOT_FOUND = {0.01: 1.0, 0.05: 60.0}
+"""Promised bounds in percent by noise: mean error relative to the truth, and sweeps without a break-point."""
 _HIDDEN = "break-point 1, two break-points, noise 5 %"
 """Nothing is promised: the noise is larger than the bend."""
 _OUTSIDE = 5.0
@@ -222,14 +213,14 @@ def table(studies: int) -> list[BoundedQuantity]:
     """Return coverage of the intervals and errors of break-points in so many sweeps of each kind under each noise."""
     return [
         line
-        for noise in NOISES
+        for noise in _BIAS
         for kind in KINDS
         for quantity, row in found(kind, noise, studies).items()
-        for line in _lines(f"{quantity}, {kind}, noise {100 * noise:g} %", row, PROMISED[noise])
+        for line in _lines(f"{quantity}, {kind}, noise {100 * noise:g} %", row, noise)
     ]
 
 
-def _lines(what: str, row: _Found, promised: PromisedIntervals) -> Iterator[BoundedQuantity]:
+def _lines(what: str, row: _Found, noise: float) -> Iterator[BoundedQuantity]:
     count = len(row.errors) + row.missed
     if row.errors:
         width = f"median width {100 * float(np.median(row.widths)):.2g} %"
@@ -239,9 +230,9 @@ def _lines(what: str, row: _Found, promised: PromisedIntervals) -> Iterator[Boun
         bias = 100 * float(np.mean(row.errors))
         error = 1.96 * 100 * float(np.std(row.errors)) / len(row.errors) ** 0.5
         yield BoundedQuantity(
-            f"bias, {what}", abs(bias), promised.bias, "%", f"{bias:+.2g} ± {error:.2g} %", abs(bias) - error
+            f"bias, {what}", abs(bias), _BIAS[noise], "%", f"{bias:+.2g} ± {error:.2g} %", abs(bias) - error
         )
-    most = 100.0 if what == _HIDDEN else promised.missed
+    most = 100.0 if what == _HIDDEN else _NOT_FOUND[noise]
     yield share(f"not found, {what}", [number < row.missed for number in range(count)], most, "sweeps")
 
 

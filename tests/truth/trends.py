@@ -5,18 +5,18 @@ FD.io CSIT's jumpavg, where it is installed, gets the same series; its false ala
 `python -m tests.truth.trends` prints the tables of docs/statistics.md.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
+from statistics import fmean
 
 import numpy as np
 
 from csit_utils.analysis.trends.history import Findings, look
 from csit_utils.analysis.trends.trend import ALPHA
-from tests.truth.known_truth import BoundedQuantity, share
+from tests.truth.known_truth import BoundedQuantity, print_table, share
 
 NIGHTS = 30
-SERIES = 500
 CELLS = 500
 """Series of the dataset that a series is one of: its false alarm rate is `ALPHA / CELLS`."""
 LEVEL = 100.0
@@ -24,6 +24,8 @@ SIZES = (2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
 """Of steps, in standard deviations of the noise."""
 AFTER = (2, 3, 4, 5, 6, 8, 10, 15)
 """Nights since the step."""
+_LARGE = 6.0
+"""Least size of steps that are promised to be found."""
 
 _FIRST = datetime(2000, 1, 1, tzinfo=UTC)
 _Rng = np.random.Generator
@@ -78,94 +80,55 @@ NO_STEP = tuple(KINDS)[:6]
 """Kinds for which the false alarm rate is promised."""
 
 
-def _look(values: Sequence[float], alpha: float, resolution: float = 0.0) -> Findings:
-    return look(values, [_FIRST + timedelta(days=night) for night in range(len(values))], resolution, alpha)
+def _look(values: Sequence[float], alpha: float) -> Findings:
+    return look(values, [_FIRST + timedelta(days=night) for night in range(len(values))], 0.0, alpha)
 
 
-def false_alarms(series: int) -> dict[str, dict[str, float]]:
-    """Return by kind the share of series with a step: at `ALPHA` (`alone`), and as one of `CELLS` (`one_of_many`).
+def table(series: int) -> Iterator[BoundedQuantity]:
+    """Yield the share of so many series of each kind with a step that is none, and of a tenth with a missed step.
 
-    `two_bands`, `drift` and `suspected` are the shares of series with these findings, `jumpavg` that of series in which
-    jumpavg finds more than one level.
+    `one of 500` are steps at `ALPHA / CELLS`, as are bands, suspicions and missed steps.
     """
-    found: dict[str, dict[str, float]] = {}
-    for kind in KINDS:
-        drawn = _drawn(kind, series)
-        alone = [_look(values, ALPHA) for values in drawn]
-        crowd = [_look(values, ALPHA / CELLS) for values in drawn]
-        found[kind] = {
-            "alone": sum(bool(each.steps) for each in alone) / series,
-            "one_of_many": sum(bool(each.steps) for each in crowd) / series,
-            "two_bands": sum(each.bands is not None for each in crowd) / series,
-            "drift": sum(each.drift is not None for each in alone) / series,
-            "suspected": sum(each.suspected is not None for each in crowd) / series,
+    for number, (kind, draw) in enumerate(KINDS.items()):
+        rng = np.random.default_rng(number)
+        drawn = [draw(rng) for _ in range(series)]
+        alone, crowd = ([_look(values, alpha) for values in drawn] for alpha in (ALPHA, ALPHA / CELLS))
+        others = {
+            "one of 500": [bool(each.steps) for each in crowd],
+            "two bands": [each.bands is not None for each in crowd],
+            "drift": [each.drift is not None for each in alone],
+            "suspected": [each.suspected is not None for each in crowd],
+            "jumpavg": [_is_step_by_jumpavg(values) for values in drawn],
         }
-        if (peer := _jumpavg(drawn)) is not None:
-            found[kind]["jumpavg"] = peer
-    return found
+        note = ", ".join(f"{name} {100 * fmean(row):.1f} %" for name, row in others.items())
+        most = 100 * ALPHA if kind in NO_STEP else 100.0
+        yield share(f"false alarm, {kind}", [bool(each.steps) for each in alone], most, "series", note)
+    for size in SIZES:
+        missed = {after: 1 - _power(size, after, series // 10) for after in AFTER}
+        note = ", ".join(f"{after} nights {100 * part:.0f} %" for after, part in missed.items())
+        most = 5.0 if size >= _LARGE else 100.0
+        yield BoundedQuantity(f"step of {size:g} missed", 100 * missed[AFTER[-1]], most, "% of series", note)
 
 
-def _drawn(kind: str, series: int) -> list[Sequence[float]]:
-    """Return series of a kind, the same in every run."""
-    rng = np.random.default_rng(tuple(KINDS).index(kind))
-    return [KINDS[kind](rng) for _ in range(series)]
-
-
-def _jumpavg(drawn: Sequence[Sequence[float]]) -> float | None:
-    """Share of series in which jumpavg finds more than one group; None where it is not installed."""
+def _is_step_by_jumpavg(values: Sequence[float]) -> bool:
+    """Whether jumpavg finds more than one group; no where it is not installed."""
     if find_spec("jumpavg") is None:
-        return None
+        return False
     from jumpavg import classify
 
-    return sum(len(classify([value * 1e4 for value in values])) > 1 for values in drawn) / len(drawn)
+    return len(classify([value * 1e4 for value in values])) > 1
 
 
-def power(series: int, sizes: Sequence[float] = SIZES) -> dict[float, dict[int, float]]:
-    """Return the share of steps down found within a night of their place, by size and nights since the step.
-
-    The false alarm rate is that of one series of `CELLS`.
-    """
-    found: dict[float, dict[int, float]] = {}
-    for size in sizes:
-        found[size] = {}
-        for after in AFTER:
-            rng = np.random.default_rng(1000 * after + int(10 * size))
-            hits = 0
-            for _ in range(series):
-                values = [
-                    value - size * (night >= NIGHTS - after) for night, value in enumerate(_gaussian(rng))
-                ]  # fmt: skip
-                steps = _look(values, ALPHA / CELLS).steps
-                hits += any(step.change < 0 and abs(step.index - NIGHTS + after) <= 1 for step in steps)
-            found[size][after] = hits / series
-    return found
-
-
-def table(studies: int) -> list[BoundedQuantity]:
-    """Return the shares of series with a false alarm, and with a missed step of 12 standard deviations."""
-    found = {kind: [bool(_look(each, ALPHA).steps) for each in _drawn(kind, 5 * studies)] for kind in NO_STEP}
-    return [
-        *(share(f"false alarm, {kind}", alarms, 100 * ALPHA, "series") for kind, alarms in found.items()),
-        *(
-            BoundedQuantity(f"step missed after {after} nights", 100 * (1 - hit), 5, "% of series")
-            for after, hit in power(studies, sizes=(12.0,))[12.0].items()
-            if after > AFTER[0]
-        ),
-    ]
-
-
-def tables(series: int = SERIES) -> str:
-    """Return the tables of false alarms and of power in Markdown."""
-    alarms = false_alarms(series)
-    heads = ["alone", "one_of_many", "two_bands", "drift", "suspected", "jumpavg"]
-    lines = [f"| noise | {' | '.join(heads)} |", f"|---|{'---:|' * len(heads)}"]
-    for kind, row in alarms.items():
-        lines.append(f"| {kind} | {' | '.join(f'{row[head]:.2%}' if head in row else '' for head in heads)} |")
-    lines += ["", f"| size | {' | '.join(map(str, AFTER))} |", f"|---|{'---:|' * len(AFTER)}"]
-    for size, shares in power(series // 10).items():
-        lines.append(f"| {size:g} | {' | '.join(f'{share:.0%}' for share in shares.values())} |")
-    return "\n".join(lines)
+def _power(size: float, after: int, series: int) -> float:
+    """Share of steps down that are found within a night of their place so many nights later."""
+    rng = np.random.default_rng(1000 * after + int(10 * size))
+    hits = 0
+    for _ in range(series):
+        values = [value - size * (night >= NIGHTS - after) for night, value in enumerate(_gaussian(rng))]
+        steps = _look(values, ALPHA / CELLS).steps
+        hits += any(step.change < 0 and abs(step.index - NIGHTS + after) <= 1 for step in steps)
+    return hits / series
 
 
 if __name__ == "__main__":
-    print(tables())
+    print_table(table, 500)
