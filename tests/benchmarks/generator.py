@@ -32,7 +32,7 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
-from tests.veth_pairs import veth_pair
+from tests.veth_pair import veth_pair
 
 NAMESPACE = "csit-gen-bench"
 PORTS = ("genbench0", "genbench1")

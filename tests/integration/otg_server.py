@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
 from tests.integration.robot_runs import PROJECT
-from tests.veth_pairs import veth_pair
+from tests.veth_pair import veth_pair
 
 TOPOLOGY = PROJECT / "topologies" / "local-otg.yaml"
 NAMESPACE = f"csit-otg-{os.getpid()}"

@@ -18,8 +18,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.frames import frame
 from tests.captures import MIX, MIX6, packets_of, pcap
-from tests.integration.veth_pair import LEFT, NAMESPACE, RIGHT, plan
-from tests.veth_pairs import veth_pair
+from tests.veth_pair import LEFT, NAMESPACE, RIGHT, plan, veth_pair
 
 pytestmark = [
     pytest.mark.parallel,

@@ -17,9 +17,8 @@ from resources.libraries.python.drivers.host.links.namespace_syscalls import asi
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame, with_flows
-from tests.integration.veth_pair import LEFT, NAMESPACE, RIGHT, plan
 from tests.realtime import LOSS, realtime
-from tests.veth_pairs import run, veth_pair
+from tests.veth_pair import LEFT, NAMESPACE, RIGHT, plan, run, veth_pair
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),

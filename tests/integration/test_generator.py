@@ -23,7 +23,8 @@ from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
 from resources.libraries.python.model.request.cell import Frame, FramePart
-from tests.integration.veth_pair import (
+from tests.realtime import LOSS, RATE, realtime
+from tests.veth_pair import (
     B64,
     IMIX,
     IMIX_WEIGHTS,
@@ -32,10 +33,11 @@ from tests.integration.veth_pair import (
     RIGHT,
     captured,
     plan,
+    receive_by_napi,
+    run,
     undisturbed,
+    veth_pair,
 )
-from tests.realtime import LOSS, RATE, realtime
-from tests.veth_pairs import receive_by_napi, run, veth_pair
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),

@@ -30,7 +30,7 @@ from tests.integration.otg_server import LEFT, RIGHT
 from tests.integration.robot_runs import PROJECT
 from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, FLOWS, UDP
 from tests.unit.model.yaml_bombs import MERGE_BOMB
-from tests.veth_pairs import veth_pair
+from tests.veth_pair import veth_pair
 
 pytest.importorskip("snappi", reason="snappi is not installed: ./csit setup requirements-otg")
 import grpc

@@ -20,9 +20,8 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.search.losses import LossPattern, losses_in_words, pattern_of
 from tests.integration.numbered_captures import Seen, dumped, seen_at
-from tests.integration.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, plan, undisturbed
 from tests.realtime import LOSS, realtime
-from tests.veth_pairs import receive_by_napi, run, veth_pair
+from tests.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, plan, receive_by_napi, run, undisturbed, veth_pair
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),

@@ -24,7 +24,7 @@ from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import PROJECT, csit, network_state, results, run_robot, wait_for_network_state
 from tests.realtime import RATE, realtime
-from tests.veth_pairs import veth_pair
+from tests.veth_pair import veth_pair
 
 pytestmark = pytest.mark.root
 _TRAFGEN = shutil.which("trafgen")
