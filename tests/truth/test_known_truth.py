@@ -9,13 +9,13 @@ from tests.truth.known_truth import BoundedQuantity, share
 pytestmark = pytest.mark.slow
 STUDIES = {
     "bisections": 20,
-    "chains": 20,
+    "chains": 10,
     "density": 25,
-    "interference": 6,
+    "interference": 4,
     "profiles": 5,
     "search_matrix": 1,
     "sizings": 10,
-    "sweeps": 20,
+    "sweeps": 12,
     "trends": 200,
 }
 """Modules, and as many studies of each kind as take up to a minute of CPU time."""
