@@ -46,10 +46,3 @@ setup() ( # NAME: install NAME.txt. The stamp is written last, so that an interr
     "$venv/bin/python" -W ignore -m pip install -q --disable-pip-version-check --no-input --no-compile -r "$root/$1.txt" || unfinished
     for name in requirements "$1"; do stamp "$name" >"$venv/$name.ready"; done
 ) 9<"$root/requirements.txt"
-otava() ( # a peer in bench, beside our packages: it requires others
-    if [ -e "$venv/otava/ready" ]; then exit; fi
-    [ -w "$venv" ] || exit
-    say "installing Apache Otava into $venv/otava; once"
-    "$venv/bin/python" -m venv --clear "$venv/otava" && "$venv/otava/bin/python" -W ignore -m pip install -q \
-        --disable-pip-version-check --no-input --no-deps -r "$root/requirements-otava.txt" && : >"$venv/otava/ready"
-)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.bench.traffic.generator import veth_pair
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
 from resources.libraries.python.drivers.generators.xdp.support import why_not
@@ -19,7 +18,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.frames import frame
 from tests.captures import MIX, MIX6, packets_of, pcap
-from tests.integration.veth_pair import LEFT, NAMESPACE, RIGHT, plan
+from tests.veth_pair import LEFT, NAMESPACE, RIGHT, plan, veth_pair
 
 pytestmark = [
     pytest.mark.parallel,

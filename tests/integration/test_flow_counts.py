@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.bench.traffic.generator import run, veth_pair
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
@@ -18,8 +17,8 @@ from resources.libraries.python.drivers.host.links.namespace_syscalls import asi
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame, with_flows
-from tests.integration.veth_pair import LEFT, NAMESPACE, RIGHT, plan
 from tests.realtime import LOSS, realtime
+from tests.veth_pair import LEFT, NAMESPACE, RIGHT, plan, run, veth_pair
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),

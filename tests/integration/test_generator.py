@@ -17,14 +17,14 @@ from typing import cast
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from csit_utils.bench.traffic.generator import receive_by_napi, run, veth_pair
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
 from resources.libraries.python.model.request.cell import Frame, FramePart
-from tests.integration.veth_pair import (
+from tests.realtime import LOSS, RATE, realtime
+from tests.veth_pair import (
     B64,
     IMIX,
     IMIX_WEIGHTS,
@@ -33,9 +33,11 @@ from tests.integration.veth_pair import (
     RIGHT,
     captured,
     plan,
+    receive_by_napi,
+    run,
     undisturbed,
+    veth_pair,
 )
-from tests.realtime import LOSS, RATE, realtime
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),

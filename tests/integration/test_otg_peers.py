@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from csit_utils.bench.traffic.generator import veth_pair
 from resources.libraries.python.drivers.generators.otg import client as otg_client
 from resources.libraries.python.drivers.generators.otg.client import OtgClient, stop_left
 from resources.libraries.python.drivers.generators.otg.driver import missing_on
@@ -29,6 +28,7 @@ from resources.libraries.python.model.load import load_topology
 from tests.integration.robot_runs import PROJECT
 from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, FLOWS, UDP
 from tests.unit.model.yaml_bombs import MERGE_BOMB
+from tests.veth_pair import veth_pair
 
 pytest.importorskip("snappi", reason="snappi is not installed: ./csit setup requirements-otg")
 import grpc

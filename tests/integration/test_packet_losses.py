@@ -12,7 +12,6 @@ from random import Random
 
 import pytest
 
-from csit_utils.bench.traffic.generator import receive_by_napi, run, veth_pair
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.generators.xdp import receiver
@@ -21,8 +20,8 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.search.losses import LossPattern, losses_in_words, pattern_of
 from tests.integration.numbered_captures import Seen, dumped, seen_at
-from tests.integration.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, plan, undisturbed
 from tests.realtime import LOSS, realtime
+from tests.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, plan, receive_by_napi, run, undisturbed, veth_pair
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from csit_utils.bench.traffic import generator as bench
 from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing, gap_report
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
@@ -20,10 +19,12 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.measurements.qualification import Qualification
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.quantities import rates
+from tests.benchmarks import generator as bench
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import PROJECT, csit, network_state, results, run_robot, wait_for_network_state
 from tests.realtime import RATE, realtime
+from tests.veth_pair import veth_pair
 
 pytestmark = pytest.mark.root
 _TRAFGEN = shutil.which("trafgen")
@@ -49,7 +50,7 @@ def test_arrivals_are_those_that_trafgen_counts_and_spaces() -> None:
         return ArrivalRing(bench.PORTS[1])
 
     with ExitStack() as stack:
-        stack.enter_context(bench.veth_pair(bench.NAMESPACE, bench.PORTS, napi=True))
+        stack.enter_context(veth_pair(bench.NAMESPACE, bench.PORTS, napi=True))
         frames = stack.enter_context(bench.trafgen_frames())
         with closing(aside(ring)) as arrivals:
             argv = ("ip", "netns", "exec", bench.NAMESPACE, str(_TRAFGEN), "-P", "1", "-n", str(PACKETS))

@@ -15,7 +15,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from csit_utils.bench.traffic.generator import run, veth_pair
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.generators.xdp import bpf, memory
@@ -31,8 +30,8 @@ from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.worlds.factory import world_of
-from tests.integration.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, captured, plan, undisturbed
 from tests.realtime import LOSS, RATE, realtime
+from tests.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, captured, plan, run, undisturbed, veth_pair
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),

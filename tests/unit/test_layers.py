@@ -59,11 +59,9 @@ COMPOSITION = (
     "csit_utils/commands/runs/local",
     "csit_utils/commands/testbeds/doctor",
     "csit_utils/commands/testbeds/qualify",
-    "csit_utils/commands/bench",
     "csit_utils/commands/runs/bisect",
     "csit_utils/commands/runs/night",
     "csit_utils/night/",
-    "csit_utils/bench",
 )
 """Where offline tools and the live system meet on purpose: these may import anything."""
 ROBOT = re.compile(r"resources/libraries/python/studies/(shared/\w+|\w+/(\w+Library|suite_rows))\.py$")
@@ -101,7 +99,6 @@ MAY_NAME_PRODUCTS = {
     "model/testbed/csit_topology.py": "defaults of FD.io CSIT's files, which mean certain products",
     "csit_utils/dataset/foreign/csit.py": "a tag of FD.io CSIT",
     "studies/density/planning/tags.py": "a tag of FD.io CSIT",
-    "csit_utils/bench/": "what is compared",
     "csit_utils/studies/density/analysis/other_goals.py": "definitions of NDR and PDR by other tools",
 }
 """Paths below the libraries or of csit_utils, with the reason."""
@@ -483,7 +480,7 @@ def test_each_rule_sees_its_offender(rule: Rule, path: str, code: str) -> None:
         (data_goes_one_way, f"{LIBRARIES}testbed/x.py", f"from {DRIVERS} import vswitches"),
         (studies_are_above_the_rest, f"{LIBRARIES}testbed/x.py", f"from {STUDIES}.sizing.model.spec import Size"),
         (studies_are_above_the_rest, f"{LIBRARIES}studies/night/x.py", f"import {STUDIES}.chains.model.spec"),
-        (offline_tools_touch_no_machine, "csit_utils/bench/x.py", f"from {DRIVERS}.generators import ring"),
+        (offline_tools_touch_no_machine, "csit_utils/night/x.py", f"from {DRIVERS}.generators import ring"),
         (products_live_in_drivers, f"{LIBRARIES}drivers/vswitches/ovs.py", "tool = 'ovs-vsctl'"),
         (products_live_in_drivers, f"{LIBRARIES}testbed/roles/x.py", '"""Unlike vppctl."""'),
         (drivers_name_no_other_product, f"{LIBRARIES}drivers/vpp/x.py", "program = 'vppctl'"),

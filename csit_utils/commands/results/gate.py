@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 import typer
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 10
 """Reasons that are listed."""
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def gate(
@@ -54,7 +56,6 @@ def gate(
     allowed, count = parse_tolerance(tolerance), parse_before(baseline)
     from csit_utils.analysis.comparisons.comparison import compare  # noqa: PLC0415 - scipy costs time of every --help
     from csit_utils.analysis.comparisons.gate import decide, runs_before  # noqa: PLC0415 - as above
-    from csit_utils.report.exports.junit import junit_xml  # noqa: PLC0415 - as above
 
     with DatasetReader(data) as reader:
         after = reader.rows(candidate)
@@ -147,3 +148,39 @@ def _report(found: "Decision", tolerance: str, require: int) -> Sequence[str]:
         f"{len(found.kept)} without; {len(found.unjudged)} could not be judged"
     )
     return lines
+
+
+def junit_xml(found: "Decision") -> bytes:
+    """Return JUnit XML with one test case per cell: failed if it regressed, skipped if it could not be judged."""
+    cases = len(found.fallen) + len(found.kept) + len(found.unjudged)
+    suite = Element(
+        "testsuite", name="gate", tests=str(cases), failures=str(len(found.fallen)), errors="0",
+        skipped=str(len(found.unjudged)),
+    )  # fmt: skip
+    for change in found.fallen:
+        SubElement(_case(suite, change.name), "failure", type="regression", message=_clean(_words(change)))
+    for change in found.kept:
+        _case(suite, change.name)
+    for unjudged in found.unjudged:
+        SubElement(_case(suite, unjudged.name), "skipped", message=_clean(unjudged.reason))
+    return bytes(tostring(suite, encoding="utf-8", xml_declaration=True))
+
+
+def _case(suite: Element, name: str) -> Element:
+    return SubElement(suite, "testcase", classname="density", name=_clean(name))
+
+
+def _words(change: "Change") -> str:
+    from csit_utils.report.units import amount, percent  # noqa: PLC0415 - as above
+
+    interval = f"{percent(change.low, signed=True)} to {percent(change.high, signed=True)}"
+    return (
+        f"{amount(change.metric, change.a.series, change.a.mean_pps)} changed to "
+        f"{amount(change.metric, change.b.series, change.b.mean_pps)}: {percent(change.change, signed=True)}, "
+        f"95 % interval {interval}; {change.a.runs} and {change.b.runs} runs"
+    )
+
+
+def _clean(text: str) -> str:
+    """Remove characters that XML does not permit."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

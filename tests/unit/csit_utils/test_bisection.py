@@ -5,16 +5,6 @@ from collections.abc import Sequence
 import pytest
 
 from csit_utils.analysis.bisection import Beliefs, BisectionAnswer, BisectionQuestion, Culprit, look
-from csit_utils.bench.bisection import (
-    REVISIONS,
-    SCENARIOS,
-    PlantedChanges,
-    SimulatedHistory,
-    allowed,
-    bisect,
-    bisect_as_csit,
-    measure,
-)
 
 
 def run(
@@ -81,34 +71,3 @@ def test_it_ends_undecided_with_the_most_probable_place() -> None:
 def test_a_change_below_the_least_change_is_ignored() -> None:
     found, _ = run([0.0] * 8 + [-0.004] * 8, BisectionQuestion(16, change=0.03))
     assert found.answer is BisectionAnswer.NOT_HERE
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_planted_changes_are_found_under_noise(name: str) -> None:
-    found = bisect(SCENARIOS[name], 10_000)
-    assert found.right
-    assert found.trials < 300
-
-
-def test_the_peer_finds_a_large_change_and_always_names_one() -> None:
-    found = bisect_as_csit(PlantedChanges(0.01, (-0.2,)), 1)
-    assert found.right
-    assert found.trials == 8 * 60
-    assert not bisect_as_csit(SCENARIOS["no change"], 1).right
-
-
-def test_histories_repeat_with_their_seed() -> None:
-    one, other = (SimulatedHistory(SCENARIOS["two bands"], 7) for _ in range(2))
-    assert one.culprits == other.culprits
-    assert [one.trial(one.deploy(3)) for _ in range(5)] == [other.trial(other.deploy(3)) for _ in range(5)]
-    assert 0 < one.culprits[0] < REVISIONS
-
-
-def test_the_benchmark_counts_wrong_answers_of_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csit_utils.bench.bisection.SCENARIOS", {"tiny": SCENARIOS["noise 1 %"]})
-    row = measure(2)
-    assert "failed" not in row
-    assert [line.way for line in row["table"][1]] == ["ours", "CSIT's"]
-    assert row["ratio"] < 0.5
-    assert allowed(1000) == 0.01 < allowed(100)

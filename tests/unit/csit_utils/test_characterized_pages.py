@@ -7,7 +7,7 @@ import pytest
 
 from csit_utils.report.characterizations import views
 from csit_utils.report.exports.messages import message_parts
-from csit_utils.report.pages import failures, overview
+from csit_utils.report.pages import OVERVIEW, failures
 from csit_utils.report.site import RenderedPage, render, single_file
 from csit_utils.report.study import Page
 from csit_utils.studies.registry import explanations
@@ -191,13 +191,13 @@ def test_what_shared_cores_says_so_wherever_it_is_named() -> None:
     cores = plan.cores.model_copy(update={"oversubscribed": True})
     crowded = one_of_each(plan=plan.model_copy(update={"cores": cores}))
     # Profiles: a line and a section for each of five, and one comparison; the sizing has no part in them.
-    for page, places in ((profiles.PAGE, 11), (predictions.PAGE, 2), (bursts.PAGE, 1), (overview.PAGE, 7)):
+    for page, places in ((profiles.PAGE, 11), (predictions.PAGE, 2), (bursts.PAGE, 1), (OVERVIEW, 7)):
         assert str(made(page, *crowded).html).count('class="mark over"') == places, page.name
         assert 'class="mark over"' not in made(page, *one_of_each()).html
 
 
 def test_the_overview_has_a_sentence_and_a_link_for_each() -> None:
-    page = made(overview.PAGE, *one_of_each())
+    page = made(OVERVIEW, *one_of_each())
     assert "saturates at 200 kpps (102 Mbit/s), 95 % interval 200 kpps to 200 kpps, by CPU: nf-1-1 uses all" in words(
         page
     )
@@ -212,7 +212,7 @@ def test_a_failed_one_is_named_with_its_reason_and_needs_no_figures() -> None:
         record(kind, f"Bare {kind}", passed=False, message="the NF is <down>")
         for kind in ("sweep", "chain", "bursts", "sizing")
     ]
-    for page in (*PAGES, overview.PAGE, failures.PAGE):
+    for page in (*PAGES, OVERVIEW, failures.PAGE):
         found = made(page, *bare)
         assert "the NF is &lt;down&gt;" in found.html, page.name
         assert not found.figures
@@ -224,7 +224,7 @@ def test_a_skipped_one_is_not_called_failed() -> None:
         record(kind, f"Bare {kind}", passed=False, skipped=True, message="needs 33 cores")
         for kind in ("sweep", "chain", "bursts", "sizing")
     ]
-    for page in (*PAGES, overview.PAGE):
+    for page in (*PAGES, OVERVIEW):
         html = made(page, *bare).html
         assert ">skipped</span>" in html and ">failed</span>" not in html, page.name
     (studies,) = [part for part in message_parts(shown(*bare), lambda _: None) if part.heading == "Studies"]

@@ -7,8 +7,8 @@ from defusedxml.ElementTree import fromstring
 
 from csit_utils.analysis.comparisons.comparison import compare
 from csit_utils.analysis.comparisons.gate import Decision, decide
+from csit_utils.commands.results.gate import junit_xml
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.exports.junit import junit_xml
 from tests.unit.csit_utils.histories import nights, row
 
 RATE = 5e6

@@ -2,18 +2,14 @@
 
 import contextlib
 import csv
-import importlib
-import inspect
 import io
 import json
-import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
-from types import ModuleType
 
 import jsonschema
 import pandas as pd
@@ -21,13 +17,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from csit_utils import cli
-from csit_utils.commands import bench
 from csit_utils.dataset.flatten import flow_rows, instance_rows, latency_rows, rows_of_tests, trial_rows
 from csit_utils.dataset.frames import frame_of_tests, write_csv
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report import units
 from csit_utils.studies.registry import explanations
-from resources.libraries.python.errors import ConfigError, CsitError, NotReady, Unsupported
+from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
 from tests.unit.csit_utils.builders import mrr_result, result
 from tests.unit.csit_utils.characterization_records import one_of_each
@@ -234,101 +229,6 @@ def test_the_schema_of_a_study_is_printed_for_other_programs(kind: str) -> None:
 
 def test_help_teaches() -> None:
     shown = invoked("--help").stdout
-    for name in ("report", "show", "explain", "bench"):
+    for name in ("report", "show", "explain"):
         assert name in shown
         assert f"Examples:\n  ./csit {name}" in invoked(name, "--help").stdout
-
-
-def _measures(monkeypatch: pytest.MonkeyPatch, *functions: Callable[[], dict[str, object]]) -> None:
-    module = ModuleType("measures_of_this_test")
-    for function in functions:
-        setattr(module, function.__name__, function)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    rows = tuple(bench.BenchmarkEntry(function.__name__, module.__name__, function.__name__) for function in functions)
-    monkeypatch.setattr(bench, "MEASURES", (*rows, bench.BenchmarkEntry("missing", "no_such_module", "measure")))
-
-
-def fine() -> dict[str, object]:
-    """A measure that works."""
-    return {"name": "anything", "ours": 2.0e6, "peer": 1e6, "ratio": 2.0, "unit": "pps", "note": "three runs"}
-
-
-def impossible() -> dict[str, object]:
-    """A measure that cannot run here."""
-    raise Unsupported("needs trafgen")
-
-
-def broken() -> dict[str, object]:
-    """A measure that goes wrong."""
-    raise NotReady("veth", 1.0, "down")
-
-
-def test_bench_says_what_it_lacks_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    _measures(monkeypatch, fine, impossible)
-    done = invoked("bench", "--json")
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert rows[0] == {**fine(), "name": "fine"}
-    assert rows[1] == {"name": "impossible", "skipped": "needs trafgen"}
-    assert "no_such_module" in rows[2]["skipped"]
-    assert done.exit_code == 0
-    table = invoked("bench").stdout
-    assert "2000000" in table
-    assert "skipped: needs trafgen" in table
-
-
-def rounds(rounds: int = 5) -> dict[str, object]:
-    """A measure that can do less."""
-    return {"ours": float(rounds), "peer": 1.0, "ratio": float(rounds), "unit": "s"}
-
-
-def test_bench_does_less_when_only_its_working_is_asked_for_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    _measures(monkeypatch, fine, rounds)
-    known = {row.name: row for row in bench.MEASURES}
-    less = replace(known["rounds"], quick={"rounds": 1})
-    monkeypatch.setattr(bench, "MEASURES", (known["fine"], less))
-    shown = [invoked("bench", "--json", *options).stdout for options in ((), ("--quick",))]
-    whole, quick = ([json.loads(line) for line in text.splitlines()] for text in shown)
-    assert [row["ours"] for row in whole] == [2.0e6, 5.0]
-    assert [row["ours"] for row in quick] == [2.0e6, 1.0]
-    assert [row.get("quick") for row in (*whole, *quick)] == [None, None, True, True]
-    assert "quick, rough" in invoked("bench", "--quick").stdout
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [((), ["fine", "rounds"]), (("--traffic",), ["rounds"]), (("--no-traffic",), ["fine"])],
-)
-def test_bench_runs_what_sends_packets_and_what_does_not_apart(
-    options: tuple[str, ...], expected: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _measures(monkeypatch, fine, rounds)
-    known = {row.name: row for row in bench.MEASURES}
-    monkeypatch.setattr(bench, "MEASURES", (known["fine"], replace(known["rounds"], traffic=True)))
-    shown = invoked("bench", "--json", *options).stdout
-    assert [json.loads(line)["name"] for line in shown.splitlines()] == expected
-
-
-def test_benchmarks_that_may_send_packets_are_declared_so() -> None:
-    """The others run beside tests."""
-    for measure in bench.MEASURES:
-        source = inspect.getsource(importlib.import_module(measure.module))
-        live = re.search(r"python\.(drivers\.(?!sim\b)|testbed\.worlds\.(?!simulated))", source)
-        assert measure.traffic == bool(live), measure.name
-
-
-def test_every_measure_takes_what_makes_it_quick() -> None:
-    for measure in bench.MEASURES:
-        function = getattr(importlib.import_module(measure.module), measure.function)
-        inspect.signature(function).bind(**measure.quick)
-
-
-def test_bench_fails_when_a_measure_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    _measures(monkeypatch, broken, fine)
-    done = invoked("bench")
-    assert done.exit_code == 1
-    assert "failed: veth not ready" in done.stdout
-    only = invoked("bench", "--only", "fine")
-    assert only.exit_code == 0
-    assert isinstance(invoked("bench", "--only", "none").exception, CsitError)
-    nothing = invoked("bench", "--only", "fine", "--traffic").exception
-    assert isinstance(nothing, CsitError) and "fine sends no packets; leave out --traffic" in str(nothing)

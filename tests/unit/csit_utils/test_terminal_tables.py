@@ -157,7 +157,6 @@ _MESSAGES = (
 _OTHERS = {
     "local": "a run with real packets; its console is that of robot, and it ends with show",
     "robot": "see test_terminal_messages.py",
-    "bench": "a benchmark of minutes, with one table",
 }
 
 

@@ -1,7 +1,6 @@
 """What commands about testbeds read and print."""
 
 import io
-import subprocess
 import sys
 
 import pytest
@@ -10,19 +9,12 @@ from csit_utils.commands.testbeds.doctor import print_findings
 from csit_utils.commands.testbeds.reserve import seconds
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.findings.check_finding import ok, problem, warning
-from resources.libraries.python.paths import PROJECT
 
 FINDINGS = [
     ok("nodes.TG", "system", "Debian"),
     problem("nodes.DUT1.access", "reach", "nothing listens on port 22", "start it"),
     warning("nodes.TG.interfaces.port1", "link", "is down", "ip link set eth1 up"),
 ]
-
-
-@pytest.mark.slow
-def test_the_testbed_of_the_overhead_benchmark_needs_no_pytest() -> None:
-    program = "import sys; sys.modules['pytest'] = None; import csit_utils.bench.overhead, tests.integration.lab"
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=PROJECT)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from random import Random
 
 import pytest
 
-from csit_utils.bench.search import search_time as bench_search
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
@@ -14,6 +13,7 @@ from resources.libraries.python.search.algorithms.ladder import Ladder
 from resources.libraries.python.search.algorithms.laddersearch import Controller
 from resources.libraries.python.search.profiles import LADDER, REFERENCE
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
+from tests.benchmarks import search_time as bench_search
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, found, of_model, search
 
 NDR, PDR = LADDER.goals

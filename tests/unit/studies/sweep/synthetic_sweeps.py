@@ -1,30 +1,117 @@
 """Sweeps of services whose functions are known: those that Troia et al. print, and plain ones."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from csit_utils.bench.studies.profiles import (
-    ADVA,
-    BONSAI,
-    Function,
-    PublishedRouter,
-    printed_function,
-    printed_sweep,
-    sweep_of,
-)
-from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
+from csit_utils.dataset.papers import paper
+from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
+from resources.libraries.python.studies.sweep.analysis.points import Array
+from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
+from resources.libraries.python.studies.sweep.model.record import SweepPoint
 
-__all__ = [
-    "ADVA",
-    "BONSAI",
-    "PublishedRouter",
-    "growing_to",
-    "plain_router",
-    "printed_function",
-    "printed_sweep",
-    "sweep_of",
-]
+PACKET_BITS = 1460 * 8
+Function = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class PublishedFit:
+    """A function of tables IV to VI, by its name in the catalogue of `analysis.curves`."""
+
+    function: str
+    coefficients: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class PublishedRouter:
+    """The paper's results for its virtual router on one of its testbeds. Rates are in Gbit/s."""
+
+    break_point: float
+    last_rate: float
+    metrics: Mapping[ProfileMetric, tuple[PublishedFit, PublishedFit]]
+    """Functions below the break-point, and from it on."""
+
+
+def _testbed(profile: Profile) -> PublishedRouter:
+    """Convert a profile of the reference set, which has a function for each metric in both regions."""
+    if profile.break_point is None:
+        raise ValueError(f"{profile.name}: no break-point")
+    fits = {row.metric: (row.nonsat, row.sat) for row in profile.metrics}
+    return PublishedRouter(
+        profile.break_point.rate,
+        max(fit.last_rate for pair in fits.values() for fit in pair if fit),
+        {
+            metric: (PublishedFit(below.function, below.coefficients), PublishedFit(above.function, above.coefficients))
+            for metric, (below, above) in fits.items()
+            if below and above
+        },
+    )
+
+
+ADVA, BONSAI = map(_testbed, paper("troia").profiles)
+
+
+def printed_function(testbed: PublishedRouter, metric: ProfileMetric) -> Function:
+    """Return one function of the rate in Gbit/s that covers both regions."""
+    below, above = testbed.metrics[metric]
+
+    def value(rates: Array) -> Array:
+        return np.where(
+            rates < testbed.break_point,
+            BY_NAME[below.function].value(below.coefficients, rates),
+            BY_NAME[above.function].value(above.coefficients, rates),
+        )
+
+    return value
+
+
+def printed_sweep(testbed: PublishedRouter, noise: float, seed: int, loads: int = 80) -> tuple[SweepPoint, ...]:
+    """Sample the paper's router at evenly spaced rates; its CPU is saturated from the break-point on."""
+    rates = np.linspace(testbed.last_rate / loads, testbed.last_rate, loads)
+    functions = {metric: printed_function(testbed, metric) for metric in ProfileMetric}
+    cpu = {"router": (lambda r: np.minimum(1.0, 0.03 + 0.97 * r / testbed.break_point),)}
+    return sweep_of(rates, functions, cpu, noise, seed)
+
+
+def sweep_of(
+    rates: Array,
+    functions: Mapping[ProfileMetric, Function],
+    cpu: Mapping[str, tuple[Function, ...]],
+    noise: float = 0.0,
+    seed: int = 0,
+) -> tuple[SweepPoint, ...]:
+    """Sample functions as points of a sweep.
+
+    Args:
+        rates: In Gbit/s.
+        functions: Of the rate, by metric.
+        cpu: Utilization in [0, 1] as functions of the rate, by VNF and thread.
+        noise: Standard deviation relative to each value.
+        seed: Of the noise.
+    """
+    random = np.random.default_rng(seed)
+
+    def seen(function: Function) -> Array:
+        return np.asarray(function(rates) * (1 + noise * random.standard_normal(len(rates))))
+
+    throughput, delay, loss = (seen(functions[metric]) for metric in ProfileMetric)
+    used = {vnf: [np.minimum(1.0, seen(thread)) for thread in threads] for vnf, threads in cpu.items()}
+    return tuple(
+        SweepPoint(
+            rate_pps=rate * 1e9 / PACKET_BITS,
+            samples=30,
+            input_pps=rate * 1e9 / PACKET_BITS,
+            sender_pps=rate * 1e9 / PACKET_BITS,
+            output_pps=throughput[index] * 1e9 / PACKET_BITS,
+            input_bps=rate * 1e9,
+            output_bps=throughput[index] * 1e9,
+            loss_ratio=loss[index] / 100,
+            delay_s=delay[index] / 1e3,
+            cpu={vnf: tuple(float(thread[index]) for thread in threads) for vnf, threads in used.items()},
+        )
+        for index, rate in enumerate(map(float, rates))
+    )
 
 
 def plain_router(capacity: float, vcpus: int = 1, delay_ms: float = 0.2) -> Mapping[ProfileMetric, Function]:

@@ -1,1 +1,0 @@
-"""Benchmarks against peers or known truth, each as a ratio within one run."""

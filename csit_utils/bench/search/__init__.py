@@ -1,1 +1,0 @@
-"""Time, evidence and errors of searches, against MLRsearch in virtual time."""

@@ -1,1 +1,0 @@
-"""Findings of studies of simulated systems, against the known truth."""

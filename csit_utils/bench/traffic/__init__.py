@@ -1,1 +1,0 @@
-"""Sending, receiving, counting and watching of packets on this machine."""

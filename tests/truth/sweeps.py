@@ -1,0 +1,240 @@
+"""Break-points of sweeps against those of the systems that they were sampled from.
+
+Each study is a sweep of a system whose break-points are drawn anew, so that they lie anywhere between two loads, under
+relative Gaussian noise of 1 % or of 5 %. The systems are:
+
+- one break-point: the CPU grows with the load up to all of it. Read with noise on top, cut off at 100 %, or drawn from
+  a demand that goes on beyond, as CPU accounting does it;
+- two break-points: half of what exceeds the first is lost, the CPU is full at the second;
+- not bound by CPUs: the CPU never gets full, throughput does not grow beyond a capacity;
+- simulated: the model `noisy` of the simulated testbed, whose capacity differs from trial to trial.
+
+How often the 95 % interval holds the truth, and the mean error; a sweep whose break-point is not found counts as one
+whose interval does not hold it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from random import Random
+from statistics import NormalDist
+
+import numpy as np
+
+from resources.libraries.python.drivers.sim.models import Noisy
+from resources.libraries.python.studies.sweep.analysis.points import Array, observe
+from resources.libraries.python.studies.sweep.analysis.profile import (
+    QualityBounds,
+    highest_rate,
+    profile_of,
+)
+from resources.libraries.python.studies.sweep.analysis.regions import second_break_point
+from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
+from resources.libraries.python.studies.sweep.model.profile import BreakPoint
+from resources.libraries.python.studies.sweep.model.record import SweepPoint
+from tests.truth.known_truth import BoundedQuantity, print_table, share
+
+PACKET_BITS = 8 * 512
+_LAST = 1.6
+"""Highest load over the capacity, as of automatic rates."""
+_LOSS = 5.0
+"""Percent: bound of the highest rate; with less, noise of 1 % hides where it is."""
+_TRIALS = 10_000
+"""Of which the mean loss is the truth."""
+
+
+@dataclass(frozen=True)
+class KnownSweep:
+    """Points of a sweep, and the truth behind them."""
+
+    points: tuple[SweepPoint, ...]
+    truth: tuple[float, ...]
+    """Break-points, Gbit/s, rising."""
+    highest: float | None = None
+    """Gbit/s: the rate at which the mean loss of trials is `_LOSS`; None where it is not of this kind."""
+
+
+def _sweep(rates: Array, through: Array, cpu: Array) -> tuple[SweepPoint, ...]:
+    """Points of a service; what is lost is what does not get through."""
+    return tuple(
+        SweepPoint(
+            rate_pps=rate * 1e9 / PACKET_BITS,
+            samples=2,
+            input_pps=rate * 1e9 / PACKET_BITS,
+            sender_pps=None,
+            output_pps=out * 1e9 / PACKET_BITS,
+            input_bps=rate * 1e9,
+            output_bps=out * 1e9,
+            loss_ratio=max(0.0, 1 - out / rate),
+            delay_s=1e-4,
+            cpu={"vnf": (used,)},
+        )
+        for rate, out, used in zip(rates.tolist(), through.tolist(), cpu.tolist(), strict=True)
+    )
+
+
+def _rates(random: np.random.Generator, loads: int, last: float) -> Array:
+    """Even loads up to some percent more or less than a rate."""
+    last *= random.uniform(0.92, 1.08)
+    return np.linspace(last / loads, last, loads)
+
+
+def _noisy(random: np.random.Generator, values: Array, noise: float) -> Array:
+    return np.asarray(values * (1 + noise * random.standard_normal(len(values))))
+
+
+def one_break_point(seed: int, noise: float, kind: str, loads: int = 12) -> KnownSweep:
+    """A CPU that gets full; `kind` is how noise meets its limit: `open`, `cut` or `demand`."""
+    random = np.random.default_rng(seed)
+    capacity, base = random.uniform(0.5, 5.0), random.uniform(0.0, 0.2)
+    rates = _rates(random, loads, _LAST * capacity)
+    wanted = base + (1 - base) * rates / capacity
+    if kind == "demand":
+        cpu = np.minimum(1.0, _noisy(random, wanted, noise))
+    else:
+        cpu = _noisy(random, np.minimum(1.0, wanted), noise)
+        cpu = np.minimum(1.0, cpu) if kind == "cut" else cpu
+    return KnownSweep(_sweep(rates, np.minimum(rates, capacity), cpu), (capacity,))
+
+
+def two_break_points(seed: int, noise: float, loads: int = 30) -> KnownSweep:
+    """Half of what exceeds the first is lost; the CPU is full at the second."""
+    random = np.random.default_rng(seed)
+    first = random.uniform(0.5, 2.0)
+    second = first * random.uniform(1.8, 2.2)
+    rates = _rates(random, loads, _LAST * second)
+    through = np.minimum(rates, np.minimum((first + rates) / 2, (first + second) / 2))
+    cpu = np.minimum(1.0, 0.05 + 0.95 * rates / second)
+    return KnownSweep(_sweep(rates, _noisy(random, through, noise), _noisy(random, cpu, noise)), (first, second))
+
+
+def not_cpu_bound(seed: int, noise: float, loads: int = 12) -> KnownSweep:
+    """Throughput that stops growing while the CPU does not get beyond a part of what there is."""
+    random = np.random.default_rng(seed)
+    capacity = random.uniform(0.5, 5.0)
+    rates = _rates(random, loads, _LAST * capacity)
+    through = _noisy(random, np.minimum(rates, capacity), noise)
+    cpu = 0.6 * rates / rates[-1]
+    return KnownSweep(_sweep(rates, through, cpu), (capacity,))
+
+
+def simulated(seed: int, noise: float, loads: int = 12) -> KnownSweep:
+    """The simulated testbed: trials of one second, each with a capacity of its own; the CPU as it accounts for it."""
+    random, system_random = np.random.default_rng(seed), Random(seed)
+    capacity = random.uniform(0.5, 5.0)
+    system = Noisy(capacity * 1e9 / PACKET_BITS, noise)
+    rates = _rates(random, loads, _LAST * capacity)
+    counts = [system.forward(rate * 1e9 / PACKET_BITS, 2.0, system_random) for rate in rates.tolist()]
+    through = np.array([received / 2 * PACKET_BITS / 1e9 for _, received in counts])
+    cpu = np.minimum(1.0, rates / capacity)
+    return KnownSweep(_sweep(rates, through, cpu), (capacity,), capacity * _rate_of_mean_loss(noise))
+
+
+@cache
+def _rate_of_mean_loss(noise: float) -> float:
+    """The rate, in units of the mean capacity, at which trials lose `_LOSS` on average.
+
+    Where the capacity differs from trial to trial, that is more than what is lost at the mean capacity: a trial whose
+    capacity exceeds the rate loses nothing, however much larger it is.
+    """
+    from scipy.optimize import brentq
+
+    capacities = np.array(NormalDist(1.0, noise).quantiles(_TRIALS))
+    return float(brentq(lambda rate: np.maximum(0.0, 1 - capacities / rate).mean() - _LOSS / 100, 0.5, 2.0))
+
+
+KINDS: dict[str, Callable[[int, float], KnownSweep]] = {
+    "CPU, noise above 100 % too": partial(one_break_point, kind="open"),
+    "CPU, noise cut off at 100 %": partial(one_break_point, kind="cut"),
+    "CPU, demand cut off at 100 %": partial(one_break_point, kind="demand"),
+    "CPU, 30 loads": partial(one_break_point, kind="cut", loads=30),
+    "two break-points": two_break_points,
+    "throughput": not_cpu_bound,
+    "simulated": simulated,
+}
+
+
+_BIAS = {0.01: 1.0, 0.05: 3.0}
+_NOT_FOUND = {0.01: 1.0, 0.05: 60.0}
+"""Promised bounds in percent by noise: mean error relative to the truth, and sweeps without a break-point."""
+_HIDDEN = "break-point 1, two break-points, noise 5 %"
+"""Nothing is promised: the noise is larger than the bend."""
+_OUTSIDE = 5.0
+"""Percent of the sweeps whose interval does not hold the truth."""
+
+
+@dataclass
+class _Found:
+    """All sweeps of one kind and noise."""
+
+    errors: list[float] = field(default_factory=list)
+    held: list[bool] = field(default_factory=list)
+    widths: list[float] = field(default_factory=list)
+    missed: int = 0
+
+    def add(self, truth: float, rate: float | None, low: float | None, high: float | None) -> None:
+        if rate is None or low is None or high is None:
+            self.missed += 1
+            return
+        self.errors.append(rate / truth - 1)
+        self.held.append(low <= truth <= high)
+        self.widths.append((high - low) / truth)
+
+
+def found(kind: str, noise: float, sweeps: int) -> dict[str, _Found]:
+    """Break-points of sweeps, and highest rates where they are known, by name of the quantity."""
+    rows: dict[str, _Found] = {}
+    for seed in range(sweeps):
+        known = KINDS[kind](seed, noise)
+        observed, _ = observe(known.points)
+        first, _ = find_break_point(observed, {"vnf": 1})
+        second = None if first is None or len(known.truth) == 1 else second_break_point(observed, first)
+        points = [point for point in (first, second) if point is not None]
+        for number, (truth, point) in enumerate(_matched(known.truth, points), 1):
+            name = "break-point" if len(known.truth) == 1 else f"break-point {number}"
+            row = rows.setdefault(name, _Found())
+            row.add(truth, *((None,) * 3 if point is None else (point.rate, point.low, point.high)))
+        if known.highest is not None:
+            profile = profile_of("service", known.points, {"vnf": 1})
+            best = highest_rate(profile, QualityBounds(loss_percent=_LOSS))
+            rows.setdefault("highest rate", _Found()).add(known.highest, best.rate, best.low, best.high)
+    return rows
+
+
+def _matched(truth: Sequence[float], points: Sequence[BreakPoint]) -> Iterator[tuple[float, BreakPoint | None]]:
+    """Each true break-point with the nearest one that was found and is nearest to it."""
+    for each in truth:
+        nearest = min(points, key=lambda point: abs(point.rate - each), default=None)
+        mine = nearest is not None and min(truth, key=lambda other: abs(nearest.rate - other)) == each
+        yield each, nearest if mine else None
+
+
+def table(studies: int) -> list[BoundedQuantity]:
+    """Return coverage of the intervals and errors of break-points in so many sweeps of each kind under each noise."""
+    return [
+        line
+        for noise in _BIAS
+        for kind in KINDS
+        for quantity, row in found(kind, noise, studies).items()
+        for line in _lines(f"{quantity}, {kind}, noise {100 * noise:g} %", row, noise)
+    ]
+
+
+def _lines(what: str, row: _Found, noise: float) -> Iterator[BoundedQuantity]:
+    count = len(row.errors) + row.missed
+    if row.errors:
+        width = f"median width {100 * float(np.median(row.widths)):.2g} %"
+        yield share(
+            f"truth outside of the interval, {what}", [not held for held in row.held], _OUTSIDE, "sweeps", width
+        )
+        bias = 100 * float(np.mean(row.errors))
+        error = 1.96 * 100 * float(np.std(row.errors)) / len(row.errors) ** 0.5
+        yield BoundedQuantity(
+            f"bias, {what}", abs(bias), _BIAS[noise], "%", f"{bias:+.2g} ± {error:.2g} %", abs(bias) - error
+        )
+    most = 100.0 if what == _HIDDEN else _NOT_FOUND[noise]
+    yield share(f"not found, {what}", [number < row.missed for number in range(count)], most, "sweeps")
+
+
+if __name__ == "__main__":
+    print_table(table, 500)

@@ -1,0 +1,36 @@
+"""Systems that no constant of the search was chosen by have the truth that they state."""
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from tests.truth.held_out_systems import HeldOut, held_out
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("name", HeldOut)
+def test_half_of_the_trials_at_the_truth_are_good(name: HeldOut) -> None:
+    """By trials at that load only, after a while; `drift` is hot then."""
+    for loss_ratio in (0.0, 0.005):
+        system, rng = held_out(name, 4e6), Random(1)
+        load_pps = system.truth_pps(loss_ratio)
+        rows = [
+            [
+                (part := system.trial(load_pps * share, 1.0, rng)).sent - part.received > loss_ratio * part.sent
+                for _ in range(600)
+            ][300:]
+            for share in (0.9, 1.03)
+        ]
+        assert sum(rows[0]) < 120
+        assert sum(rows[1]) > (150 if name is not HeldOut.RARE_LOSS or loss_ratio else -1)
+
+
+def test_a_correlated_system_remembers() -> None:
+    system, rng = held_out(HeldOut.CORRELATED, 1e6), Random(2)
+    rates = [system.trial(2e6, 1.0, rng).received / 1e6 - 1 for _ in range(4000)]
+    variance = sum(rate**2 for rate in rates) / len(rates)
+    together = sum(one * other for one, other in pairwise(rates)) / len(rates)
+    assert together / variance == pytest.approx(0.8, abs=0.05)
+    assert variance**0.5 == pytest.approx(0.02, rel=0.1)

@@ -1,0 +1,107 @@
+"""`./csit bench`: what it runs, and how it reports what it cannot run; figures of benchmarks without a machine."""
+
+import importlib
+import inspect
+import json
+import sys
+from collections.abc import Callable
+from math import exp
+from types import ModuleType
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from resources.libraries.python.errors import ConfigError, NotReady, Unsupported
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.paths import PROJECT
+from tests.benchmarks import __main__ as bench
+from tests.benchmarks.overhead import trial_overhead
+from tests.benchmarks.watching import BLOCKS, costs, estimate, orders
+
+
+def fine(rounds: int = 5) -> dict[str, object]:
+    return {"ours": 2.0 * rounds, "peer": 1.0, "ratio": 2.0 * rounds, "unit": "s", "note": "works"}
+
+
+def impossible() -> dict[str, object]:
+    raise Unsupported("needs trafgen")
+
+
+def broken() -> dict[str, object]:
+    raise NotReady("veth", 1.0, "down")
+
+
+def run(monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], *functions: Callable[..., object]) -> Result:
+    module = ModuleType("tests.benchmarks.of_this_test")
+    entries = {"missing": bench.BenchmarkEntry("no_such_module", traffic=True)}
+    for function in functions:
+        setattr(module, function.__name__, function)
+        quick = {"rounds": 1} if function is fine else {}
+        entries[function.__name__] = bench.BenchmarkEntry("of_this_test", function.__name__, quick)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(bench, "BENCHMARKS", entries)
+    return CliRunner().invoke(bench.app, options)
+
+
+def test_what_cannot_run_here_is_skipped_with_its_reason_and_the_rest_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(monkeypatch, ("--json", "--no-traffic"), fine, impossible)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {"name": "fine", **fine()},
+        {"name": "impossible", "skipped": "needs trafgen"},
+    ]
+    assert done.exit_code == 0
+    assert "skipped: needs trafgen" in run(monkeypatch, ("--no-traffic",), fine, impossible).stdout
+    assert run(monkeypatch, ("--no-traffic", "--no-skips"), fine, impossible).exit_code == 1
+
+
+def test_quick_figures_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    (line,) = run(monkeypatch, ("--json", "--quick", "--only", "fine"), fine).stdout.splitlines()
+    assert json.loads(line) == {"name": "fine", **fine(1), "quick": True}
+
+
+@pytest.mark.parametrize("options", [(), ("--traffic",)])
+def test_a_failed_benchmark_is_an_exit_status(options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(monkeypatch, options, broken)
+    assert done.exit_code == 1
+    assert "failed: no module tests.benchmarks.no_such_module" in " ".join(done.stdout.split())
+    assert ("failed: veth not ready" in done.stdout) == (not options)
+
+
+@pytest.mark.parametrize("options", [("--only", "none"), ("--only", "fine", "--traffic")])
+def test_a_choice_that_leaves_nothing_is_refused(options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(run(monkeypatch, options, fine).exception, ConfigError)
+
+
+@pytest.mark.parametrize("name", bench.BENCHMARKS)
+def test_every_benchmark_takes_what_makes_it_quick(name: str) -> None:
+    entry = bench.BENCHMARKS[name]
+    module = importlib.import_module(f"tests.benchmarks.{entry.module}")
+    inspect.signature(getattr(module, entry.function)).bind(**entry.quick)
+
+
+def test_overhead_of_a_trial_is_that_of_the_simulated_generator() -> None:
+    """The search has trials that end early."""
+    topology = load_topology(PROJECT / "topologies" / "sim.yaml")
+    overhead_s = (topology.simulation or {}).get("overhead_s", 0.5)
+    assert trial_overhead(topology, 0.015, most_s=10.0)["ours"] == pytest.approx(overhead_s)
+
+
+def test_costs_are_found_in_spite_of_a_drift_and_of_a_disturbed_round() -> None:
+    taken = {"nothing": 0.0, "nothing again": 0.0, "sampler": 0.04, "tracer": 0.12, "both": 0.16, "stacks": 0.08}
+    noise = np.random.default_rng(1)
+    rounds = [
+        {
+            name: 3e5 * exp(-taken[name] - 0.001 * (8 * number + place) + noise.normal(0, 1e-3))
+            for place, name in enumerate(order)
+        }
+        for number, order in enumerate(orders(tuple(BLOCKS), 12))
+    ]
+    rounds[3]["tracer"] *= 0.5
+    for name, found in costs(rounds).items():
+        assert found.middle == pytest.approx(taken[name] / 20, abs=2e-4)
+        assert found.interval and found.interval[0] <= found.middle <= found.interval[1]
+
+
+def test_too_few_differences_have_no_interval() -> None:
+    assert estimate([0.5, 0.6]).interval is None
