@@ -13,7 +13,7 @@ from csit_utils.dataset.store.views import RECORD_PARTS, TEST_PARTS, ViewedFiles
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import MOST_QUERY_BYTES, quoted, quoted_reason
 
-_SETTINGS = {
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     # It would take four fifths of the memory, and write what does not fit in it into the present folder.
     "memory_limit": f"{MOST_QUERY_BYTES}B",
     "temp_directory": "",
