@@ -76,9 +76,12 @@ def _night(rows: list[TestRow], night: int, nights: int, run: str, noise: random
 _RUN = """
 import sys, time
 from csit_utils.cli import main
-status = main()
+try:
+    status = main()
+except SystemExit as ended:
+    status = ended.code
 (peak,) = (line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print("\\nended", status, time.process_time(), int(peak) / 1000)
+print("ended", status or 0, time.process_time(), int(peak) / 1000)
 """
 """Peak memory of a process as the kernel counts it for its parent begins with that of the parent."""
 
