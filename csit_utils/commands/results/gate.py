@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from csit_utils.commands.results.selections import DATA, SIDE_HELP, DatasetReader
+from csit_utils.commands.results.selections import COMPARED, DATA, SIDE_HELP, DatasetReader
 from csit_utils.commands.results.step_file import write_steps
 from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import ConfigError
@@ -56,7 +56,7 @@ def gate(
     from csit_utils.analysis.comparisons.gate import decide, runs_before  # noqa: PLC0415 - as above
     from csit_utils.report.exports.junit import junit_xml  # noqa: PLC0415 - as above
 
-    with DatasetReader(data) as reader:
+    with DatasetReader(data, COMPARED) as reader:
         after = reader.rows(candidate)
         before = reader.rows(baseline) if count is None else runs_before(after, reader.every(baseline), count)
         found = decide(compare(before, after), after, allowed)

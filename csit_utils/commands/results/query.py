@@ -29,13 +29,13 @@ _SHOWN_ROWS = 1_000
 """Rows of a table on a terminal; other formats have all of them."""
 _LISTED = ("view", "column", "type")
 EXAMPLES = (
-    "SELECT service_type, nf_chains, nf_nodes, max(ndr_lower_pps) AS ndr_pps FROM tests GROUP BY ALL ORDER BY ALL",
+    "SELECT test_name, testbed, max(ndr_lower_pps) AS ndr_pps FROM tests GROUP BY ALL ORDER BY ALL",
     "SELECT substr(started_at, 1, 10) AS day, status, count(*) AS tests FROM tests GROUP BY ALL ORDER BY ALL",
     "SELECT kind, name, status, message FROM characterizations WHERE status <> 'PASS'",
 )
 
 
-class Engine(StrEnum):
+class QueryEngine(StrEnum):
     """What runs a query."""
 
     DUCKDB = "duckdb"
@@ -57,7 +57,9 @@ def query(
     statement: Annotated[
         str | None, typer.Argument(metavar="SQL", help="One SELECT statement; without it, list views and columns.")
     ] = None,
-    engine: Annotated[Engine, typer.Option(help="DuckDB in this process, or a Spark cluster.")] = Engine.DUCKDB,
+    engine: Annotated[
+        QueryEngine, typer.Option(help="DuckDB in this process, or a Spark cluster.")
+    ] = QueryEngine.DUCKDB,
     master: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Spark cluster, such as spark://host:7077, local[*] or sc://host."),
@@ -77,11 +79,11 @@ def query(
     \b
     Examples:
     ./csit query history
-    ./csit query history "SELECT nf_chains, avg(ndr_lower_pps) FROM tests GROUP BY nf_chains"
+    ./csit query history "SELECT status, count(*) FROM tests GROUP BY status"
     ./csit query history "$(cat question.sql)" -o answer.parquet
     """  # noqa: D301 - \b keeps the lines of the examples apart
     chosen = _format(form, output)
-    if master is not None and engine is not Engine.SPARK:
+    if master is not None and engine is not QueryEngine.SPARK:
         raise ConfigError("--master is for --engine spark")
     if not is_dataset(dataset):
         raise ConfigError(
@@ -131,12 +133,12 @@ def _listed() -> "tuple[pa.Schema, Iterator[pa.RecordBatch]]":
 
 
 def _answer(
-    files: "ViewedFiles", statement: str, engine: Engine, master: str | None
+    files: "ViewedFiles", statement: str, engine: QueryEngine, master: str | None
 ) -> "tuple[pa.Schema, Iterator[pa.RecordBatch]]":
     from csit_utils.dataset.store import duckdb_engine, spark_engine  # noqa: PLC0415 - as above
 
     found = duckdb_engine.DuckDb(files)
-    if engine is Engine.DUCKDB:
+    if engine is QueryEngine.DUCKDB:
         return found.run(statement)
     found.check(statement)
     return spark_engine.run(files, statement, master)

@@ -14,6 +14,7 @@ from csit_utils.analysis.measures import MeasuredRow, MeasuredValue
 from csit_utils.dataset.items import Characterized, Problem, ReadError, Status
 from csit_utils.dataset.records import parse_record
 from csit_utils.dataset.store.bounded_files import opened
+from resources.libraries.python.model.request.cell import Dimensions
 
 _COLUMNS: dict[str, pa.DataType] = {
     **dict.fromkeys(("anchor", "digest", "kind", "name", "testbed", "started_at", "label"), pa.string()),
@@ -24,7 +25,7 @@ _COLUMNS: dict[str, pa.DataType] = {
 _MEASURES = pa.schema(
     {
         **dict.fromkeys(("measure", "unit", "service"), pa.string()),
-        **dict.fromkeys(("nf_chains", "nf_nodes"), pa.int64()),
+        **dict.fromkeys(Dimensions(1, 1).columns, pa.int64()),
         **dict.fromkeys(("nf_size", "frame", "goals"), pa.string()),
         **dict.fromkeys(("value", "lowest", "highest"), pa.float64()),
     }
@@ -102,7 +103,7 @@ def _measure(row: MeasuredRow, found: MeasuredValue) -> dict[str, object]:
         "measure": found.measure.value,
         "unit": "pps" if found.measure.unit is None else found.measure.unit,
         "service": row.service_type,
-        **{name: getattr(row, name) for name in ("nf_chains", "nf_nodes", "nf_size", "frame", "goals")},
+        **{name: getattr(row, name) for name in (*Dimensions(1, 1).columns, "nf_size", "frame", "goals")},
         "value": found.value,
         "lowest": found.lowest,
         "highest": found.highest,

@@ -25,7 +25,7 @@ _SQL_TYPES = {pa.string(): "VARCHAR", pa.int64(): "BIGINT", pa.float64(): "DOUBL
 
 
 @dataclass(frozen=True)
-class View:
+class DatasetView:
     """A view, the same on all engines."""
 
     name: str
@@ -38,13 +38,13 @@ class View:
         yield from ((field.name, _SQL_TYPES[field.type]) for field in self.columns)
 
 
-def views() -> tuple[View, ...]:
+def views() -> tuple[DatasetView, ...]:
     """Return the views of every dataset, also of one in which some have no rows."""
     records = characterization_files.schema()
     plain = pa.schema([field for field in records if not pa.types.is_list(field.type)])
     found = [
-        View(TESTS, columns.TESTS, _once(columns.TESTS.names, TEST_PARTS, "run, source")),
-        View(CHARACTERIZATIONS, plain, _once(plain.names, RECORD_PARTS, "source")),
+        DatasetView(TESTS, columns.TESTS, _once(columns.TESTS.names, TEST_PARTS, "run, source")),
+        DatasetView(CHARACTERIZATIONS, plain, _once(plain.names, RECORD_PARTS, "source")),
     ]
     for field in records:
         if pa.types.is_list(field.type):
@@ -56,7 +56,7 @@ def views() -> tuple[View, ...]:
             of_record = ", ".join(_OF_RECORD)
             records_once = _once([*_OF_RECORD, field.name], RECORD_PARTS, "source")
             rows = f"SELECT {of_record}, {{explode}}({field.name}) AS {_ROW} FROM ({records_once})"  # noqa: S608 - of declared names
-            found.append(View(field.name, own, f"SELECT {of_record}, {parts} FROM ({rows})"))  # noqa: S608
+            found.append(DatasetView(field.name, own, f"SELECT {of_record}, {parts} FROM ({rows})"))  # noqa: S608
     return tuple(found)
 
 
