@@ -118,8 +118,8 @@ _RUN = {
 }  # fmt: skip
 _READ = {
     "import": "results.import_command", "export": "results.export", "report": "results.report", "show": "results.show",
-    "compare": "results.compare", "why": "results.why", "trend": "results.trend", "gate": "results.gate",
-    "bisect": "runs.bisect", "explain": "results.explain", "schema": "results.schema",
+    "query": "results.query", "compare": "results.compare", "why": "results.why", "trend": "results.trend",
+    "gate": "results.gate", "bisect": "runs.bisect", "explain": "results.explain", "schema": "results.schema",
 }  # fmt: skip
 _MODULES = (
     {name: f"csit_utils.commands.{module}" for name, module in _RUN.items()}

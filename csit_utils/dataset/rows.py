@@ -147,6 +147,15 @@ def _predicted(goal: str, name: str) -> Callable[[Any], Any]:
     return read
 
 
+def _worst_latency(label: str, name: str) -> Callable[[Any], int | None]:
+    """Return what reads a field of the `WorstLatency` at a load."""
+
+    def read(found: Any) -> int | None:  # noqa: ANN401
+        return next((getattr(each, name) for each in found if each.label == label), None)
+
+    return read
+
+
 def _waiting(facts: Mapping[str, Mapping[str, str]]) -> str | None:
     found = facts.get("vswitch", {})
     return next((found[name] for name in ("waiting", "scheduling") if name in found), None)
@@ -263,6 +272,16 @@ class TestRow:
     orr_l1_bps: float | None = None
     orr_l2_bps: float | None = None
     orr_pps_per_core: float | None = None
+    pdr10_p50_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR10", "p50_ns"))] = None
+    """Highest median latency of all instances and directions at 10 % of PDR; of the next alike."""
+    pdr10_p99_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR10", "p99_ns"))] = None
+    pdr10_p999_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR10", "p999_ns"))] = None
+    pdr50_p50_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR50", "p50_ns"))] = None
+    pdr50_p99_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR50", "p99_ns"))] = None
+    pdr50_p999_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR50", "p999_ns"))] = None
+    pdr90_p50_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR90", "p50_ns"))] = None
+    pdr90_p99_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR90", "p99_ns"))] = None
+    pdr90_p999_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR90", "p999_ns"))] = None
     verdicts: Annotated[str, At("verdict.kinds", " ".join)] = ""
     """Verdicts of the whole test; those of figures follow."""
     ndr_verdict: str = ""

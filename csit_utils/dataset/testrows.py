@@ -33,7 +33,10 @@ _ALSO_READ = (
     "verdict.findings.kind",
     "verdict.findings.numbers",
     "counted.digest",
-    "counted.loads",
+    "counted.latency.label",
+    "counted.latency.p50_ns",
+    "counted.latency.p99_ns",
+    "counted.latency.p999_ns",
     "search.predicted.goal",
     "search.predicted.pps",
     "search.predicted.low_pps",
@@ -342,7 +345,7 @@ def columns_of(rows: Sequence[HeadRow]) -> dict[str, Column]:
     asked = [row.asked for row in rows]
     verdicts = [_verdicts(head.verdict.kinds, head.verdict.findings) for head in heads]
     found["latency_verdict"] = [
-        about["LATENCY"] if head.counted.loads else "" for about, head in zip(verdicts, heads, strict=True)
+        about["LATENCY"] if head.counted.latency else "" for about, head in zip(verdicts, heads, strict=True)
     ]
     for name, rate, verdict, l1, l2, per_core in _RATES:
         figures = [*map(attrgetter(name), heads)]

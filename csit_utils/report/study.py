@@ -135,13 +135,19 @@ def no_tables(_record: object) -> Iterable[tuple[str, Sequence[tuple[object, ...
 
 @dataclass(frozen=True)
 class QueriedTables:
-    """Tables of a record that are columns of a dataset too, for queries without reading the record."""
+    """Tables of a record that are columns of a dataset, and views of it, for queries without reading the record."""
 
     columns: Mapping[str, Sequence[str]]
-    """Names of the columns by table, of those of `RecordKind.tables`; they are numbers unless named below."""
+    """Names of the first columns by table, of those of `RecordKind.tables`; they are numbers unless named below."""
     texts: Sequence[str] = ()
     counts: Sequence[str] = ()
     flags: Sequence[str] = ()
+    prefix: str = ""
+    """Of the names of the views."""
+
+    def view(self, table: str) -> str:
+        """Return the name of the view of a table."""
+        return f"{self.prefix}{table.lower().removeprefix('s_')}"
 
 
 @dataclass(frozen=True)

@@ -1,65 +1,59 @@
-"""Spark gives the figures that DuckDB gives, of the same dataset."""
+"""Spark answers the questions of docs/how-to/query-a-dataset.md as DuckDB does, and reads nothing else."""
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
-from csit_utils.dataset.store import queries
-from tests.unit.csit_utils.datasets import history
+from tests.simulated.in_process import csit, passed
+from tests.sql_page import QUESTIONS
+from tests.unit.csit_utils.datasets import history_of_studies
 
-pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed (requirements-spark.txt)")
+pytest.importorskip("pyspark", reason="pyspark is not installed (requirements-spark.txt)")
 pytestmark = [
     pytest.mark.parallel,
     pytest.mark.filterwarnings("ignore"),
     # With root it was installed before; that it is missing then is a fault.
     pytest.mark.skipif(shutil.which("java") is None and os.geteuid() != 0, reason="needs Java 17 or newer"),
 ]
+ON_SPARK = ("--engine", "spark", "--master", "local[1]")
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
-    from pyspark.sql import SparkSession
-
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        # For a minute's work, compiling well takes longer than it saves.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    }
-    builder = SparkSession.builder.master("local[1]")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    made = builder.getOrCreate()
-    yield made
-    made.stop()
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return history_of_studies(tmp_path_factory.mktemp("history"))
 
 
-def test_both_engines_give_the_same_figures(session: Any, tmp_path: Path) -> None:
-    layout = history(tmp_path)
-    duckdb, spark = queries.on_duckdb(layout), queries.on_spark(layout, session)
-    runs = sorted(queries.by_cell_and_run(duckdb).execute().run.unique())
-    asked = (
-        queries.by_cell_and_run,
-        queries.latest_runs,
-        queries.failures,
-        lambda tests: queries.trend(tests, {"nf_chains": 2}, "NDR"),
-        lambda tests: queries.comparison(tests, runs[:2], runs[2:]),
-    )
-    for query in asked:
-        one, other = _sorted(query(duckdb).execute()), _sorted(query(spark).execute())
-        assert len(one) > 0
-        pd.testing.assert_frame_equal(one, other, check_dtype=False, check_exact=False, rtol=1e-12)
+def asked(dataset: Path, statement: str, *engine: str) -> list[dict[str, Any]]:
+    return passed("query", dataset, statement, "--format", "json", *engine).objects
 
 
-def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
-    plain = frame.astype(object).where(frame.notna(), None)
-    keys = [name for name in frame.columns if not name.endswith("_pps")]
-    places = sorted(range(len(plain)), key=lambda at: [str(value) for value in plain[keys].iloc[at]])
-    return plain.iloc[places].reset_index(drop=True).infer_objects()
+@pytest.mark.parametrize("title", QUESTIONS)
+def test_both_engines_give_the_same_answer(dataset: Path, title: str) -> None:
+    here, there = (asked(dataset, QUESTIONS[title], *engine) for engine in ((), ON_SPARK))
+    assert [list(row) for row in here] == [list(row) for row in there]
+    for one, other in zip(here, there, strict=True):
+        assert one == pytest.approx(other, rel=1e-12)
+
+
+def test_both_engines_have_the_same_views(dataset: Path) -> None:
+    listed = passed("query", dataset, "--format", "json").objects
+    for view in sorted({row["view"] for row in listed}):
+        counts = [asked(dataset, f"SELECT count(*) AS found FROM {view}", *engine) for engine in ((), ON_SPARK)]  # noqa: S608
+        assert counts[0] == counts[1], view
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM csv.`/etc/passwd`",
+        'SELECT * FROM "csv"."/etc/passwd"',
+        "SELECT reflect('java.lang.System', 'gc')",
+    ],
+)
+def test_spark_is_asked_for_views_only(dataset: Path, statement: str) -> None:
+    ended = csit("query", dataset, statement, *ON_SPARK)
+    assert ended.status == 2
+    assert ended.stderr.startswith("SQL")

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 import typer
 
-from csit_utils.commands.results.selections import DATA, SIDE_HELP, DatasetReader
+from csit_utils.commands.results.selections import COMPARED, DATA, SIDE_HELP, DatasetReader
 from csit_utils.commands.results.step_file import write_steps
 from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import ConfigError
@@ -57,7 +57,7 @@ def gate(
     from csit_utils.analysis.comparisons.comparison import compare  # noqa: PLC0415 - scipy costs time of every --help
     from csit_utils.analysis.comparisons.gate import decide, runs_before  # noqa: PLC0415 - as above
 
-    with DatasetReader(data) as reader:
+    with DatasetReader(data, COMPARED) as reader:
         after = reader.rows(candidate)
         before = reader.rows(baseline) if count is None else runs_before(after, reader.every(baseline), count)
         found = decide(compare(before, after), after, allowed)

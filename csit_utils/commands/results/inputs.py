@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -46,18 +46,21 @@ class _WithProblems(Protocol):
         """Inputs that could not be read in full."""
 
 
-def contents_of(inputs: list[Path], *, characterizations: bool = False) -> Contents:
+def contents_of(
+    inputs: list[Path], *, characterizations: bool = False, columns: Collection[str] | None = None
+) -> Contents:
     """Return the contents of all inputs; datasets are read lazily.
 
     Args:
         inputs: Files, folders and datasets.
         characterizations: Whether studies alone are enough, without density tests.
+        columns: Those of rows of datasets that are read; None for all of them.
 
     Raises:
         ConfigError: The inputs have no readable test, or a dataset has a newer version.
     """
     files = [path for path in inputs if not is_dataset(path)]
-    found: list[Contents] = [*map(_stored, (path for path in inputs if is_dataset(path)))]
+    found: list[Contents] = [_stored(path, columns) for path in inputs if is_dataset(path)]
     if files:
         found.append(InMemory(_loaded(files)))
     joined = found[0] if len(found) == 1 else JoinedContents(*found)
@@ -189,12 +192,12 @@ def _temporary(layout: Layout) -> "Stored":
     return _TEMPORARY.setdefault(layout.folder, Stored(layout))
 
 
-def _stored(path: Path) -> Contents:
+def _stored(path: Path, wanted: Collection[str] | None) -> Contents:
     from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - pyarrow costs time, and files do not need it
     from csit_utils.dataset.store.stored_contents import Stored  # noqa: PLC0415 - as above
 
     convert_without_pandas()
-    return _TEMPORARY.get(path) or Stored(Layout(path))
+    return _TEMPORARY.get(path) or Stored(Layout(path), wanted)
 
 
 def read(inputs: list[Path]) -> Dataset:

@@ -1,6 +1,6 @@
 """Selections of tests on a command line: files, or `KEY=VALUE` of tests in the folders of `--data`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Self, TypeVar
@@ -15,9 +15,25 @@ from csit_utils.dataset.reference import names, reference
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.redaction import command_text
 
 RESULTS = Path("results")
+_OF_EVERY_TEST = (
+    "anchor", "test_id", "test_name", "source", "recorded", "status", "message", "tags", "origin", "run", "label",
+    "started_at", "finished_at", "world", "simulated", "testbed", "drivers", "version", "revision", "environment",
+    "profile", "goals", "test_type", "service_type", *Dimensions(1, 1).columns, "nf_size", "vs_dtc", "frame", "planned",
+    "oversubscribed", "data_cores", "verdicts", "quarantined", "call_stacks",
+)  # fmt: skip
+_OF_METRIC = {
+    ("ndr", "pdr", "soak"): ("loss_ratio", "lower_pps", "upper_pps", "complete", "lowest_tried_pps", "verdict"),
+    ("mrr", "orr"): ("offered_pps", "pps", "stdev_pps", "trials", "verdict"),
+}
+COMPARED = (
+    *_OF_EVERY_TEST,
+    *(f"{each}_{name}" for metrics, names in _OF_METRIC.items() for each in metrics for name in names),
+)
+"""Columns of tests that trends and gates read of datasets, a third of all."""
 DATA = Annotated[
     list[Path] | None,
     typer.Option("--data", help="File, folder or dataset that KEY=VALUE selects from.", show_default="results"),
@@ -54,13 +70,15 @@ class DatasetReader:
 
     Args:
         data: Files, folders and datasets that selections choose from; None for `results`, which need not exist.
+        columns: Those of tests that are read of datasets; None for all of them.
 
     Raises:
         ConfigError: One that is named does not exist.
     """
 
-    def __init__(self, data: Sequence[Path] | None) -> None:
+    def __init__(self, data: Sequence[Path] | None, columns: Collection[str] | None = None) -> None:
         refuse_missing(data)
+        self._columns = columns
         self._data = tuple(data or (RESULTS,))
         self._known: dict[tuple[Path, ...], Contents] = {}
         self._held = ExitStack()
@@ -146,7 +164,7 @@ class DatasetReader:
     def _contents(self, *paths: Path) -> Contents:
         if paths not in self._known:
             quick = self._held.enter_context(quickly_read(list(paths)))
-            self._known[paths] = contents_of(quick, characterizations=True)
+            self._known[paths] = contents_of(quick, characterizations=True, columns=self._columns)
         return self._known[paths]
 
     def _whole_if_damaged(self, paths: tuple[Path, ...], ask: Callable[[Contents], _Asked]) -> _Asked:
@@ -154,5 +172,5 @@ class DatasetReader:
         try:
             return ask(self._known[paths])
         except ReadError:
-            self._known[paths] = contents_of(list(paths), characterizations=True)
+            self._known[paths] = contents_of(list(paths), characterizations=True, columns=self._columns)
             return ask(self._known[paths])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS
-from csit_utils.commands.results.selections import DatasetReader
+from csit_utils.commands.results.selections import COMPARED, DatasetReader
 from csit_utils.commands.results.step_file import write_steps
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_sentence, print_table
 from csit_utils.report.units import amount
@@ -63,7 +63,7 @@ def trend(
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     from csit_utils.analysis.trends.trend import FEWEST, TrendState, newly_called, trends  # noqa: PLC0415 - scipy costs time of every --help
 
-    with DatasetReader(inputs) as reader:
+    with DatasetReader(inputs, COMPARED) as reader:
         rows = reader.whole()
         found = trends(rows, false_alarms)
         if new_with is not None:

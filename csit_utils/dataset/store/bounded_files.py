@@ -71,7 +71,8 @@ class _Parquet:
         self._columns = [name for name in names if name in columns]
         # What a row group says of the names of its columns is not what the reader goes by.
         if len(names) < self._metadata.num_columns:  # tables in columns
-            names = [self._reader.schema.column(at).path for at in range(self._metadata.num_columns)]
+            paths = (self._reader.schema.column(at).path for at in range(self._metadata.num_columns))
+            names = [path.split(".", 1)[0] for path in paths]
         self._places = [at for at, name in enumerate(names) if name in columns]
 
     def read(self, group: int) -> pa.Table:
@@ -79,15 +80,27 @@ class _Parquet:
         found = list(self._batches(group)) if self._metadata.row_group(group).num_rows else []
         return pa.Table.from_batches(found) if found else self.schema.empty_table().select(self._columns)
 
+    def check_pages(self) -> None:
+        """Check all groups; those are read whose dictionaries let rows repeat more than all pages may stand for."""
+        for group in range(self.count):
+            rows = self._metadata.row_group(group).num_rows
+            unpacked, dictionaries = self._checked(group)
+            if unpacked + rows * (dictionaries + ROW_BYTES) <= self._left_bytes:
+                self._spend(unpacked + rows * ROW_BYTES)
+            else:
+                for _ in self._batches(group):
+                    pass
+
     def _batches(self, group: int) -> Iterator[pa.RecordBatch]:
-        together = max(1, min(MOST_ROWS_TOGETHER, REPEATED_BYTES // max(1, self._checked(group))))
+        _, dictionaries = self._checked(group)
+        together = max(1, min(MOST_ROWS_TOGETHER, REPEATED_BYTES // max(1, dictionaries)))
         # Without threads, which a forked process does not have.
         for batch in self._reader.iter_batches(together, [group], self._columns, use_threads=False):
             self._spend(batch.get_total_buffer_size() + ROW_BYTES * batch.num_rows)
             yield batch
 
-    def _checked(self, group: int) -> int:
-        """Return the size of the dictionaries of a group, whose pages have been looked at."""
+    def _checked(self, group: int) -> tuple[int, int]:
+        """Return what the pages of a group unpack to, and the size of its dictionaries; its pages are looked at."""
         metadata = self._metadata.row_group(group)
         size, ranges, packed = self._file.size(), list[tuple[int, int]](), 0
         for at in self._places:
@@ -100,8 +113,9 @@ class _Parquet:
                 raise ReadError("its columns do not lie in the file")
             ranges.append((begin, begin + length))
         chunks = [chunk_of(data) for data in self._columns_of(ranges, packed)]
-        self._bound(sum(chunk.unpacked_bytes for chunk in chunks))
-        return sum(chunk.dictionary_bytes for chunk in chunks)
+        unpacked = sum(chunk.unpacked_bytes for chunk in chunks)
+        self._bound(unpacked)
+        return unpacked, sum(chunk.dictionary_bytes for chunk in chunks)
 
     def _columns_of(self, ranges: Sequence[tuple[int, int]], packed: int) -> Iterator[bytes]:
         """Columns of a group: at once where they lie side by side, which is a fifth of the cost."""
@@ -130,6 +144,11 @@ class BoundedFile:
         self._file = file
         self.count = file.count
         """Number of groups, which are written together."""
+
+    def check_pages(self) -> None:
+        """Check all groups of a Parquet file without making rows of them."""
+        assert isinstance(self._file, _Parquet)  # noqa: S101 - engines open no others
+        self._file.check_pages()
 
     def read(self, group: int) -> pa.RecordBatch | pa.Table:
         """Return a group."""
@@ -173,3 +192,13 @@ def opened(
             yield BoundedFile(file)
     except UNREADABLE as error:
         raise ReadError(str(error)) from error
+
+
+def check_pages(path: Path, schema: pa.Schema, *, optional: Collection[str], rows: int) -> None:
+    """Check a Parquet file that an engine opens by itself: its columns, its rows, and what its pages stand for.
+
+    Raises:
+        ReadError: It is damaged, or stands for more than it may.
+    """
+    with opened(path, schema, schema.names, optional=optional, rows=rows) as file:
+        file.check_pages()

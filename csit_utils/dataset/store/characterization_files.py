@@ -10,9 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from csit_utils.analysis.measures import MeasuredRow, MeasuredValue
 from csit_utils.dataset.items import Characterized, Problem, ReadError, Status
 from csit_utils.dataset.records import parse_record
 from csit_utils.dataset.store.bounded_files import opened
+from resources.libraries.python.model.request.cell import Dimensions
 
 _COLUMNS: dict[str, pa.DataType] = {
     **dict.fromkeys(("anchor", "digest", "kind", "name", "testbed", "started_at", "label"), pa.string()),
@@ -20,14 +22,30 @@ _COLUMNS: dict[str, pa.DataType] = {
     **dict.fromkeys(("status", "message", "source", "record"), pa.string()),
 }
 """`record` is the JSON of the model; other columns permit queries without it."""
+_MEASURES = pa.schema(
+    {
+        **dict.fromkeys(("measure", "unit", "service"), pa.string()),
+        **dict.fromkeys(Dimensions(1, 1).columns, pa.int64()),
+        **dict.fromkeys(("nf_size", "frame", "goals"), pa.string()),
+        **dict.fromkeys(("value", "lowest", "highest"), pa.float64()),
+    }
+)
+"""Quantities that are followed over time, of all studies."""
+NEEDED = tuple(name for name in _COLUMNS if name != "label")
+"""Columns that every file has."""
+
+
+def schema() -> pa.Schema:
+    """Return the columns of a file: those of each record, and a list of rows for each table that studies declare."""
+    return pa.schema(_COLUMNS | {name: pa.list_(pa.struct(list(columns))) for name, columns in _tables().items()})
 
 
 @cache
 def _tables() -> dict[str, pa.Schema]:
-    """Columns of the tables that studies declare, by table."""
+    """Columns of the tables that studies declare, by the name of the view."""
     from csit_utils.studies.registry import record_kinds  # noqa: PLC0415 - costs time where no study is in a file
 
-    found = {}
+    found = {"measures": _MEASURES}
     for kind in record_kinds().values():
         if (queried := kind.queried) is not None:
             types = {
@@ -36,7 +54,7 @@ def _tables() -> dict[str, pa.Schema]:
                 **dict.fromkeys(queried.flags, pa.bool_()),
             }
             for table, columns in queried.columns.items():
-                found[table] = pa.schema({column: types.get(column, pa.float64()) for column in columns})
+                found[queried.view(table)] = pa.schema({column: types.get(column, pa.float64()) for column in columns})
     return found
 
 
@@ -60,19 +78,35 @@ def write(path: Path, items: Sequence[Characterized], label: str | None) -> None
         }
         for item in items
     ]
-    tables = {name: pa.list_(pa.struct(list(columns))) for name, columns in _tables().items()}
-    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(_COLUMNS | tables)), path, compression="zstd")
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema()), path, compression="zstd")
 
 
 def _rows(item: Characterized) -> dict[str, list[dict[str, object]]]:
     from csit_utils.studies.registry import kind_of  # noqa: PLC0415 - as above
 
     kind = kind_of(item)
-    queried = kind.queried
+    measures = [_measure(row, each) for row in kind.rows_of(item) for each in row.measures]
+    if (queried := kind.queried) is None:
+        return {"measures": measures}
     return {
-        name: [dict(zip(queried.columns[name], row, strict=True)) for row in rows[1:]]
-        for name, rows in (kind.tables(item.record) if queried is not None else ())
-        if queried is not None and name in queried.columns
+        "measures": measures,
+        **{
+            queried.view(name): [dict(zip(queried.columns[name], row, strict=False)) for row in rows[1:]]
+            for name, rows in kind.tables(item.record)
+            if name in queried.columns
+        },
+    }
+
+
+def _measure(row: MeasuredRow, found: MeasuredValue) -> dict[str, object]:
+    return {
+        "measure": found.measure.value,
+        "unit": "pps" if found.measure.unit is None else found.measure.unit,
+        "service": row.service_type,
+        **{name: getattr(row, name) for name in (*Dimensions(1, 1).columns, "nf_size", "frame", "goals")},
+        "value": found.value,
+        "lowest": found.lowest,
+        "highest": found.highest,
     }
 
 

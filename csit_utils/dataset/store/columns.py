@@ -1,12 +1,13 @@
 """Rows of tests as columns of Arrow, and back."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
+from functools import partial
 from importlib.abc import MetaPathFinder
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, get_args, get_type_hints
+from typing import Any, NoReturn, get_args, get_type_hints
 
 import pyarrow as pa
 
@@ -145,3 +146,43 @@ def rows_of_table(table: pa.Table) -> Iterator[TestRow]:
         filled.update(zip(names, values, strict=True))
         object.__setattr__(row, "__dict__", filled)
         yield row
+
+
+class SomeColumns:
+    """Makes rows that have some columns, and no memory for others; asking one for another column is an error.
+
+    Args:
+        names: The columns.
+    """
+
+    def __init__(self, names: Collection[str]) -> None:
+        self.names = tuple(name for name in NAMES if name in names)
+        unread = {name: property(partial(_refuse, name)) for name in NAMES if name not in names}
+        self._type = type(TestRow.__name__, (TestRow,), {"__slots__": self.names, "__module__": __name__, **unread})
+        self._setters = [getattr(self._type, name).__set__ for name in self.names]
+        self._known: dict[str, str] = {}
+        """Texts, most of which are equal in many rows."""
+
+    def rows_of(self, table: pa.Table) -> Iterator[TestRow]:
+        """Yield columns as rows. A column missing in an older dataset has the default of `TestRow`."""
+        there = set(table.column_names)
+        columns = [
+            self._values(name, table.column(name)) if name in there else (DEFAULTS.get(name),) * table.num_rows
+            for name in self.names
+        ]
+        for values in zip(*columns, strict=True):
+            row: TestRow = object.__new__(self._type)
+            for put, value in zip(self._setters, values, strict=True):
+                put(row, value)
+            yield row
+
+    def _values(self, name: str, column: pa.ChunkedArray) -> Sequence[Any]:
+        values: list[Any] = column.to_pylist()
+        if TEST_TYPES[name] != pa.string():
+            return values
+        known = self._known.setdefault
+        return [None if value is None else known(value, value) for value in values]
+
+
+def _refuse(name: str, _: object) -> NoReturn:
+    raise AttributeError(f"the column '{name}' was not read")

@@ -58,10 +58,12 @@ class Stored:
 
     Args:
         layout: The dataset.
+        wanted: Columns of rows that are read; None for all of them.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, wanted: Collection[str] | None = None) -> None:
         self._layout = layout
+        self._some = None if wanted is None else columns.SomeColumns(wanted)
         self._damaged: list[Problem] = []
         """Files of the dataset that were found damaged, and are left out."""
         self._ahead: dict[StoredPart, Sequence[TestRow]] = {}
@@ -102,8 +104,11 @@ class Stored:
             path = self._layout.path(DETAILS, part)
             details.check(path)
             path = self._layout.path(TESTS, part)
-            with opened(path, columns.TESTS, columns.NAMES, optional=columns.OPTIONAL, rows=part.tests) as file:
-                return [row for group in range(file.count) for row in columns.rows_of_table(file.read(group))]
+            names, rows_of = (
+                (columns.NAMES, columns.rows_of_table) if self._some is None else (self._some.names, self._some.rows_of)
+            )
+            with opened(path, columns.TESTS, names, optional=columns.OPTIONAL, rows=part.tests) as file:
+                return [row for group in range(file.count) for row in rows_of(file.read(group))]
         except ReadError as error:
             self._leave_out(each, path, f"{part.tests} tests", error)
             return ()

@@ -346,6 +346,7 @@ _QUERIED = QueriedTables(
         "measure", "reference", "reference_resources", "relation", "what", "same", "names",
     ),
     counts=("sessions", "samples", "filtered", "rank", "chains", "others"),
+    prefix="chains_",
 )  # fmt: skip
 """Samples, call stacks and transitions, the largest part, are in the record only."""
 STUDY = Study(

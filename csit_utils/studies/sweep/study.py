@@ -6,11 +6,16 @@ from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, me
 from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.rows import frame_text
 from csit_utils.report.explanations import Explanation
-from csit_utils.report.study import RecordKind, Study
+from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.words import headline, title
 from resources.libraries.python.studies.sweep.analysis.sentences import errors_in_words, profile_in_words, smt_in_words
-from resources.libraries.python.studies.sweep.analysis.tables import tables_of
+from resources.libraries.python.studies.sweep.analysis.tables import (
+    COEFFICIENTS,
+    PREDICTIONS,
+    STATISTICS,
+    tables_of,
+)
 from resources.libraries.python.studies.sweep.model.profile import GIGA
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord
 
@@ -193,6 +198,17 @@ def _without_loss(points: Sequence[SweepPoint]) -> Iterator[MeasuredValue]:
         yield MeasuredValue(WITHOUT_LOSS, rate, rate, points[lossy].input_pps if lossy < len(points) else None)
 
 
+_QUERIED = QueriedTables(
+    {"S_statistics": STATISTICS, "coefficients": COEFFICIENTS, "predictions": PREDICTIONS},
+    texts=(
+        "flagged", "service", "saturates_first", "metric", "region", "function", "formula", "coefficient", "indicator",
+        "second_indicator", "chain", "parts", "model", "path",
+    ),
+    counts=("samples", "points"),
+    prefix="sweep_",
+)  # fmt: skip
+
+
 def _kind(kind: str, name: str) -> RecordKind:
     return RecordKind(
         kind,
@@ -205,6 +221,7 @@ def _kind(kind: str, name: str) -> RecordKind:
         _warnings,
         measured,
         tables_of,
+        _QUERIED,
     )
 
 

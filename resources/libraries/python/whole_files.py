@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from resources.libraries.python.errors import CsitError
 
@@ -61,10 +62,35 @@ def replace_file(path: Path, data: bytes, *, sync: bool) -> None:
     Raises:
         OSError: It cannot be written.
     """
+    with _replacing(path, sync=sync) as file:
+        file.write(data)
+
+
+@contextmanager
+def writing_whole(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file to write to piece by piece, which is there as a whole at the end, or not at all.
+
+    Raises:
+        CsitError: It cannot be written.
+    """
+    try:
+        if _is_special(path):
+            with path.open("wb") as file:
+                yield file
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _replacing(path, sync=True) as file:
+            yield file
+    except OSError as error:
+        raise CsitError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def _replacing(path: Path, *, sync: bool) -> Iterator[BinaryIO]:
     part = path.with_name(f".{secrets.token_hex(8)}.part")
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_EXCL | _FLAGS, _FILE_MODE), "wb") as file:
         try:
-            file.write(data)
+            yield file
             file.flush()
             if sync:
                 os.fsync(file.fileno())

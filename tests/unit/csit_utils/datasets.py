@@ -20,7 +20,9 @@ from tests.unit.csit_utils.builders import (
     goal_result,
     result,
 )
+from tests.unit.csit_utils.characterization_records import one_of_each
 from tests.unit.csit_utils.robot_output import write_output_xml
+from tests.unit.csit_utils.study_records import chain_studied, interfered
 
 CSC, CSP = ServiceType.CSC, ServiceType.CSP
 
@@ -79,3 +81,12 @@ def history(folder: Path) -> Layout:
     with made_layout.writing(lambda: None):
         list(import_all(made_layout, [*files, cut], None))
     return made_layout
+
+
+def history_of_studies(folder: Path) -> Path:
+    """A dataset of three nights with a record of each other study."""
+    layout = history(folder)
+    records = [*one_of_each(), chain_studied(), interfered()]
+    with layout.writing(lambda: None):
+        list(import_all(layout, [write_output_xml(folder / "studies.xml", records, [])], None))
+    return layout.folder

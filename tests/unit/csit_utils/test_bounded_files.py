@@ -21,6 +21,7 @@ from csit_utils.dataset.store import arrow_blocks, bounded_files, columns, detai
 from csit_utils.dataset.store.batch import import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
+from csit_utils.dataset.store.views import files_of
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
 from tests.unit.csit_utils.builders import result
@@ -140,6 +141,15 @@ def test_a_bomb_is_left_out(folder: Path, bomb: Callable[[Path], None]) -> None:
     assert BOMBS[bomb] in problem.text
     assert left == 1, "the other file is read"
     assert pa.default_memory_pool().bytes_allocated() - before < 10_000_000
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_no_engine_opens_a_bomb(folder: Path, bomb: Callable[[Path], None]) -> None:
+    bomb(folder)
+    files = files_of(Layout(folder))
+    (problem,) = files.problems
+    assert BOMBS[bomb] in problem.text
+    assert len(files.tests) + len(files.characterizations) == 1, "the other file is read"
 
 
 def test_packed_details_are_refused_where_they_are_read(folder: Path) -> None:

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,8 +13,10 @@ from csit_utils.commands.results.inputs import contents_of
 from csit_utils.dataset.contents import InMemory, JoinedContents
 from csit_utils.dataset.load import load
 from csit_utils.dataset.store.batch import FileImport, import_all
+from csit_utils.dataset.store.duckdb_engine import DuckDb
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
+from csit_utils.dataset.store.views import files_of
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.cell import ServiceType
@@ -135,31 +136,30 @@ def test_report_writes_the_tables_of_every_test(output: Path, tmp_path: Path) ->
     assert (tmp_path / "site" / "sizings.html").is_file()
 
 
-def test_rows_of_studies_are_asked_for_without_reading_records(tmp_path: Path) -> None:
+def test_rows_of_studies_are_views_of_the_dataset(tmp_path: Path) -> None:
     chains, interference = chain_studied(), interfered()
-    records = [chains, interference, burst()]
-    _import(tmp_path / "d", write_output_xml(tmp_path / "output.xml", records, []))
-    files = f"read_parquet('{tmp_path / 'd'}/characterizations/*.parquet', union_by_name = true)"
+    _import(tmp_path / "d", write_output_xml(tmp_path / "output.xml", [chains, interference, burst()], []))
+    engine = DuckDb(files_of(Layout(tmp_path / "d")))
 
-    def ask(table: str, then: str) -> list[tuple[object, ...]]:
-        sql = f"with rows as (select name, unnest({table}, recursive := true) from {files}) {then}"  # noqa: S608 - all of it is the test's
-        return duckdb.connect().execute(sql).fetchall()
+    def ask(statement: str) -> list[tuple[object, ...]]:
+        schema, batches = engine.run(statement)
+        return [tuple(row.values()) for row in pa.Table.from_batches(batches, schema).to_pylist()]
 
     study, found = chains.chain_study, interference.interference
     assert study is not None and found is not None
-    assert ask("runs", "select count(*), count(failed), any_value(name) from rows") == [
+    assert ask("select count(*), count(failed), min(name) from chains_runs") == [
         (len(study.runs), 1, "Four Network Functions")
     ]
     first = study.suspects[0]
-    assert ask("suspects", "select distinct chain, mean_distance from rows where rank = 1") == [
+    assert ask("select distinct chain, mean_distance from chains_suspects where rank = 1") == [
         (first.chain.name, first.mean_distance)
     ]
-    assert ask("statistics", "select count(*) from rows") == [(len(study.statistics),)]
-    beside = "select avg(throughput_pps) from rows where target = 'monitor' and against = 'balancer' and not guaranteed"
+    assert ask("select count(*) from chains_statistics") == [(len(study.statistics),)]
+    of_pair = "target = 'monitor' and against = 'balancer' and not guaranteed"
     pps = [one.throughput_pps for one in found.measurements if (one.target, one.against) == ("monitor", ("balancer",))]
-    assert ask("interference_measurements", beside) == [(pytest.approx(sum(pps[:5]) / 5),)]
+    measured = f"select avg(throughput_pps) from interference_measurements where {of_pair}"  # noqa: S608
+    assert ask(measured) == [(pytest.approx(sum(pps[:5]) / 5),)]
     mean = next(row.mean for row in found.matrix if (row.target, row.against) == ("monitor", ("balancer",)))
-    asked = "select normalized from rows where target = 'monitor' and against = 'balancer' and not guaranteed"
-    assert ask("interference_matrix", asked) == [(mean,)]
+    assert ask(f"select normalized from interference_matrix where {of_pair}") == [(mean,)]  # noqa: S608
     stored = {item.record.kind: item.record for item in Stored(Layout(tmp_path / "d")).characterizations}
-    assert stored == {one.kind: one for one in records}
+    assert stored == {one.kind: one for one in (chains, interference, burst())}

@@ -11,13 +11,14 @@ import binascii
 import hashlib
 import json
 import zlib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 import msgspec
 
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.record import Record, packed_keys
-from resources.libraries.python.model.result import Environment
+from resources.libraries.python.model.result import Environment, LatencyAtLoad
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.unpacking import UnpackError, inflate
@@ -27,6 +28,17 @@ _KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 class NotUnpacked(ValueError):
     """The packed part of a record cannot be unpacked, for the reason in the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorstLatency:
+    """Percentiles of latency at one load, each the highest of all instances and directions."""
+
+    label: str
+    """As `LatencyAtLoad.label`."""
+    p50_ns: int | None
+    p99_ns: int | None
+    p999_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +58,8 @@ class Counted:
     """None where there was no plan."""
     trials: int
     trials_s: float
-    loads: int
-    """At which latency was measured."""
+    latency: tuple[WorstLatency, ...]
+    """A part for each load at which it was measured."""
 
 
 def counted(result: DensityRecord, digest: str | None = None) -> Counted:
@@ -67,7 +79,19 @@ def counted(result: DensityRecord, digest: str | None = None) -> Counted:
         real_cores=_real_cores(result.plan),
         trials=len(result.trials),
         trials_s=sum(trial.total_duration_s for trial in result.trials),
-        loads=len(result.latency),
+        latency=tuple(map(_worst, result.latency)),
+    )
+
+
+def _worst(found: LatencyAtLoad) -> WorstLatency:
+    def highest(values: Iterable[int | None]) -> int | None:
+        return max((value for value in values if value is not None), default=None)
+
+    return WorstLatency(
+        found.label,
+        highest(flow.p50_ns for flow in found.flows),
+        highest(flow.p99_ns for flow in found.flows),
+        highest(flow.p999_ns for flow in found.flows),
     )
 
 

@@ -1,0 +1,128 @@
+"""SQL over a dataset in DuckDB, in this process: read-only, and without access to other files."""
+
+import re
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from typing import TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from csit_utils.dataset.store import characterization_files, columns
+from csit_utils.dataset.store.views import RECORD_PARTS, TEST_PARTS, ViewedFiles, views
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import MOST_QUERY_BYTES, quoted, quoted_reason
+
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    # It would take four fifths of the memory, and write what does not fit in it into the present folder.
+    "memory_limit": f"{MOST_QUERY_BYTES}B",
+    "temp_directory": "",
+    # A name in a statement is a view, and no variable of this program.
+    "python_enable_replacements": "false",
+    # Unknown values have the same place as on Spark.
+    "default_null_order": "nulls_first_on_asc_last_on_desc",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+_Answer = TypeVar("_Answer")
+_BATCH_ROWS = 8_192
+_UNKNOWN_TABLE = re.compile(r"Table with name (.+?) does not exist")
+_UNKNOWN_COLUMN = re.compile(r'column "(.+?)" not found(?:.*?Candidate bindings: "(.+?)")?', re.DOTALL)
+_POSITION = re.compile(r"\n\nLINE (\d+): (.*)\n( *)\^", re.DOTALL)
+
+
+class DuckDb:
+    """The views of a dataset in DuckDB.
+
+    Args:
+        files: Whose pages have been looked at.
+    """
+
+    def __init__(self, files: ViewedFiles) -> None:
+        self._connection = duckdb.connect(config=_SETTINGS)
+        allowed = [*files.tests, *files.characterizations]
+        self._connection.execute("SET allowed_paths = ?", [allowed])
+        self._connection.execute("SET enable_external_access = false")
+        self._make_table(TEST_PARTS, columns.TESTS, files.tests)
+        self._make_table(RECORD_PARTS, characterization_files.schema(), files.characterizations)
+        for view in views():
+            self._connection.execute(f"CREATE VIEW {view.name} AS {view.select.format(explode='unnest')}")
+        self._connection.execute("SET lock_configuration = true")
+        self._connection.execute("BEGIN TRANSACTION READ ONLY")
+
+    def _make_table(self, name: str, schema: pa.Schema, paths: tuple[str, ...]) -> None:
+        """Make a table of all rows of files; a column that the files lack is unknown."""
+        self._connection.register("_columns", schema.empty_table())
+        self._connection.execute(f"CREATE TABLE {name}_none AS SELECT * FROM _columns")  # noqa: S608 - of declared names
+        self._connection.unregister("_columns")
+        every = f"SELECT * FROM {name}_none"  # noqa: S608
+        if paths:
+            listed = ", ".join(f"'{path.replace(chr(39), 2 * chr(39))}'" for path in paths)
+            every += (
+                f" UNION ALL BY NAME SELECT * FROM read_parquet([{listed}], hive_partitioning = false, "  # noqa: S608
+                "union_by_name = true)"
+            )
+        self._connection.execute(f"CREATE VIEW {name} AS {every}")
+
+    def check(self, statement: str) -> None:
+        """Check that a statement is one query of the views.
+
+        Raises:
+            ConfigError: It is not; the sentence has the place, or the nearest name.
+        """
+        self._bound(statement)
+
+    def run(self, statement: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """Return the columns and the rows of a query.
+
+        Raises:
+            ConfigError: It is wrong, or needs too much memory; also while the rows are read.
+        """
+        bound = self._bound(statement)
+        reader = _asked(lambda: bound.to_arrow_reader(_BATCH_ROWS))
+        return reader.schema, _batches(reader)
+
+    def _bound(self, statement: str) -> duckdb.DuckDBPyRelation:
+        found = _asked(lambda: self._connection.extract_statements(statement))
+        if len(found) != 1 or found[0].type is not duckdb.StatementType.SELECT:
+            kinds = ", ".join(each.type.name for each in found) or "none"
+            raise ConfigError(f"SQL: expected one SELECT statement, found {kinds}; a dataset is only read")
+        return _asked(lambda: self._connection.sql(statement))
+
+
+def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    while True:
+        try:
+            batch = _asked(reader.read_next_batch)
+        except StopIteration:
+            return
+        yield batch
+
+
+def _asked(ask: Callable[[], _Answer]) -> _Answer:
+    try:
+        return ask()
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        raise ConfigError(_sentence(str(error))) from error
+
+
+def _sentence(text: str) -> str:
+    """Return an error of DuckDB as a sentence with the place, or with the nearest name."""
+    if unknown := _UNKNOWN_TABLE.search(text):
+        names = [view.name for view in views()]
+        near = get_close_matches(unknown[1].lower(), names, n=1, cutoff=0.5)
+        advice = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(names)}"
+        return f"SQL: no view '{quoted(unknown[1])}'; {advice}"
+    if unknown := _UNKNOWN_COLUMN.search(text):
+        advice = f"did you mean '{unknown[2]}'?" if unknown[2] else "./csit query DATASET lists the columns"
+        return f"SQL: no column '{quoted(unknown[1])}'; {advice}"
+    if "Out of Memory" in text:
+        return (
+            f"SQL: the query takes more than {MOST_QUERY_BYTES / 1e9:g} GB; ask for fewer rows, or use --engine spark"
+        )
+    place = ""
+    if found := _POSITION.search(text):
+        line, column = int(found[1]), len(found[3]) - len(f"LINE {found[1]}: ") + 1
+        text, place = text[: found.start()], f", line {line}, column {column}"
+    reason = text.split("\n", 1)[0].split("Error: ", 1)[-1]
+    return f"SQL{place}: {quoted_reason(reason)}"
