@@ -44,6 +44,7 @@ from resources.libraries.python.model.measurements.qualification import Qualific
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.model.testbed.access import Powercap
 from resources.libraries.python.recording.journal import (
     CellQuarantined,
@@ -68,7 +69,6 @@ from resources.libraries.python.studies.interference.model.record import load_in
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.outage.model.spec import load_outage
 from resources.libraries.python.studies.outage.run import OutageTest
-from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import StatefulTest

@@ -13,8 +13,8 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator, LocalService
 from resources.libraries.python.errors import InUse, Unsupported
-from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
-from resources.libraries.python.studies.sizing.model.spec import Share, Size
+from resources.libraries.python.model.service.load import Specifications, load_specifications
+from resources.libraries.python.model.service.spec import Share, Size
 
 IDLE = "sleep 3600 &"
 ANSWER = "echo indicator $CSIT_LOAD"

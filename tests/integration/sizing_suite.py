@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from resources.libraries.python.model.service.spec import Sizing
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
-from resources.libraries.python.studies.sizing.model.spec import Sizing
 from tests.integration.robot_runs import PROJECT
 
 SUITE = PROJECT / "tests" / "characterization" / "sizing.robot"

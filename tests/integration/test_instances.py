@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.services import instances
 from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
-from resources.libraries.python.studies.sizing.model.load import Specifications
+from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.studies.sizing.size_trials import run_sizing
 from tests.integration.machine_watch import running as processes
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
@@ -209,7 +209,7 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from tests.integration.services import machine, service_of
-from resources.libraries.python.studies.sizing.model.load import load_specifications
+from resources.libraries.python.model.service.load import load_specifications
 folder = Path(sys.argv[1])
 with machine() as lock:
     service_of(lock, load_specifications(folder / "deployment.json", folder / "workload.json")).start()

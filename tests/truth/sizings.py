@@ -12,8 +12,8 @@ from statistics import fmean
 from typing import Any
 
 from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, SimulatedService, VirtualTime
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Scaling, Size, Sizing
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.model.service.spec import DeploymentSpec, Scaling, Size, Sizing
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.sizes import next_size
 from resources.libraries.python.studies.sizing.size_trials import run_sizing
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share

@@ -69,9 +69,8 @@ ROBOT = re.compile(r"resources/libraries/python/studies/(shared/\w+|\w+/(\w+Libr
 STUDIES = "resources.libraries.python.studies"
 BELOW_STUDIES = {
     "density": ("recording/",),
-    "sizing": ("drivers/services/", "drivers/sim/", "testbed/"),
 }
-"""Studies that folders below them import: the record that is packed, and the services of which nodes run parts."""
+"""Studies that folders below them import: the record that is packed."""
 DRIVERS = "resources.libraries.python.drivers"
 
 
@@ -478,7 +477,6 @@ def test_each_rule_sees_its_offender(rule: Rule, path: str, code: str) -> None:
         (only_libraries_know_robot, f"{LIBRARIES}studies/chains/XLibrary.py", "import robot"),
         (data_goes_one_way, f"{LIBRARIES}drivers/x.py", "from resources.libraries.python.errors import CsitError"),
         (data_goes_one_way, f"{LIBRARIES}testbed/x.py", f"from {DRIVERS} import vswitches"),
-        (studies_are_above_the_rest, f"{LIBRARIES}testbed/x.py", f"from {STUDIES}.sizing.model.spec import Size"),
         (studies_are_above_the_rest, f"{LIBRARIES}studies/night/x.py", f"import {STUDIES}.chains.model.spec"),
         (offline_tools_touch_no_machine, "csit_utils/night/x.py", f"from {DRIVERS}.generators import ring"),
         (products_live_in_drivers, f"{LIBRARIES}drivers/vswitches/ovs.py", "tool = 'ovs-vsctl'"),

@@ -27,8 +27,8 @@ from csit_utils.report.figures import (
     thinned_words,
 )
 from csit_utils.studies.sizing.reported_values import reported_figure
+from resources.libraries.python.model.service.spec import MeasuredSize, Offered, Sizing, Trace, Use
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
-from resources.libraries.python.studies.sizing.model.spec import MeasuredSize, Offered, Sizing, Trace, Use
 
 _SIZE = "vCPUs"
 _FEW = 8

@@ -7,8 +7,8 @@ from itertools import product
 
 from csit_utils.report.figures import SYMBOLS, Figure, Json, axes, one_choice, scatter
 from csit_utils.report.study import View
+from resources.libraries.python.model.service.spec import MeasuredSize, Offered, Sizing
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
-from resources.libraries.python.studies.sizing.model.spec import MeasuredSize, Offered, Sizing
 
 _INDICATOR = "indicator"
 

@@ -20,12 +20,12 @@ from csit_utils.studies.sizing.figures import sizing_figures
 from csit_utils.studies.sizing.reported_values import option_figures
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.request.cell import Dimensions
+from resources.libraries.python.model.service.load import load_specifications
+from resources.libraries.python.model.service.spec import DeploymentSpec, MeasuredSize, Offered, Sizing
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.studies.sizing.analysis import sizing_rows
-from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, MeasuredSize, Offered, Sizing
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
 from resources.libraries.python.studies.sizing.search.size_search import carried
 

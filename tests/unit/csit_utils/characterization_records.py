@@ -10,10 +10,7 @@ from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
-from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.recording.records import RECORDS
-from resources.libraries.python.studies.sizing.model.record import SizingRecord
-from resources.libraries.python.studies.sizing.model.spec import (
+from resources.libraries.python.model.service.spec import (
     DeploymentSpec,
     MeasuredSize,
     Offered,
@@ -23,7 +20,10 @@ from resources.libraries.python.studies.sizing.model.spec import (
     Trace,
     Use,
 )
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.model.service.workload import WorkloadSpec
+from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.recording.records import RECORDS
+from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredPath, MeasuredVnf, predict
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
 from resources.libraries.python.studies.sweep.model.profile import Profile

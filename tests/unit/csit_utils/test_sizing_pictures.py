@@ -11,9 +11,9 @@ from csit_utils.studies.sizing import study as sizings
 from csit_utils.studies.sizing.figures import traces_figure
 from csit_utils.studies.sizing.reported_values import option_figures
 from csit_utils.studies.sizing.study import sizing_comparisons
+from resources.libraries.python.model.service.spec import Offered, Servers
+from resources.libraries.python.model.service.workload import Option
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
-from resources.libraries.python.studies.sizing.model.spec import Offered, Servers
-from resources.libraries.python.studies.sizing.model.workload import Option
 from tests.unit.csit_utils.characterization_records import sized, traced
 from tests.unit.csit_utils.characterized_pages import made, shown
 

@@ -10,7 +10,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, MOST_ITEMS, dotted, quoted
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.studies.sizing.model.load import load_specifications
+from resources.libraries.python.model.service.load import load_specifications
 from tests.unit.examples import share
 from tests.unit.model.yaml_bombs import BOMB, MERGE_BOMB
 

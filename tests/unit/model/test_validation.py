@@ -20,14 +20,14 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import ASKED
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.frames import TrafficProfile
+from resources.libraries.python.model.service.spec import DeploymentSpec
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.model.testbed.addresses import MacAddress, PciAddress
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.model.validation import reason_of_value
 from resources.libraries.python.studies.chains.model.spec import ChainFile
 from resources.libraries.python.studies.interference.model.record import InterferenceFile
 from resources.libraries.python.studies.outage.model.spec import OutageFile
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.stateful.model.spec import StatefulFile
 
 LAB = (Path(__file__).parents[3] / "topologies" / "available" / "lab-2n-vpp.yaml").read_text(encoding="utf-8")

@@ -12,11 +12,11 @@ from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
+from resources.libraries.python.model.service.spec import DeploymentSpec, Share, Size
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Share, Size
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (
     PROTOCOL,

@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
+from resources.libraries.python.model.service.load import Specifications, load_specifications
 from resources.libraries.python.testbed.services import bundle
 from resources.libraries.python.testbed.services.bundle import BundledFile, ServiceBundle, as_on_node, bring, write
 

@@ -11,16 +11,16 @@ from csit_utils.report.units import seconds
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.bounds import MOST_SIZES
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.service.load import load_specifications
+from resources.libraries.python.model.service.spec import DeploymentSpec, Size, SizingMode, name_of
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import specification_file
-from resources.libraries.python.studies.sizing.model.load import load_specifications
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Size, SizingMode
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.planning.placement.instance_cpus import place, usable_mb
 from resources.libraries.python.studies.sizing.planning.cost import INSTANCE_DEPLOY_S, SizingCost, cost
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
-from resources.libraries.python.studies.sizing.planning.instance_cpus import place, usable_mb
-from resources.libraries.python.studies.sizing.planning.sizes import name_of, planned, possible
+from resources.libraries.python.studies.sizing.planning.sizes import planned, possible
 from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of
 
 _HEADS = ("size", "vCPUs", "memory", "instances", "here")

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Scaling, SizingMode
+from resources.libraries.python.model.service.spec import DeploymentSpec, Scaling, SizingMode
 
 FLAVORS = {
     "small": {"vcpus": 1, "memory_mb": 2048},

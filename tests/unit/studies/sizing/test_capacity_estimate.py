@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.studies.sizing.model.spec import Offered
+from resources.libraries.python.model.service.spec import Offered
 from resources.libraries.python.studies.sizing.search.capacity_estimate import Crossing, crossing
 from tests.unit.examples import share
 

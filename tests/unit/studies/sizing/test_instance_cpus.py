@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.service.spec import DeploymentSpec, Share, Size
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Share, Size
-from resources.libraries.python.studies.sizing.planning.instance_cpus import place
+from resources.libraries.python.planning.placement.instance_cpus import place
 
 
 def machine(cores: int, threads: int = 1) -> CpuLayout:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, SimulatedService, VirtualTime
-from resources.libraries.python.studies.sizing.model.spec import Capacity, MeasuredSize, Scaling, Sizing
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.model.service.spec import Capacity, MeasuredSize, Scaling, Sizing
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.search.size_gains import Gain, best_of, gain
 from resources.libraries.python.studies.sizing.size_trials import run_sizing
 from tests.unit.studies.sizing.sizing_specs import service

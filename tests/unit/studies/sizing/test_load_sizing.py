@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.sizing.model.load import load_specifications
-from resources.libraries.python.studies.sizing.model.spec import SizingMode
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec, needed
+from resources.libraries.python.model.service.load import load_specifications
+from resources.libraries.python.model.service.spec import SizingMode
+from resources.libraries.python.model.service.workload import WorkloadSpec, needed
 
 SPECS = Path(__file__).parents[3] / "characterization" / "specs"
 CLEARWATER = SPECS / "clearwater"

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, SimulatedService, VirtualTime
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Sizing
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.model.service.spec import DeploymentSpec, Sizing
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.size_trials import run_sizing
 from tests.unit.examples import share
 from tests.unit.studies.sizing.sizing_specs import service

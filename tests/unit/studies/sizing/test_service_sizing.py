@@ -10,9 +10,9 @@ import pytest
 from resources.libraries.python.drivers.sim.sizing import VirtualTime
 from resources.libraries.python.errors import CommandFailed, CsitError, RunStopped
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.service.load import load_specifications
+from resources.libraries.python.model.service.spec import Size, Sizing
 from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.studies.sizing.model.load import load_specifications
-from resources.libraries.python.studies.sizing.model.spec import Size, Sizing
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.testbed.deployment.parts import Host, Testbed
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.studies.sizing.model.spec import Offered, Trace, Use, WatchedResource
-from resources.libraries.python.studies.sizing.model.workload import Stop
+from resources.libraries.python.model.service.spec import Offered, Trace, Use, WatchedResource
+from resources.libraries.python.model.service.workload import Stop
 from resources.libraries.python.studies.sizing.search.capacity import (
     OfferedLoad,
     at_capacity,

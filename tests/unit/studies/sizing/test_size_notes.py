@@ -2,8 +2,8 @@
 
 import pytest
 
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, MeasuredSize, Offered, Share, Size, Use
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.model.service.spec import DeploymentSpec, MeasuredSize, Offered, Share, Size, Use
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.search.size_notes import notes
 from tests.unit.studies.sizing.sizing_specs import service
 

@@ -9,20 +9,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import CommandFailed, CsitError
-from resources.libraries.python.studies.sizing.model.spec import (
+from resources.libraries.python.model.service.spec import (
     DeploymentSpec,
     MeasuredSize,
     Offered,
     Size,
     Sizing,
     Use,
-)
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
-from resources.libraries.python.studies.sizing.planning.sizes import (
-    exhaustive,
-    instance_names,
     name_of,
 )
+from resources.libraries.python.model.service.workload import WorkloadSpec
+from resources.libraries.python.studies.sizing.planning.sizes import exhaustive, instance_names
 from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
 from resources.libraries.python.studies.sizing.search.size_gains import best_of
 from resources.libraries.python.studies.sizing.search.size_search import measured_size

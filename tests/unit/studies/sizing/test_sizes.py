@@ -5,16 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Share, Size
-from resources.libraries.python.studies.sizing.model.workload import Stop, WorkloadSpec
+from resources.libraries.python.model.service.spec import DeploymentSpec, Share, Size, flavor_codes, name_of
+from resources.libraries.python.model.service.workload import Stop, WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.cost import cost, most_directed
-from resources.libraries.python.studies.sizing.planning.sizes import (
-    exhaustive,
-    flavor_codes,
-    instance_names,
-    name_of,
-    next_size,
-)
+from resources.libraries.python.studies.sizing.planning.sizes import exhaustive, instance_names, next_size
 from tests.unit.studies.sizing.sizing_specs import service, services
 
 WORKLOAD = WorkloadSpec.model_validate(

@@ -10,17 +10,17 @@ import yaml
 
 from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.service.load import Specifications, load_specifications
+from resources.libraries.python.model.service.spec import Capacity, MeasuredSize, Offered, Share, Size, Sizing, name_of
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.analysis import (
     TRACE_COLUMNS,
     TraceFiles,
     TraceRow,
     sizing_rows,
 )
-from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
-from resources.libraries.python.studies.sizing.model.spec import Capacity, MeasuredSize, Offered, Share, Size, Sizing
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.heat_templates import heat_template, write_heat
-from resources.libraries.python.studies.sizing.planning.sizes import exhaustive, name_of
+from resources.libraries.python.studies.sizing.planning.sizes import exhaustive
 from tests.unit.studies.sizing.sizing_specs import service
 
 SPEC = service()

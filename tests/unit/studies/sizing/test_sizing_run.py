@@ -18,9 +18,9 @@ from resources.libraries.python.errors import (
     RunStopped,
     Unsupported,
 )
+from resources.libraries.python.model.service.load import load_specifications
+from resources.libraries.python.model.service.spec import Flavor, MeasuredSize, Size, Sizing, Trace, Use
 from resources.libraries.python.studies.sizing.analysis import TraceRow
-from resources.libraries.python.studies.sizing.model.load import load_specifications
-from resources.libraries.python.studies.sizing.model.spec import Flavor, MeasuredSize, Size, Sizing, Trace, Use
 from resources.libraries.python.studies.sizing.size_trials import LoadMonitor, run_sizing
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 from resources.libraries.python.testbed.worlds.real_time import RealTime

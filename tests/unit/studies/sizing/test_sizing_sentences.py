@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.studies.sizing.model.load import load_specifications
-from resources.libraries.python.studies.sizing.model.spec import MeasuredSize, Share, Size, WatchedResource
+from resources.libraries.python.model.service.load import load_specifications
+from resources.libraries.python.model.service.spec import MeasuredSize, Share, Size, WatchedResource
 from resources.libraries.python.studies.sizing.planning.cost import cost
 from resources.libraries.python.studies.sizing.run import cost_in_words
 from resources.libraries.python.studies.sizing.search.size_search import outcome, used

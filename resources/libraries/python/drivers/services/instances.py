@@ -14,9 +14,9 @@ from resources.libraries.python.drivers.services import scripts
 from resources.libraries.python.drivers.services.network import ServiceNetwork, addresses
 from resources.libraries.python.drivers.services.scripts import of_all
 from resources.libraries.python.model.plan import Port
-from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.studies.sizing.model.spec import Size
-from resources.libraries.python.studies.sizing.planning.instance_cpus import InstancePlacement
+from resources.libraries.python.model.service.load import Specifications
+from resources.libraries.python.model.service.spec import Size
+from resources.libraries.python.planning.placement.instance_cpus import InstancePlacement
 from resources.libraries.python.testbed.roles.service import InstanceUse, SizedService
 
 INSTALLED_WITHIN_S = 120.0

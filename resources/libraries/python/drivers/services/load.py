@@ -27,9 +27,9 @@ from resources.libraries.python.drivers.services.network import (
 )
 from resources.libraries.python.drivers.services.scripts import of_all
 from resources.libraries.python.model.plan import Port
-from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.studies.sizing.model.spec import Size
-from resources.libraries.python.studies.sizing.planning.service_cable import INTERFACE, LOADER
+from resources.libraries.python.model.service.load import Specifications
+from resources.libraries.python.model.service.spec import Size
+from resources.libraries.python.planning.service_cable import INTERFACE, LOADER
 from resources.libraries.python.testbed.roles.service import LoadReport, SizedService
 
 _NAME = name_of(LOADER)

@@ -16,9 +16,9 @@ from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink
 from resources.libraries.python.drivers.host.nics.cables import Cables
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.model.plan import Port
+from resources.libraries.python.model.service.spec import DeploymentSpec, Size
 from resources.libraries.python.planning.names import VSWITCH
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Size
-from resources.libraries.python.studies.sizing.planning.service_cable import BRIDGE, INTERFACE, LOADER
+from resources.libraries.python.planning.service_cable import BRIDGE, INTERFACE, LOADER
 
 NETWORK = IPv4Network("198.18.0.0/16")
 """Set aside for tests of network devices (RFC 2544). These addresses are seen in the service's own namespaces only."""

@@ -12,11 +12,11 @@ from resources.libraries.python.drivers.services.scripts import environment
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.plan import Port
+from resources.libraries.python.model.service.load import Specifications
+from resources.libraries.python.model.service.spec import Size
+from resources.libraries.python.model.service.workload import needed
 from resources.libraries.python.model.testbed.cpu import CpuLayout
-from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.studies.sizing.model.spec import Size
-from resources.libraries.python.studies.sizing.model.workload import needed
-from resources.libraries.python.studies.sizing.planning.instance_cpus import InstancePlacement, place
+from resources.libraries.python.planning.placement.instance_cpus import InstancePlacement, place
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, SizedService
 
 

@@ -21,10 +21,9 @@ from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.load import load_json
-from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Flavor, Share, Size
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
-from resources.libraries.python.studies.sizing.planning.sizes import name_of
+from resources.libraries.python.model.service.load import Specifications
+from resources.libraries.python.model.service.spec import DeploymentSpec, Flavor, Share, Size, name_of
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, SizedService
 
 _STEP_S = 1.0

@@ -5,14 +5,14 @@ from typing import Literal
 from robot.api import SkipExecution, logger
 from robot.api.deco import library
 
+from resources.libraries.python.model.service.load import load_specifications
+from resources.libraries.python.model.service.spec import Sizing
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.library import StepStudyLibrary
 from resources.libraries.python.studies.shared.progress import StepEnded
-from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
-from resources.libraries.python.studies.sizing.model.spec import Sizing
 from resources.libraries.python.studies.sizing.run import ServiceSizing, sizes_in_words
 from resources.libraries.python.studies.sizing.search.size_search import carried
 

@@ -5,7 +5,7 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from resources.libraries.python.csv_tables import csv_text
-from resources.libraries.python.studies.sizing.model.spec import Sizing
+from resources.libraries.python.model.service.spec import Sizing
 from resources.libraries.python.whole_files import append_to, write_whole
 
 Cell = str | float | int | None

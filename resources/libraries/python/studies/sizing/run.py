@@ -14,17 +14,16 @@ from resources.libraries.python.errors import (
     SystemBroken,
     Unsupported,
 )
+from resources.libraries.python.model.service.load import Specifications
+from resources.libraries.python.model.service.spec import MeasuredSize, Size, Sizing, name_of
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sizing.analysis import TraceFiles, sizing_rows
-from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
-from resources.libraries.python.studies.sizing.model.spec import MeasuredSize, Size, Sizing
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
-from resources.libraries.python.studies.sizing.planning.sizes import name_of
 from resources.libraries.python.studies.sizing.search.size_search import carried_over, outcome
 from resources.libraries.python.studies.sizing.size_trials import SizeTrials, search_of
 from resources.libraries.python.whole_files import write_whole

@@ -8,8 +8,7 @@ from itertools import count, pairwise
 from statistics import fmean
 
 from resources.libraries.python.errors import ConnectionFailed, CsitError, RunStopped, SystemBroken
-from resources.libraries.python.studies.sizing.analysis import TraceRow
-from resources.libraries.python.studies.sizing.model.spec import (
+from resources.libraries.python.model.service.spec import (
     DeploymentSpec,
     Flavor,
     MeasuredSize,
@@ -18,9 +17,11 @@ from resources.libraries.python.studies.sizing.model.spec import (
     Sizing,
     Trace,
     Use,
+    name_of,
 )
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
-from resources.libraries.python.studies.sizing.planning.sizes import instance_names, name_of, next_size, planned
+from resources.libraries.python.model.service.workload import WorkloadSpec
+from resources.libraries.python.studies.sizing.analysis import TraceRow
+from resources.libraries.python.studies.sizing.planning.sizes import instance_names, next_size, planned
 from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
 from resources.libraries.python.studies.sizing.search.size_search import SizeSpace, SizingSearch, measured_size
 from resources.libraries.python.testbed.roles.service import (

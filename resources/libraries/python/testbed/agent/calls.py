@@ -21,10 +21,10 @@ from pydantic import Base64Bytes, TypeAdapter
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import Environment, MeasurementRequest
+from resources.libraries.python.model.service.spec import Size
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.testbed.roles.part import NetworkFunctions, Part, TrafficGenerator, VSwitch
 from resources.libraries.python.testbed.roles.patience import patience_of
 from resources.libraries.python.testbed.roles.service import SizedService

@@ -12,8 +12,8 @@ from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Environment, MeasurementRequest
+from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.planning.placement.machines import Layouts
-from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.roles.part import NetworkFunctions, Part, TrafficGenerator, VSwitch
 from resources.libraries.python.testbed.roles.service import IntervalClock, Orchestrator
 from resources.libraries.python.testbed.roles.watching import (

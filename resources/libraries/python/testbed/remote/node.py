@@ -11,9 +11,9 @@ from typing import Protocol, TypeVar
 
 from resources.libraries.python.drivers.host.ownership.processes import user
 from resources.libraries.python.errors import ConnectionFailed, CsitError, HostRefused, NotReady
+from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (
     Call,

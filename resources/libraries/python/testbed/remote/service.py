@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from resources.libraries.python.model.plan import Port
-from resources.libraries.python.studies.sizing.model.spec import Size
+from resources.libraries.python.model.service.spec import Size
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import INSTANCES, LOAD, Role, ServiceRequest
 from resources.libraries.python.testbed.remote.node import TestbedNode

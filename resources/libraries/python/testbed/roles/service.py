@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.studies.sizing.model.spec import Size
+from resources.libraries.python.model.service.spec import Size
 from resources.libraries.python.testbed.roles.part import ReportingPart
 from resources.libraries.python.testbed.roles.patience import patience
 

@@ -12,9 +12,9 @@ from pydantic import Base64Bytes
 
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.load import content_of
-from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.model.service.load import Specifications
+from resources.libraries.python.model.service.spec import DeploymentSpec
+from resources.libraries.python.model.service.workload import WorkloadSpec
 
 MOST_BYTES = 16_000_000
 """Maximum size of both folders together, in one message to each node."""

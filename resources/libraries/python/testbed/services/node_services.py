@@ -11,9 +11,9 @@ from resources.libraries.python.drivers.services.load import CabledLoad, Load, L
 from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.plan import Port
-from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.studies.sizing.model.spec import Size
-from resources.libraries.python.studies.sizing.model.workload import needed
+from resources.libraries.python.model.service.load import Specifications
+from resources.libraries.python.model.service.spec import Size
+from resources.libraries.python.model.service.workload import needed
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, SizedService
 from resources.libraries.python.testbed.services.bundle import ServiceBundle, as_on_node, write
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
+from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import Call, NodeInspection, NodeRequest, P, RemoteRole
 from resources.libraries.python.testbed.agent.service import AgentService

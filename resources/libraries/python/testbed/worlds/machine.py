@@ -36,6 +36,8 @@ from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import MeasurementRequest
+from resources.libraries.python.model.service.load import Specifications
+from resources.libraries.python.model.service.spec import Size
 from resources.libraries.python.model.testbed.attachment import attachment_of
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
@@ -43,9 +45,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.edges import has_vlan_devices
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 from resources.libraries.python.planning.placement.cores import cpu_without_data
-from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.studies.sizing.model.spec import Size
-from resources.libraries.python.studies.sizing.planning.instance_cpus import usable_mb
+from resources.libraries.python.planning.placement.instance_cpus import usable_mb
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
 from resources.libraries.python.testbed.node.fact_collection import named_ports
 from resources.libraries.python.testbed.node.facts import PortInventory

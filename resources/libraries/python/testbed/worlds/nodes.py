@@ -21,12 +21,12 @@ from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import capture_content
 from resources.libraries.python.model.result import Environment, MeasurementRequest
+from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.physical_ports import conflicts
 from resources.libraries.python.planning.placement.machines import Layouts
+from resources.libraries.python.planning.service_cable import service_cable
 from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.studies.sizing.planning.service_cable import service_cable
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (
     CABLES,

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from resources.libraries.python.model.record import PACKED, Record
-from resources.libraries.python.studies.sizing.model.spec import Sizing
+from resources.libraries.python.model.service.spec import Sizing
 
 
 class SizingRecord(Record):

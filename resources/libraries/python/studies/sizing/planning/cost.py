@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
+from resources.libraries.python.model.service.spec import DeploymentSpec, Scaling
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.planning.cost import StudyCost
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Scaling
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.sizes import planned
 
 INSTANCE_DEPLOY_S = 2.0

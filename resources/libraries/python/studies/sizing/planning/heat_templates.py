@@ -13,10 +13,10 @@ from pathlib import Path
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import content_of
+from resources.libraries.python.model.service.load import Specifications
+from resources.libraries.python.model.service.spec import Size, name_of
 from resources.libraries.python.rendering import render
-from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.studies.sizing.model.spec import Size
-from resources.libraries.python.studies.sizing.planning.sizes import instance_names, name_of
+from resources.libraries.python.studies.sizing.planning.sizes import instance_names
 from resources.libraries.python.whole_files import write_whole
 
 _TEMPLATE = "heat/size.yaml.j2"

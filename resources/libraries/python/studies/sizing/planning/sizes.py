@@ -1,11 +1,11 @@
 """Deployment sizes: their names, all that the resources allow, and the next one for a component that is too small."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.bounds import MOST_SIZES
-from resources.libraries.python.studies.sizing.model.spec import (
+from resources.libraries.python.model.service.spec import (
     Component,
     DeploymentSpec,
     Scaling,
@@ -13,28 +13,6 @@ from resources.libraries.python.studies.sizing.model.spec import (
     Size,
     SizingMode,
 )
-
-
-def name_of(spec: DeploymentSpec, size: Size) -> str:
-    """A size in short, such as `bn1s-sp1m-hs1s`: of each component its short name, instances and flavor."""
-    codes = flavor_codes(list(spec.flavors))
-    shares = ((row.short, size.components[row.name]) for row in spec.components)
-    return "-".join(f"{short}{share.instances}{codes[share.flavor]}" for short, share in shares)
-
-
-def flavor_codes(flavors: Sequence[str]) -> dict[str, str]:
-    """The first letters of each flavor that no other begins with; all of them where another one goes on."""
-    return {
-        name: next(
-            (
-                name[:end]
-                for end in range(1, len(name))
-                if not any(other.startswith(name[:end]) for other in flavors if other != name)
-            ),
-            name,
-        )
-        for name in flavors
-    }
 
 
 def instance_names(spec: DeploymentSpec, size: Size) -> tuple[str, ...]:

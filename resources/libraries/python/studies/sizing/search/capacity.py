@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
 from resources.libraries.python import special_functions
-from resources.libraries.python.studies.sizing.model.spec import (
+from resources.libraries.python.model.service.spec import (
     Capacity,
     DeploymentSpec,
     Offered,
@@ -13,7 +13,7 @@ from resources.libraries.python.studies.sizing.model.spec import (
     Use,
     WatchedResource,
 )
-from resources.libraries.python.studies.sizing.model.workload import Stop, WorkloadSpec
+from resources.libraries.python.model.service.workload import Stop, WorkloadSpec
 from resources.libraries.python.studies.sizing.search.capacity_estimate import crossing
 
 NEAR_LIMIT = 0.7

@@ -19,7 +19,7 @@ from statistics import median, stdev
 from typing import NamedTuple
 
 from resources.libraries.python import special_functions
-from resources.libraries.python.studies.sizing.model.spec import Offered
+from resources.libraries.python.model.service.spec import Offered
 
 CONFIDENCE = 0.95
 _LEAST_TOLERANCE = 0.001

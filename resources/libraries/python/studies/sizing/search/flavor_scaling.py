@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, MeasuredSize, WatchedResource
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.model.service.spec import DeploymentSpec, MeasuredSize, WatchedResource
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.search.capacity import at_capacity, busiest, utilization
 from resources.libraries.python.studies.sizing.search.size_gains import LEAST_GAIN
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from resources.libraries.python.model.service.spec import DeploymentSpec, MeasuredSize, Overhead, Scaling
 from resources.libraries.python.search.ratio_interval import IntervalEstimate, relative_gain
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, MeasuredSize, Overhead, Scaling
 
 LEAST_GAIN = 0.10
 """Something larger that brings less than this, and not surely anything, brings nothing."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, MeasuredSize
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.model.service.spec import DeploymentSpec, MeasuredSize
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.search.capacity import carried_again, most_used
 from resources.libraries.python.studies.sizing.search.flavor_scaling import not_scaling
 from resources.libraries.python.studies.sizing.search.size_gains import gain

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from resources.libraries.python.studies.sizing.model.spec import (
+from resources.libraries.python.model.service.spec import (
     DeploymentSpec,
     MeasuredSize,
     Offered,
@@ -16,7 +16,7 @@ from resources.libraries.python.studies.sizing.model.spec import (
     Sizing,
     WatchedResource,
 )
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.search.capacity import (
     NEAR_LIMIT,
     at_capacity,

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_json
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec
-from resources.libraries.python.studies.sizing.model.workload import Option, WorkloadSpec, variable_of, variables
+from resources.libraries.python.model.service.spec import DeploymentSpec
+from resources.libraries.python.model.service.workload import Option, WorkloadSpec, variable_of, variables
 
 _EXECUTABLE = 0o111
 

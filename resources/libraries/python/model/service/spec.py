@@ -1,4 +1,4 @@
-"""Sizing: which deployment size of a service of several components carries a workload.
+"""A service of several components, its deployment sizes, and the result of a sizing.
 
 The two specifications are JSON files as "NFV-VITAL: A Framework for Characterizing the Performance of Virtual Network
 Functions" (Cao et al.) describes them: its field names, with units added where it has none.
@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, model_validator
 
 from resources.libraries.python.model.base import Frozen, Inconsistency, Location, is_asked, of_form
 from resources.libraries.python.model.record import is_empty, is_none
-from resources.libraries.python.studies.sizing.model.workload import Options, Positive, Program, WorkloadSpec
+from resources.libraries.python.model.service.workload import Options, Positive, Program, WorkloadSpec
 
 Name = Annotated[
     str,
@@ -436,3 +436,25 @@ class Sizing(Frozen):
     def named(self) -> Mapping[str, MeasuredSize]:
         """By name."""
         return {row.name: row for row in self.sizes}
+
+
+def name_of(spec: DeploymentSpec, size: Size) -> str:
+    """A size in short, such as `bn1s-sp1m-hs1s`: of each component its short name, instances and flavor."""
+    codes = flavor_codes(list(spec.flavors))
+    shares = ((row.short, size.components[row.name]) for row in spec.components)
+    return "-".join(f"{short}{share.instances}{codes[share.flavor]}" for short, share in shares)
+
+
+def flavor_codes(flavors: Sequence[str]) -> dict[str, str]:
+    """The first letters of each flavor that no other begins with; all of them where another one goes on."""
+    return {
+        name: next(
+            (
+                name[:end]
+                for end in range(1, len(name))
+                if not any(other.startswith(name[:end]) for other in flavors if other != name)
+            ),
+            name,
+        )
+        for name in flavors
+    }

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from math import ceil
 
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.service.spec import DeploymentSpec, Flavor, Size
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Flavor, Size
 
 
 @dataclass(frozen=True, slots=True)
