@@ -17,6 +17,7 @@ from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.suite_rows import rows_for
 from resources.libraries.python.studies.interference.model.record import load_interference
 from resources.libraries.python.studies.interference.run import InterferenceTest
+from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
@@ -135,7 +136,7 @@ def test_a_sizing_that_cannot_end_is_refused(tmp_path: Path, changes: dict[str, 
     previewed = refusal(lambda: make_app(["size"])(["size", *map(str, files)], standalone_mode=False))
     assert sentence in previewed
     world: Testbed = SimulatedTestbed(SIM)
-    assert refusal(lambda: ServiceSizing(SIM, world, ENVIRONMENT, files).cost()) == previewed
+    assert refusal(lambda: ServiceSizing(SIM, world, load_specifications(*files), ENVIRONMENT)) == previewed
 
 
 @pytest.mark.parametrize(

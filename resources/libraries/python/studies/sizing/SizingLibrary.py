@@ -90,7 +90,7 @@ class SizingLibrary(StepStudyLibrary[ServiceSizing]):
     def _advance(self, sizes: int, loads: int) -> None:
         """Tell the progress how many sizes are done, and how many loads of the present one."""
         price = self._running.cost
-        self._progress.advance(max(0, (price.sizes - sizes) * price.loads - loads), loads > 0)
+        self._progress.advance(max(0.0, price.sizes - sizes - loads / price.loads), min(1, loads) / price.loads)
 
     def _result_lines(self, record: SizingRecord) -> list[str]:
         sizing = record.sizing

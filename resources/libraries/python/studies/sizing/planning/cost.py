@@ -16,10 +16,8 @@ REPETITION_OVERHEAD_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class SizingCost(StudyCost):
-    """Cost of a sizing; its steps are loads, its runs those of the generator script."""
+    """Cost of a sizing; its runs are those of the generator script."""
 
-    sizes: int
-    """Deployment sizes."""
     sizes_at_most: bool
     """Directed search may need fewer."""
     loads: int
@@ -30,6 +28,11 @@ class SizingCost(StudyCost):
     """Per load."""
     instance_deploy_s: float
     """Assumed for deploying an instance and removing it."""
+
+    @property
+    def sizes(self) -> int:
+        """Deployment sizes."""
+        return self.steps
 
     @property
     def at_most(self) -> bool:
@@ -64,7 +67,7 @@ def cost(spec: DeploymentSpec, load: WorkloadSpec, instance_deploy_s: float = IN
     seconds = instances * instance_deploy_s + runs * (load.duration_s + REPETITION_OVERHEAD_S)
     return SizingCost(
         name=spec.vnf_name,
-        steps=sizes * loads,
+        steps=sizes,
         runs=runs,
         unit="runs of the generator",
         seconds=seconds,
@@ -76,7 +79,6 @@ def cost(spec: DeploymentSpec, load: WorkloadSpec, instance_deploy_s: float = IN
             "repetitions": load.repeat,
             "runs": runs,
         },
-        sizes=sizes,
         sizes_at_most=known is None,
         loads=loads,
         loads_at_most=load.stop is not None,
