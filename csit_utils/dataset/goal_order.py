@@ -1,7 +1,7 @@
 """The remark on results whose PDR is below their NDR, for every reader: searches of this project make it themselves."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
@@ -32,7 +32,7 @@ def remarked_verdict(verdict: Verdict, found: Finding) -> Verdict:
     return Verdict(
         kinds=ranked((*verdict.kinds, found.kind)),
         evidence=(found.text, *verdict.evidence),
-        findings=(found, *verdict.findings) if verdict.findings else (),
+        findings=(found, *verdict.findings),
     )
 
 
@@ -40,15 +40,16 @@ def remarked_head(head: Any) -> Any:  # noqa: ANN401 - its type is made at runti
     """Return a `Head` with the remark, where it lacks it."""
     if (found := _of_parts(head)) is None:
         return head
-    verdict, kind = head.verdict, found.kind.value
-    findings = [msgspec.structs.replace(each, kind=kind, numbers=found.numbers) for each in verdict.findings[:1]]
+    verdict = head.verdict
+    (kind_of_findings, _) = get_args(get_type_hints(type(verdict))["findings"])
+    finding = msgspec.convert(found.model_dump(mode="json"), kind_of_findings)
     return msgspec.structs.replace(
         head,
         verdict=msgspec.structs.replace(
             verdict,
             kinds=ranked((*verdict.kinds, found.kind)),
             evidence=(found.text, *verdict.evidence),
-            findings=(*findings, *verdict.findings),
+            findings=(finding, *verdict.findings),
         ),
     )
 

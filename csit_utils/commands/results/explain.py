@@ -27,8 +27,8 @@ def explain(
     ./csit explain pdr
     ./csit explain NOISE_FLOOR
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    if metric is not None and (metric == "variables" or metric.upper() in VARIABLES):
-        typer.echo(variables_page() if metric == "variables" else variables_page(metric.upper()))
+    if metric is not None and (metric == "variables" or metric in VARIABLES):
+        typer.echo(variables_page() if metric == "variables" else variables_page(metric))
         return
     from csit_utils.studies.registry import explanations  # noqa: PLC0415 - numpy costs time of every --help
 
@@ -40,6 +40,9 @@ def explain(
         )
         return
     found = known.get(metric.lower())
+    if found is None and metric.upper() in VARIABLES:
+        typer.echo(variables_page(metric.upper()))
+        return
     if found is None:
         raise ConfigError(f"no metric '{metric}'; choose from {', '.join(known)}, or 'variables'")
     typer.echo(_page(found))

@@ -12,12 +12,12 @@ from csit_utils.cli import make_app
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model import bounds
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.suite_rows import rows_for
 from resources.libraries.python.studies.interference.model.record import load_interference
 from resources.libraries.python.studies.interference.run import InterferenceTest
-from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed

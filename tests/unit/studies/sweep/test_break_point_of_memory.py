@@ -110,7 +110,9 @@ def measured(seed: int) -> tuple[float, Profile, str, list[str], tuple[object, .
     cell = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1, nf_kinds=(FIREWALL,))
     first = pool.capacity_pps / 2 / 8.3
     rates = Rates(start_pps=first, stop_pps=13 * first, step_pps=first)
-    asked = SweepRequest("firewall", cell, B64, 1, Protocol.IP, 2, rates=rates, width=None)
+    asked = SweepRequest(
+        name="firewall", cell=cell, frame=B64, flows=1, protocol=Protocol.IP, duration_s=2, rates=rates, width=None
+    )
     test = ServiceSweep(topology, world, asked, NOWHERE)
     test.plan()
     test.deploy_service()

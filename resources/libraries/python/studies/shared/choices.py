@@ -78,7 +78,10 @@ def _with_nics(dut: DutNode, model: str) -> DutNode:
     if settings is None:
         lack = "no virtual machines" if dut.vms is None else f"virtual machines of kind {dut.vms}, which have no NICs"
         raise ConfigError(f"NIC_MODEL '{quoted(model)}': the testbed has {lack}")
-    document = {**dut.model_dump(), "vm": {**dut.settings(settings).model_dump(), "nic": model}}
+    chosen = dut.settings(settings)
+    if getattr(chosen, "nic", None) == model:
+        return dut  # as it is: another text would be another testbed
+    document = {**dut.model_dump(), "vm": {**chosen.model_dump(), "nic": model}}
     try:
         return DutNode.model_validate(document)
     except ValidationError as error:
