@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _Array = NDArray[np.float64]
-MOST_CHANGES = 2
+MAX_CHANGES = 2
 _PRIOR = (0.1, 0.75, 0.15)
 """Probability of 0, 1 and 2 changes before anything is measured."""
 _SAFETY = 2
@@ -36,7 +36,7 @@ _LOW_SHARES = (0.25, 0.5, 0.75)
 _SIGMAS = (1.0, 1.6, 2.5, 4.0, 6.5, 10.0)
 """Standard deviations, in steps of the grid of levels."""
 _STEPS_OF_CHANGE = 3
-_MOST_STEPS = 60
+_MAX_STEPS = 60
 """Steps of the grid in the range of all observations."""
 _PARTS = 4
 """A change smaller than this part of the whole difference is none: it would cost more than all else to exclude."""
@@ -44,7 +44,7 @@ _ROUNDED = 8
 """Steps by which the ends of the grid are rounded."""
 _NEGLIGIBLE = 20.0
 """Kinds of noise this much less likely than the best one are left out, in natural logarithms."""
-_LEAST_VISITS = 2
+_MIN_VISITS = 2
 """Observations of good and bad revision before the first look, and of both sides of a change."""
 _SAME_WORTH_MEASURING = 0.05
 """Only good and bad revision are measured while they are equal with at least this probability."""
@@ -119,7 +119,7 @@ def look(values: Mapping[int, Sequence[float]], skipped: AbstractSet[int], quest
     counts = {end: len(values.get(end, ())) for end in (0, last)}
     fewest = min((0, last), key=lambda end: counts[end])
     measured = {number: seen for number, seen in values.items() if seen and number not in skipped}
-    if counts[fewest] < _LEAST_VISITS:
+    if counts[fewest] < _MIN_VISITS:
         return Beliefs(None, (), 0.0, fewest, {})
     tolerated = question.wrong / _SAFETY
     whole = abs(median(measured[0]) - median(measured[last]))
@@ -136,7 +136,7 @@ def look(values: Mapping[int, Sequence[float]], skipped: AbstractSet[int], quest
     settled = _settled(places, found, skipped, tolerated)
     if settled is not None:
         probability, answer, culprits = settled
-        short = [side for each in culprits for side in _sides(each) if len(measured.get(side, ())) < _LEAST_VISITS]
+        short = [side for each in culprits for side in _sides(each) if len(measured.get(side, ())) < _MIN_VISITS]
         if not short:
             return Beliefs(answer, culprits, probability, None, _of(found.levels, measured))
         following = short[0]
@@ -200,7 +200,7 @@ def _settled(
 
 def _most_probable(places: Sequence[int], found: _Posterior) -> tuple[Culprit, ...]:
     """Places of changes, one for each expected change, in the order of revisions."""
-    count = max(range(1, MOST_CHANGES + 1), key=lambda number: found.changes[number])
+    count = max(range(1, MAX_CHANGES + 1), key=lambda number: found.changes[number])
     chances = found.single if count == 1 else found.any
     best = sorted(sorted(range(len(chances)), key=lambda gap: -chances[gap])[:count])
     return tuple(_culprit(places, gap, chances[gap]) for gap in best)
@@ -227,7 +227,7 @@ class _Grid:
 def _grid(values: Sequence[float], change: float) -> _Grid:
     low, high = min(values), max(values)
     step = change / _STEPS_OF_CHANGE
-    while high - low > _MOST_STEPS * step:
+    while high - low > _MAX_STEPS * step:
         step *= 2
     begin = _ROUNDED * floor((low / step - 1) / _ROUNDED)
     return _Grid(begin, step, _ROUNDED * ceil((high / step + 2 - begin) / _ROUNDED))
@@ -274,7 +274,7 @@ class _Model:
         self._change: _Array = changed / np.maximum(changed.sum(axis=1, keepdims=True), 1.0)
 
     def posterior(
-        self, seen: Mapping[int, Sequence[float]], gaps: Sequence[int], most: int = MOST_CHANGES
+        self, seen: Mapping[int, Sequence[float]], gaps: Sequence[int], most: int = MAX_CHANGES
     ) -> _Posterior:
         """Return the posterior of changes.
 

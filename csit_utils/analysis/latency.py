@@ -17,7 +17,7 @@ from resources.libraries.python.unpacking import UnpackError, inflate
 Counts = npt.NDArray[np.int64]
 _LARGEST_BYTES = 16 * 1024 * 1024
 """Upper bound of an unpacked histogram, against archive bombs; real ones have about 10 kB."""
-_MOST_RATIO = 1032
+_MAX_RATIO = 1032
 """The most bytes that zlib unpacks from one."""
 _KEPT = 256
 """Decoded histograms, of some kB each, as many as a test with 16 service instances has: each is in several tables and
@@ -142,7 +142,7 @@ def _places_in(other: Histogram, each: Histogram) -> Counts:
 def _decode(text: str) -> Histogram | None:
     try:
         packed = base64.b64decode(text, validate=True)
-        if len(packed) > _LARGEST_BYTES // _MOST_RATIO:
+        if len(packed) > _LARGEST_BYTES // _MAX_RATIO:
             inflate(packed[8:], _LARGEST_BYTES)
         decoded = HdrHistogram.decode(text)
         # Each refers to the other, with its 200 kB of counts, until the next collection of garbage.

@@ -4,7 +4,7 @@ Three reasons to measure a test, in this order:
 
 - **suspected**: its newest figures differ from the earlier ones, and are too few for a confirmed step. `trend` says so
   for cells with enough figures, `compare` of the newest figure with all others for the rest. As many repetitions as a
-  step lacks (`trends.steps.LEAST`). Score: relative size of the change.
+  step lacks (`trends.steps.MIN_RUNS`). Score: relative size of the change.
 - **unseen**: never measured, or not for some days. Once. Score: days since the last figure.
 - **uncertain**: the 95 % interval of its present level, as `compare` computes it for several runs (Student's t of the
   standard deviation, at least the resolution), is wider than wanted. Repeated until it is expected to be narrow enough.
@@ -26,13 +26,13 @@ from statistics import median
 
 from csit_utils.analysis.cells import CellMetric, when
 from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FEWEST_CELLS, Outcome, compare, side
-from csit_utils.analysis.trends.steps import LEAST
+from csit_utils.analysis.trends.steps import MIN_RUNS
 from csit_utils.analysis.trends.trend import FEWEST, Trend, trends
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.request.cell import Dimensions
 
-MOST_REPEATS = 10
+MAX_REPEATS = 10
 """Of a test in one night."""
 UNKNOWN = 1.0
 """Half-width of the interval of a level that one figure alone does not give, for the score."""
@@ -274,7 +274,7 @@ def _wanted(test: NightTest, known: StoredEvidence, now: datetime, rules: NightR
         repeat = 1
         yield NightLine(test, known, NightReason.UNSEEN, repeat, days)
     score = inf
-    while repeat < MOST_REPEATS:
+    while repeat < MAX_REPEATS:
         count = known.count + repeat
         before, after = known.half_width(count), known.half_width(count + 1)
         if (before is not None and before <= rules.within) or (before is None and count > 1):
@@ -321,7 +321,7 @@ def known_tests(rows: Iterable[tuple[NightKey, TestRow]]) -> dict[NightKey, Stor
             about = replace(about, spread=None)
         change = trend.suspected if len(trend.figures) >= FEWEST else called.get(trend.cell)
         if change is not None:
-            missing = LEAST - (trend.fresh or 1)
+            missing = MIN_RUNS - (trend.fresh or 1)
             about = replace(about, suspected=change, suspect=metric, missing=missing)
         found[key] = about if key not in found else _worse(found[key], about)
     return found

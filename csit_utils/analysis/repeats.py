@@ -10,7 +10,7 @@ from statistics import fmean, quantiles, stdev
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, resolution
 from csit_utils.analysis.trends.steps import Step
-from csit_utils.analysis.trends.twobands import LEAST_D, TwoBands, find_two_bands, unseen_two_bands
+from csit_utils.analysis.trends.twobands import MIN_D, TwoBands, find_two_bands, unseen_two_bands
 from csit_utils.dataset.rows import InstanceRow
 from resources.libraries.python.search.findings.unseen_bands import UnseenBands
 
@@ -61,7 +61,7 @@ class Repeats:
     @property
     def visible_gap(self) -> float:
         """Smallest distance of two bands that is seen beside such a variation, relative to the mean."""
-        return LEAST_D * self.variation
+        return MIN_D * self.variation
 
     @property
     def nights(self) -> tuple[str, str] | None:

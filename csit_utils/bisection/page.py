@@ -13,7 +13,7 @@ from csit_utils.report.units import percent, rate, seconds
 WIDTH, HEIGHT = 1000.0, 340.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 90.0, 20.0, 15.0, 45.0
 _TICKS = 5
-_MOST_LABELS = 16
+_MAX_LABELS = 16
 
 
 NORMAL_95 = 1.96
@@ -158,7 +158,7 @@ def picture(result: BisectionResult, count: int) -> dict[str, Any]:
     levels = sorted(result.beliefs.levels.items())
     ticks = [low + (high - low) * tick / (_TICKS - 1) for tick in range(_TICKS)]
     numbers = sorted(result.observed)
-    step = -(-len(numbers) // _MOST_LABELS)
+    step = -(-len(numbers) // _MAX_LABELS)
     return {
         "width": WIDTH,
         "height": HEIGHT,

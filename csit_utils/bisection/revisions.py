@@ -7,7 +7,7 @@ from pathlib import Path
 from csit_utils.bisection.spec import CommandLines, GitRange, OrderedList
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import MOST_REVISIONS, quoted
+from resources.libraries.python.model.bounds import MAX_REVISIONS, quoted
 
 _WITHIN_S = 60.0
 _SHORT = 12
@@ -51,8 +51,8 @@ def _commits(repository: Path, good: str, bad: str) -> tuple[Revision, ...]:
             for end in (good, bad)]  # fmt: skip
     first, last = (end.strip() for end in ends)
     count = int(_git(repository, "rev-list", "--first-parent", "--count", f"{first}..{last}", what=bad)) + 1
-    if count > MOST_REVISIONS:
-        raise ConfigError(f"{repository}: {count:,} commits in {good}..{bad}; at most {MOST_REVISIONS:,} possible")
+    if count > MAX_REVISIONS:
+        raise ConfigError(f"{repository}: {count:,} commits in {good}..{bad}; at most {MAX_REVISIONS:,} possible")
     listed = _git(
         repository, "log", "--no-show-signature", "--first-parent", "--reverse", "--format=%H %s", f"{first}~1..{last}"
         if _has_parent(repository, first) else last, what=f"{good}..{bad}"

@@ -11,8 +11,8 @@ from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
 from resources.libraries.python.model.bounds import (
     LONGEST_INSTALLATION_S,
     LONGEST_TRIAL_S,
-    MOST_OBSERVATIONS,
-    MOST_REVISIONS,
+    MAX_OBSERVATIONS,
+    MAX_REVISIONS,
 )
 from resources.libraries.python.model.request.function import UserProgram
 
@@ -33,7 +33,7 @@ class GitRange(Frozen):
 class OrderedList(Frozen):
     """Revisions in order, such as versions of a package; the first one is good, the last one is bad."""
 
-    versions: Annotated[tuple[Text, ...], Field(min_length=2, max_length=MOST_REVISIONS)]
+    versions: Annotated[tuple[Text, ...], Field(min_length=2, max_length=MAX_REVISIONS)]
 
 
 class CommandLines(Frozen):
@@ -107,7 +107,7 @@ class BisectionSpec(Frozen):
     trial_s: Annotated[float, Field(gt=0, le=LONGEST_TRIAL_S)] = 1.0
     change: Annotated[str, AfterValidator(_share)] = "2%"
     """Smallest change of interest."""
-    most_observations: Annotated[int, Field(ge=5, le=MOST_OBSERVATIONS)] = 400
+    most_observations: Annotated[int, Field(ge=5, le=MAX_OBSERVATIONS)] = 400
 
 
 class CalledStep(Frozen):
@@ -122,7 +122,7 @@ class CalledStep(Frozen):
     bad: str
 
 
-CALLED_STEPS = TypeAdapter(Annotated[tuple[CalledStep, ...], Field(max_length=MOST_REVISIONS)], config=ON_FIRST_USE)
+CALLED_STEPS = TypeAdapter(Annotated[tuple[CalledStep, ...], Field(max_length=MAX_REVISIONS)], config=ON_FIRST_USE)
 """Largest change for the worse first."""
 _MEASURED = ("MRR", "NDR", "PDR")
 

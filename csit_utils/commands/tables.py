@@ -114,7 +114,7 @@ def _markdown(heads: Sequence[str], lines: Sequence[TableLine], left: Sequence[s
 
 
 _GAP = "  "
-_LEAST_WRAPPED = 30
+_MIN_WRAPPED = 30
 """Least width in characters of a column whose words are wrapped in place."""
 _INDENT = " " * 4
 _CODES = {"bold": "1", "dim": "2", "red": "31", "bold red": "1;31", "green": "32", "yellow": "33"}
@@ -125,7 +125,7 @@ def fitted(
 ) -> Iterator[tuple[str, str]]:
     """Yield each line of a table of at most `width` characters, and its style; only longer words are cut.
 
-    The widest column of words is wrapped in place if at least `_LEAST_WRAPPED` characters are left for it; otherwise
+    The widest column of words is wrapped in place if at least `_MIN_WRAPPED` characters are left for it; otherwise
     its cells follow below their row with their head, or, for the first column, above it. If the table is still too
     wide, every cell has its own line.
 
@@ -157,7 +157,7 @@ def fitted(
             places.remove(0)
             continue
         room = width - (_total(widths, places) - widths[widest])
-        if room >= min(_LEAST_WRAPPED, widths[widest]):
+        if room >= min(_MIN_WRAPPED, widths[widest]):
             wrapped, widths[widest] = widest, room
         else:
             places.remove(widest)

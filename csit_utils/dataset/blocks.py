@@ -7,7 +7,7 @@ from typing import BinaryIO, TypeVar
 
 from csit_utils.dataset.items import Problem, ReadError
 from csit_utils.dataset.kinds import READABLE, looks_like
-from resources.libraries.python.model.bounds import LARGEST_TEST_BYTES, MOST_DAMAGE
+from resources.libraries.python.model.bounds import LARGEST_TEST_BYTES, MAX_DAMAGE
 
 BLOCK_BYTES = 1 << 17
 """Small enough to stay in the CPU cache between two passes."""
@@ -88,8 +88,8 @@ class Blocks:
             ReadError: There is too much of it.
         """
         self.damage.append(text)
-        if len(self.damage) > MOST_DAMAGE:
-            raise ReadError(f"more than {MOST_DAMAGE:,} damaged parts")
+        if len(self.damage) > MAX_DAMAGE:
+            raise ReadError(f"more than {MAX_DAMAGE:,} damaged parts")
 
     def once(self, key: str, text: str) -> None:
         """Report a kind of damage once; `key` is the start of its text."""

@@ -18,7 +18,7 @@ from typing import BinaryIO, cast
 from csit_utils.dataset.items import Problem, ReadError
 from csit_utils.dataset.kinds import HEAD_BYTES, Kind, begins_output, kind_of
 from csit_utils.dataset.store.layout import is_dataset
-from resources.libraries.python.model.bounds import LARGEST_RESULT_BYTES, MOST_DEPTH, MOST_VALUES_OF_A_RESULT
+from resources.libraries.python.model.bounds import LARGEST_RESULT_BYTES, MAX_DEPTH, MAX_VALUES_OF_A_RESULT
 from resources.libraries.python.recording.qualifications import FOLDER as QUALIFICATIONS
 from resources.libraries.python.recording.writer import RESULTS_FOLDER
 from resources.libraries.python.unpacking import (
@@ -228,8 +228,8 @@ def _opener(
 def _nested(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, depth: int, budget: Budget
 ) -> Iterator[Source | Problem]:
-    if depth >= MOST_DEPTH:
-        yield Problem(name, f"{name}: refused: archives inside archives more than {MOST_DEPTH} deep")
+    if depth >= MAX_DEPTH:
+        yield Problem(name, f"{name}: refused: archives inside archives more than {MAX_DEPTH} deep")
         return
     with tempfile.TemporaryFile() as copy:
         try:
@@ -245,7 +245,7 @@ def _nested(
         yield from _members(cast(BinaryIO, copy), size, name, depth + 1, budget)
 
 
-_LEAST_BYTES_PER_VALUE = 8
+_MIN_BYTES_PER_VALUE = 8
 """Keys have names, and numbers digits: records have 15 to 40 bytes per value."""
 
 
@@ -263,6 +263,6 @@ def content_of(stream: BinaryIO) -> bytes:
             raise ReadError(f"larger than {LARGEST_RESULT_BYTES / 1e6:.0f} MB, the limit for records")
     content = b"".join(blocks)
     values = content.count(b",") + content.count(b"[") + content.count(b"{")
-    if values > max(MOST_VALUES_OF_A_RESULT, size // _LEAST_BYTES_PER_VALUE):
+    if values > max(MAX_VALUES_OF_A_RESULT, size // _MIN_BYTES_PER_VALUE):
         raise ReadError(f"about {values:,} values in {size:,} bytes, which no result has")
     return content

@@ -37,7 +37,7 @@ _SOURCES = {
         'Troia et al., "Performance Characterization and Profiling of Chained CPU-bound Virtual Network Functions"',
     ),
 }
-_LEAST_GBPS = 0.05
+_MIN_GBPS = 0.05
 _RATES_GBPS = {"ADVA": (2.5, 3.5), "BONSAI": (0.87, 1.3)}
 """Saturation of the router, and last rate of its plotted functions, which the text does not state."""
 
@@ -112,7 +112,7 @@ def _troia_profiles() -> tuple[Profile, ...]:
 
 def _profile(testbed: str, rows: list[dict[str, str]]) -> Profile:
     at, last = _RATES_GBPS[testbed]
-    spans = {"nonsat": (_LEAST_GBPS, at), "sat": (at, last)}
+    spans = {"nonsat": (_MIN_GBPS, at), "sat": (at, last)}
     fits = {(ProfileMetric(row["metric"]), row["region"]): _fit(row, *spans[row["region"]]) for row in rows}
     metrics = tuple(
         MetricProfile(metric=metric, nonsat=fits[metric, "nonsat"], sat=fits[metric, "sat"]) for metric in ProfileMetric

@@ -22,7 +22,7 @@ from csit_utils.dataset.refusals import logged_cells
 from resources.libraries.python.model.bounds import (
     DEEPEST_ELEMENT,
     LARGEST_BETWEEN_BYTES,
-    MOST_UNRECORDED,
+    MAX_UNRECORDED,
 )
 from resources.libraries.python.recording.marker import NOT_STARTED, PLACEHOLDER, REFUSED_MARKER, RESULT_MARKER
 
@@ -367,8 +367,8 @@ class _Scanner:
             message = f"damaged XML: {error}"
         record = None if test.record is None else test.record.removeprefix(RESULT_MARKER)
         self._unrecorded += record is None
-        if self._unrecorded > MOST_UNRECORDED:
-            raise BeyondBound(f"more than {MOST_UNRECORDED:,} tests without a record")
+        if self._unrecorded > MAX_UNRECORDED:
+            raise BeyondBound(f"more than {MAX_UNRECORDED:,} tests without a record")
         status = None if test.status is None else status_of(test.status)
         if is_placeholder(test.name, message):
             return

@@ -22,7 +22,7 @@ from csit_utils.dataset.scan import (
     status_of,
     time_of,
 )
-from resources.libraries.python.model.bounds import DEEPEST_ELEMENT, MOST_UNRECORDED
+from resources.libraries.python.model.bounds import DEEPEST_ELEMENT, MAX_UNRECORDED
 from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:]|"', re.DOTALL)
@@ -188,8 +188,8 @@ class _Scanner:
         if records:
             yield ScannedTest(suite.long_name(test.name), test.name, (), status, message, _text(records[-1]))
         elif not is_placeholder(test.name, message):
-            if len(self._unrecorded) >= MOST_UNRECORDED:
-                raise BeyondBound(f"more than {MOST_UNRECORDED:,} tests without a record")
+            if len(self._unrecorded) >= MAX_UNRECORDED:
+                raise BeyondBound(f"more than {MAX_UNRECORDED:,} tests without a record")
             started, stripped = time_of(test.start_time or ""), has_removed_keywords(segment)
             made = ScannedTest(test.name, test.name, test.tags, status, message, None, started, stripped)
             self._unrecorded.append((suite, made))

@@ -20,7 +20,7 @@ from csit_utils.night.candidates import CHARACTERIZATION, DENSITY
 from csit_utils.report.units import seconds
 from resources.libraries.python.errors import CsitError, without_middle
 from resources.libraries.python.model.base import Frozen, of_form
-from resources.libraries.python.model.bounds import LONGEST_RUN_S, MOST_FILES, MOST_RUNS
+from resources.libraries.python.model.bounds import LONGEST_RUN_S, MAX_FILES, MAX_RUNS
 from resources.libraries.python.model.request.variables import DENSITY as OF_DENSITY
 from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.recording.journal import JOURNAL_FILE
@@ -57,7 +57,7 @@ class NightChoices(Frozen):
     """Of the suites."""
     studies: str = ""
     """Pattern of tags."""
-    data: Annotated[tuple[str, ...], Field(max_length=MOST_FILES)]
+    data: Annotated[tuple[str, ...], Field(max_length=MAX_FILES)]
     """Stored results, absolute paths."""
     within: float
     unseen_days: float
@@ -83,7 +83,7 @@ class TestOfNight(Frozen):
     status: str = PLANNED
     """`PLANNED`, Robot's, or `NOT_BEGUN`."""
     message: str = ""
-    session: Annotated[int, Field(ge=0, le=MOST_RUNS)] = 0
+    session: Annotated[int, Field(ge=0, le=MAX_RUNS)] = 0
     """Number of the process, from 0: one more after each resumption."""
     elapsed_s: _Seconds = 0.0
     """Time since the begin of the session."""

@@ -21,7 +21,7 @@ _Value = float | str | None
 ALL_INSTANCES = "all instances"
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-MOST_VALUES = 60_000
+MAX_VALUES = 60_000
 """Upper bound of the values in the figures of a page, about 400 kB. CSV files have all samples."""
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 _TEENS = (11, 12, 13)
@@ -251,7 +251,7 @@ def step_of(samples: int, figures: int = 1) -> int:
         samples: Number of samples of the figure.
         figures: Number of figures on the page.
     """
-    return max(1, ceil(samples * figures / MOST_VALUES))
+    return max(1, ceil(samples * figures / MAX_VALUES))
 
 
 def thinned_words(step: int, samples: int) -> str:

@@ -28,7 +28,7 @@ class Details(StrEnum):
     NONE = "none"
 
 
-MOST_PAGES = 2_000
+MAX_PAGES = 2_000
 """Number of tests up to which each has its own page by default."""
 
 
@@ -53,8 +53,8 @@ class ReportContents:
         Args:
             contents: All tests.
             mean: Show means over all runs instead of the latest run.
-            details: Tests with their own page; None: all up to `MOST_PAGES`, beyond that those of the latest runs, also
-                up to `MOST_PAGES`, and those that stand out.
+            details: Tests with their own page; None: all up to `MAX_PAGES`, beyond that those of the latest runs, also
+                up to `MAX_PAGES`, and those that stand out.
             compared: Names of the two initial sides of the compare page, from `History.sides`.
             papers: Published figures to show beside other studies.
         """
@@ -138,12 +138,12 @@ class ReportContents:
         own = [row for row in self.rows if row.recorded and row.origin == OWN]
         if self._details is Details.NONE:
             return frozenset()
-        if self._details is Details.ALL or (self._details is None and len(own) <= MOST_PAGES):
+        if self._details is Details.ALL or (self._details is None and len(own) <= MAX_PAGES):
             return {row.anchor for row in own}
         latest = {row.anchor for row in self.latest}
         if self._details is Details.LATEST:
             return {row.anchor for row in own if row.anchor in latest}
-        if self._details is None and len(latest) > MOST_PAGES:
+        if self._details is None and len(latest) > MAX_PAGES:
             latest = set()
         out = latest | {line.href.removeprefix("#") for line in self.changes}
         return {row.anchor for row in own if row.anchor in out or row.status != "PASS" or row.quarantined}

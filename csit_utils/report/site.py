@@ -35,7 +35,7 @@ _FEW = 32
 """Tests per process below which another process is not worthwhile."""
 _MANY = 300
 """Tests from which another process renders pages of all tests: it makes some of their data once more."""
-_MOST_PLAIN = 20
+_MAX_PLAIN = 20
 """Number of tests on one page up to which their contents are not compressed, so that search and no-script work."""
 _ID = re.compile(r'id="(?<!\wid=")([^"]+)"')
 """Begins with plain text, which is found eight times as fast as a word boundary; so does the next one."""
@@ -301,7 +301,7 @@ def rendered(shown: ReportContents, anchor: str) -> RenderedPage:
 def all_rendered(shown: ReportContents) -> RenderedPage:
     """Return all tests on one page. If there are many, each is unpacked on demand."""
     anchors = [row.anchor for row in newest_first(shown.rows, shown.history) if row.anchor in shown.paged]
-    packed = len(anchors) > _MOST_PLAIN
+    packed = len(anchors) > _MAX_PLAIN
     entries: list[Markup] = []
     insides: dict[str, str] = {}
     figures: list[Figure] = []

@@ -10,7 +10,7 @@ from csit_utils.report.details.flames import FlameGraph, difference_graph
 from csit_utils.report.units import percent
 from resources.libraries.python.model.measurements.stacks import Stacks
 
-MOST_RUNS = 10
+MAX_RUNS = 10
 """Runs of a side whose stacks are read, the newest ones: later ones would change little."""
 Record = Callable[[str], RecordedTest]
 """Gives the record of a test by its anchor."""
@@ -72,7 +72,7 @@ def _by_cell(rows: Sequence[TestRow]) -> dict[tuple[object, ...], list[TestRow]]
         if row.call_stacks:
             cell = (row.simulated, row.service_type, row.dimensions, row.nf_size, row.vs_dtc, row.frame)
             found.setdefault(cell, []).append(row)
-    return {cell: each[-MOST_RUNS:] for cell, each in found.items()}
+    return {cell: each[-MAX_RUNS:] for cell, each in found.items()}
 
 
 def _name(cell: tuple[object, ...]) -> str:
@@ -99,7 +99,7 @@ def remarks(a: StackSide, b: StackSide) -> Iterator[str]:
         yield "one run per side: what differs between two deployments of one system counts as a change"
 
 
-MOST_GRAPHS = 12
+MAX_GRAPHS = 12
 """Differential flame graphs of a page, each of some 50 kB."""
 
 
@@ -109,7 +109,7 @@ class DifferenceGraphs:
 
     graphs: tuple[FlameGraph, ...]
     left_out: int
-    """Those beyond `MOST_GRAPHS`."""
+    """Those beyond `MAX_GRAPHS`."""
 
 
 def difference_graphs(found: Iterable[tuple[str, CellStacks]]) -> DifferenceGraphs:
@@ -117,7 +117,7 @@ def difference_graphs(found: Iterable[tuple[str, CellStacks]]) -> DifferenceGrap
     graphs: list[FlameGraph] = []
     left_out = 0
     for caption, cell in found:
-        if len(graphs) >= MOST_GRAPHS:
+        if len(graphs) >= MAX_GRAPHS:
             left_out += 1
             continue
         if (graph := cell.graph(caption)) is not None:
@@ -125,7 +125,7 @@ def difference_graphs(found: Iterable[tuple[str, CellStacks]]) -> DifferenceGrap
     return DifferenceGraphs(tuple(graphs), left_out)
 
 
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 
 def grown(cell: CellStacks) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ def grown(cell: CellStacks) -> tuple[str, ...]:
 
     rows = [row for row in cell.differences() if row.function and row.significant and own(row)[1] > own(row)[0]]
     rows.sort(key=lambda row: own(row)[0] - own(row)[1])
-    return tuple(f"{row.function} of {row.owner} takes {_amounts(row, cell.per_packet)}" for row in rows[:_MOST_NAMED])
+    return tuple(f"{row.function} of {row.owner} takes {_amounts(row, cell.per_packet)}" for row in rows[:_MAX_NAMED])
 
 
 def _amounts(row: StackDifference, per_packet: bool) -> str:

@@ -53,7 +53,7 @@ _PPS_GOAL, _COUNTED_GOAL, _ERROR_GOAL, _GAP_GOAL = 3.0, 0.95, 0.001, 1.1
 _DEFAULT_SOCKET = Path("/proc/sys/net/core/wmem_default")
 _TRAFGEN_SOCKET_BYTES = 4 << 20
 """trafgen sets this itself, but is not permitted to in a namespace, and exits at the first full socket buffer."""
-_MOST_FRAMES = 100_000_000
+_MAX_FRAMES = 100_000_000
 """Frames after which trafgen ends by itself, should the benchmark be killed: half a minute at its highest rate."""
 _TRAFGEN_WITHIN_S = 30.0
 """Deadline for its first frame, and for its end after an interrupt."""
@@ -240,7 +240,7 @@ def _run_trafgen(trafgen: str, config: Path, duration_s: float, options: tuple[s
         CommandFailed: It printed no duration.
     """
     before = _sent().offered
-    argv = (trafgen, "-P", "1", "-n", str(_MOST_FRAMES), "-i", str(config), "-o", PORTS[0], *options)
+    argv = (trafgen, "-P", "1", "-n", str(_MAX_FRAMES), "-i", str(config), "-o", PORTS[0], *options)
     process = subprocess.Popen(
         ("ip", "netns", "exec", NAMESPACE, "taskset", "-c", str(_SEND_CPU), "nice", "-n", "-20", *argv),
         stdout=subprocess.PIPE,

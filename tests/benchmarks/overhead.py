@@ -17,16 +17,16 @@ from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
 
 _GOAL_S, _LAB_GOAL_S = 0.015, 0.03
-_MOST_S = 15.0
+_MAX_S = 15.0
 """Time limit of the search."""
 
 
-def measure(most_s: float = _MOST_S) -> dict[str, Any]:
+def measure(most_s: float = _MAX_S) -> dict[str, Any]:
     """Measure on the local topology; see `trial_overhead`."""
     return trial_overhead(load_topology(LOCAL_TOPOLOGY), _GOAL_S, most_s)
 
 
-def measure_lab(most_s: float = _MOST_S) -> dict[str, Any]:
+def measure_lab(most_s: float = _MAX_S) -> dict[str, Any]:
     """Measure over SSH, on nodes in network namespaces with an SSH server each; see `trial_overhead`.
 
     Raises:

@@ -108,10 +108,10 @@ def service() -> Iterator[ServiceUnderLoad]:
         yield ServiceUnderLoad(plan, lock, fabric, generator, threads, cpu_without_data(plan.cores.threads))
 
 
-LEAST_PPS, _MOST_PPS, _STEP = 400e3, 4e6, 1.4
+MIN_PPS, _MAX_PPS, _STEP = 400e3, 4e6, 1.4
 """Range and factor of the search for a load above the capacity of the NF."""
 _TRY_S = 0.5
-_OVERLOADED, _MOST_FORWARDED = 0.7, 0.9
+_OVERLOADED, _MAX_FORWARDED = 0.7, 0.9
 """Largest share of packets forwarded at a suitable load, and in each flow. Above it, the NF is not, or hardly, the
 bottleneck."""
 _BEGIN_S, _SETTLE_S = 0.2, 0.04
@@ -138,14 +138,14 @@ def prompt(cpu: int | None) -> Iterator[None]:
         os.sched_setaffinity(0, cpus)
 
 
-def overload_pps(here: ServiceUnderLoad, load_pps: float = LEAST_PPS) -> float:
+def overload_pps(here: ServiceUnderLoad, load_pps: float = MIN_PPS) -> float:
     """Find a load of which the NF forwards only a part, so that the cost of watching shows at the receiver.
 
     Raises:
         NotOverloaded: The NF forwards the highest load of the generator.
     """
     share = 1.0
-    while load_pps <= _MOST_PPS:
+    while load_pps <= _MAX_PPS:
         sent, received = _packets(here.send(load_pps, _TRY_S))
         share = received / sent
         if share <= _OVERLOADED:
@@ -205,7 +205,7 @@ def flow(here: ServiceUnderLoad, load_pps: float, lasts_s: float) -> Iterator[Bl
         time.sleep(_BEGIN_S)
         yield BlockFlow(here, trial, end_s)
     sent, received = _packets(trial.result())
-    if received > _MOST_FORWARDED * sent:
+    if received > _MAX_FORWARDED * sent:
         raise NotOverloaded(f"{received} of {sent} packets received: the NF is not the bottleneck")
 
 
@@ -308,7 +308,7 @@ _ROUNDS = 160
 _FLOW_S, _ROUND_S = 15.0, 1.5
 """Duration of a flow, and upper bound of a round. Flows are renewed because the first packets may shape a whole
 flow."""
-_MOST_EMPTY = 3
+_MAX_EMPTY = 3
 _MORE = 1.4
 """Factor to the next load after one that did not overload the NF."""
 BOTH = "both"
@@ -356,7 +356,7 @@ def _rounds(here: ServiceUnderLoad, watchers: Watchers, every: Sequence[Sequence
             load_pps = overload_pps(here, load_pps * _MORE)
             continue
         empty = 0 if rounds else empty + 1
-        if empty == _MOST_EMPTY:
+        if empty == _MAX_EMPTY:
             raise CsitError(f"{empty} successive flows without a round that has packets in every block")
         found += rounds
     return found

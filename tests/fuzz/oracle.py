@@ -18,8 +18,8 @@ from csit_utils.cli import main
 from resources.libraries.python.defects import DEFECT
 from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError
 
-MOST_CPU_S = 2.0
-MOST_MEMORY_KB = 300_000
+MAX_CPU_SECONDS = 2.0
+MAX_MEMORY_KB = 300_000
 ATTEMPTS = 3
 Result = TypeVar("Result")
 EXAMPLES: Counter[str] = Counter()
@@ -108,11 +108,11 @@ def bounded(target: str, call: Callable[[], Result], attempts: int = 1) -> Resul
         began_s = time.process_time()
         with _deadline(target):
             result = call()
-        if (took_s := time.process_time() - began_s) <= MOST_CPU_S:
+        if (took_s := time.process_time() - began_s) <= MAX_CPU_SECONDS:
             break
     grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory_kb
-    assert took_s <= MOST_CPU_S, f"{target}: {took_s:.1f} s of CPU time"
-    assert grown_kb <= MOST_MEMORY_KB, f"{target}: {grown_kb / 1000:.0f} MB"
+    assert took_s <= MAX_CPU_SECONDS, f"{target}: {took_s:.1f} s of CPU time"
+    assert grown_kb <= MAX_MEMORY_KB, f"{target}: {grown_kb / 1000:.0f} MB"
     return result
 
 
@@ -121,10 +121,10 @@ def _deadline(target: str) -> Iterator[None]:
     """End a call that hangs: a signal after twice the CPU time that it may take."""
 
     def end(*_: object) -> None:
-        raise AssertionError(f"{target}: more than {2 * MOST_CPU_S} s of CPU time")
+        raise AssertionError(f"{target}: more than {2 * MAX_CPU_SECONDS} s of CPU time")
 
     before = signal.signal(signal.SIGPROF, end)
-    signal.setitimer(signal.ITIMER_PROF, 2 * MOST_CPU_S)
+    signal.setitimer(signal.ITIMER_PROF, 2 * MAX_CPU_SECONDS)
     try:
         yield
     finally:

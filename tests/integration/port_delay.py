@@ -13,7 +13,7 @@ import pytest
 from resources.libraries.python.drivers.host.links import namespaces
 
 _SCHED_CLS, _TCX_EGRESS = 3, 47
-_MOST_LOOKS, _READINGS = 8_000, 16
+_MAX_LOOKS, _READINGS = 8_000, 16
 """Turns of the loop, and readings of the clock in each of them, of which the last one counts: the verifier follows no
 more than 8,192 conditional jumps. That is enough for some milliseconds."""
 
@@ -34,7 +34,7 @@ def _waiting(delay_s: float) -> bytes:
             ktime_get_ns * _READINGS,
             _instruction(0x3D, 0x60, offset=2),  # if r0 >= r6, out
             _instruction(0x07, 0x07, operand=1),  # r7 += 1
-            _instruction(0xA5, 0x07, offset=-3 - _READINGS, operand=_MOST_LOOKS),  # if r7 < most, look again
+            _instruction(0xA5, 0x07, offset=-3 - _READINGS, operand=_MAX_LOOKS),  # if r7 < most, look again
             _instruction(0xB7, 0x00, operand=-1),  # out: r0 = TCX_NEXT
             _instruction(0x95),
         )

@@ -45,7 +45,7 @@ IMPORTED = (
 )
 _OF_A_TEST = {"PYTEST_CURRENT_TEST", "CSIT_RESERVATION"}
 """Variables of the environment that nothing reads while it is imported."""
-_MOST_BYTES = 1 << 17
+_MAX_BYTES = 1 << 17
 _SET_CHILD_SUBREAPER = 36
 """A number of prctl(2)."""
 
@@ -110,7 +110,7 @@ def _adopting() -> Any:
 def _next_order(orders: socket.socket) -> dict[str, Any]:
     """Fork a process for each order; returns in those, with the order."""
     while True:
-        text, fds, _, _ = socket.recv_fds(orders, _MOST_BYTES, 3)
+        text, fds, _, _ = socket.recv_fds(orders, _MAX_BYTES, 3)
         if not text:
             os._exit(0)
         told, tell = os.pipe()

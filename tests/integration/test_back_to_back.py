@@ -15,7 +15,7 @@ BUCKET = 100
 """Frames of a flow. Queues of ports hold twice as many, so none is lost where a data thread waits for its CPU."""
 FLOW_PPS = 50_000
 FLOWS = 2
-MOST_TRIES = 20
+MAX_TRIES = 20
 
 NO_NFT = "; ".join(map(str, missing()))
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT), pytest.mark.usefixtures("awake")]
@@ -36,7 +36,7 @@ def test_the_longest_burst_is_that_of_the_bucket() -> None:
 
         def burst(trial: Trial) -> TrialResult:
             """Send a burst until the generator has read its counters when all of it had come."""
-            for _ in range(MOST_TRIES):
+            for _ in range(MAX_TRIES):
                 nft(NF, f"table ip bucket; delete table ip bucket; {table}")
                 before = arrived()
                 result = deployment.parts.generator.run(trial)
@@ -49,7 +49,7 @@ def test_the_longest_burst_is_that_of_the_bucket() -> None:
                 wait_until("all frames of a burst", under_way, 30.0, pause_s=0.01)
                 if result.received == arrived() - before:
                     return result
-            raise AssertionError(f"the counters were read too early {MOST_TRIES} times in a row")
+            raise AssertionError(f"the counters were read too early {MAX_TRIES} times in a row")
 
         found = measure_back_to_back(
             burst, frame("64B"), flows=FLOWS, load_pps=FLOWS * FLOW_PPS, throughput_pps=None, repetitions=5

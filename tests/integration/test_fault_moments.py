@@ -119,7 +119,7 @@ WORLDS: Mapping[str, World] = {
         ),
     ),
 }
-LEAST_FRAME = 128
+MIN_FRAME = 128
 
 
 @realtime(LOSS)
@@ -129,7 +129,7 @@ def test_a_part_that_breaks_at_any_moment_is_replaced(tmp_path: Path, world: str
     asked = WORLDS[world]
     if missing := [name for name in asked.programs if not shutil.which(name)]:
         pytest.skip(f"not installed: {', '.join(missing)}")
-    cases = {f"{LEAST_FRAME + number}B": case for number, case in enumerate(asked.cases)}
+    cases = {f"{MIN_FRAME + number}B": case for number, case in enumerate(asked.cases)}
     faults: list[tuple[Moment, Fault]] = []
     for frame, case in cases.items():
         test = " ".join(filter(None, (asked.suite[:3].upper(), "1R1C NF-1c vSwitch-1c", asked.kinds, frame)))

@@ -28,7 +28,7 @@ from tests.integration.user_space import deployed
 from tests.realtime import CPU, realtime
 
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
-DELAY_S, LEAST_S = 0.5e-3, 20e-6
+DELAY_S, MIN_S = 0.5e-3, 20e-6
 PROBES_PPS, DURATION_S = 200.0, 0.3
 ROUTERS = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2, nf_kinds=(NfKind("linux_router"),) * 2)
 PARTS = {"vswitch", "nf-1-1", "nf-1-2", LINK}
@@ -109,11 +109,11 @@ def test_the_part_with_20_us_more_than_before_is_the_delayed_one(chain: tuple[De
         return {row.owner: row.median_s for row in probed(chain) if row.direction is Direction.FORWARD}
 
     before = medians_s()
-    with delayed(owner, port, LEAST_S):
+    with delayed(owner, port, MIN_S):
         after = medians_s()
     more = {name: after[name] - before[name] for name in PARTS}
     assert max(more, key=lambda name: more[name]) == owner, more
-    assert LEAST_S / 2 < more[owner] < 2 * LEAST_S, more
+    assert MIN_S / 2 < more[owner] < 2 * MIN_S, more
 
 
 @realtime(CPU)

@@ -218,7 +218,7 @@ def test_packets_of_another_flow_are_not_taken_for_those_of_this_one(generator: 
 
 @ONLY_XDP
 def test_more_packets_than_can_be_counted_are_refused(generator: BuiltInGenerator) -> None:
-    packets = 2 * receiver.MOST_NUMBERS
+    packets = 2 * receiver.MAX_NUMBERS
     with pytest.raises(Unsupported, match=r"134,217,728 packets in a trial, and 67,108,864 can .*: make it 2.0 times"):
         generator.run(counting(60.0, packets / 60.0))
     with Forwarder(untouched, untouched):

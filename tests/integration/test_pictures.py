@@ -15,7 +15,7 @@ from tests.unit.csit_utils.robot_output import write_output_xml
 
 pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 
-_MOST_BYTES = 150_000
+_MAX_BYTES = 150_000
 
 
 def pictures(folder: Path, *, simulated: bool) -> subprocess.CompletedProcess[str]:
@@ -37,7 +37,7 @@ def test_pictures_show_the_heat_map_and_the_page_of_a_test(tmp_path: Path) -> No
     for name, picture in taken.items():
         width, height = struct.unpack(">II", picture[16:24])  # https://www.w3.org/TR/png/#11IHDR
         assert (width, height > 200) == (1060, True), name
-        assert 10_000 < len(picture) < _MOST_BYTES, name  # not an empty page, and small enough for README.md
+        assert 10_000 < len(picture) < _MAX_BYTES, name  # not an empty page, and small enough for README.md
 
 
 def test_simulated_results_are_refused(tmp_path: Path) -> None:
@@ -49,4 +49,4 @@ def test_simulated_results_are_refused(tmp_path: Path) -> None:
 def test_the_pictures_of_the_readme_are_small() -> None:
     taken = sorted((PROJECT / "docs" / "pictures").iterdir())
     assert [path.name for path in taken] == ["heat-map.png", "test-page.png"]
-    assert all(path.stat().st_size < _MOST_BYTES for path in taken)
+    assert all(path.stat().st_size < _MAX_BYTES for path in taken)

@@ -34,7 +34,7 @@ BRIEF = ("--brief", "--frames", "64B", "--json")
 SHORT = ("-v", "SEARCH:quick,mrr=1,mrr_trial=0.1")
 PACKETS, GAP_US = 2_000, 500
 LOW_PPS = 500.0
-LEAST_PPS = 20_000
+MIN_PPS = 20_000
 """What the generator reaches on any machine; that it sends more than trafgen is measured by `./csit bench`."""
 
 
@@ -74,7 +74,7 @@ def test_a_loop_back_is_qualified_by_rates_gaps_and_latency_and_the_result_is_ke
     assert done.returncode == 0, done.stderr
     wait_for_network_state(before)
     (row,) = [json.loads(line) for line in done.stdout.splitlines()]
-    assert LEAST_PPS < row["received_pps"] <= 1.01 * row["offered_pps"]
+    assert MIN_PPS < row["received_pps"] <= 1.01 * row["offered_pps"]
     # Beside a machine's other work every trial may lose something, or be short.
     highest_pps, loss_free_pps, error = row["highest_pps"], row["loss_free_pps"], row["rate_error"]
     assert highest_pps is None or 0 < highest_pps <= 1.01 * row["offered_pps"]
@@ -97,7 +97,7 @@ def test_the_ring_is_qualified_as_itself(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)
     assert (row["key_generator"], row["sending"], row["key_nic"]) == ("ring", "AF_PACKET TX ring", "veth")
-    assert row["highest_pps"] and row["highest_pps"] > LEAST_PPS
+    assert row["highest_pps"] and row["highest_pps"] > MIN_PPS
 
 
 def plant_low_rates(file: Path) -> None:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.parallel
 SIM = ("-v", "TOPOLOGY:topologies/sim.yaml", "--log", "NONE", "--report", "NONE")
 MATRIX = (*SIM, "-v", "NF_SIZES:1c", "-v", "CELLS:1-3x1-2")
 """6 cells, by service type and test type."""
-MOST_KILLS = 5
+MAX_KILLS = 5
 TIMES = re.compile(r'"(?:started_at|finished_at|deploy_s|remove_s)":(?:"[^"]*"|[\d.e-]+|null)|' + ELSEWHERE)
 
 
@@ -68,10 +68,10 @@ def test_a_matrix_killed_at_random_and_resumed_gives_the_same_dataset(tmp_path: 
     chance = random.Random(time.time_ns())
     tests = finished(whole)
     kills = 0
-    for _ in range(MOST_KILLS):
+    for _ in range(MAX_KILLS):
         resume = ("-v", f"RESUME:{tmp_path}") if (tmp_path / "journal.jsonl").exists() else ()
         # So many journal lines later, and then some: in a test, between two, in the middle of a line.
-        target = lines(tmp_path) + chance.randrange(1, 2 * tests // MOST_KILLS)
+        target = lines(tmp_path) + chance.randrange(1, 2 * tests // MAX_KILLS)
         with PreloadedRun(
             argv(tmp_path, *MATRIX, *resume), cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -81,7 +81,7 @@ def test_a_matrix_killed_at_random_and_resumed_gives_the_same_dataset(tmp_path: 
             time.sleep(chance.uniform(0, 0.02))
             run.send_signal(signal.SIGKILL)
         kills += run.returncode == -signal.SIGKILL
-    assert kills >= MOST_KILLS - 1
+    assert kills >= MAX_KILLS - 1
     assert 0 < finished(tmp_path) < tests
     done = run_robot(tmp_path, *MATRIX, "-v", f"RESUME:{tmp_path}")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -25,13 +25,13 @@ LAST = TESTS // 9 if FULL else 42
 """Tests of a suite, or of a frame size, after which what is held is compared with what was held before them."""
 UNTRACED = TESTS - 2 * LAST
 """Tests after which allocations are traced: the tables of tracemalloc are resident memory too, 20 MB of them."""
-MOST_KB_PER_TEST = 5
+MAX_KB_PER_TEST = 5
 """Of resident memory. Robot keeps its result of each test until the end, also of one that only logs a line: 1.9 kB."""
 SLACK_KB = 2_000
-MOST_OWN_BYTES_PER_TEST = 1800
+MAX_OWN_BYTES_PER_TEST = 1800
 """Allocated by this project. It is 1.6 kB: 0.6 kB of names and tags that Robot's results keep, 0.3 kB that a search
 predicts other cells from, and the rest the test's entries in the journal and the name of its record."""
-MOST_CACHED_BYTES_PER_TEST = 700
+MAX_CACHED_BYTES_PER_TEST = 700
 """Allocated by pydantic. It is 0.4 to 0.6 kB of its cache of strings, which ends at 16,384 of them, 1.2 MB."""
 
 ROBOT_LISTENER_API_VERSION = 3
@@ -79,7 +79,7 @@ def test_memory_and_descriptors_stay_flat(tmp_path: Path, monkeypatch: pytest.Mo
     for name, of in (("lowest", min), ("highest", max)):
         first, second, last = map(of, thirds)
         print(f"{name} resident memory of {third} tests: {first:,} kB, then {second:,} kB, then {last:,} kB")
-        assert last - second <= MOST_KB_PER_TEST * third + SLACK_KB, name
+        assert last - second <= MAX_KB_PER_TEST * third + SLACK_KB, name
     before, after = (
         Counter(json.loads(Path(f"{samples}.{ended}").read_text(encoding="utf-8"))) for ended in (TESTS - LAST, TESTS)
     )
@@ -90,8 +90,8 @@ def test_memory_and_descriptors_stay_flat(tmp_path: Path, monkeypatch: pytest.Mo
             (by_robot if "/robot/" in path else cached if "/pydantic/" in path else own)[path] = size
     each = {name: some.total() / LAST for name, some in (("Robot", by_robot), ("pydantic", cached), ("own", own))}
     print(f"bytes held for each test: {', '.join(f'{name} {size:.0f}' for name, size in each.items())}")
-    assert each["pydantic"] <= MOST_CACHED_BYTES_PER_TEST, cached
-    assert each["own"] <= MOST_OWN_BYTES_PER_TEST, own.most_common(10)
+    assert each["pydantic"] <= MAX_CACHED_BYTES_PER_TEST, cached
+    assert each["own"] <= MAX_OWN_BYTES_PER_TEST, own.most_common(10)
     descriptors = [row["descriptors"] for row in rows]
     print(f"{max(descriptors[:third])} descriptors, then {max(descriptors[third:])}")
     assert max(descriptors[third:]) <= max(descriptors[:third])

@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.host.links.namespaces import name_of
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
-from resources.libraries.python.model.request.cell import MOST_FLOWS
+from resources.libraries.python.model.request.cell import MAX_FLOWS
 from resources.libraries.python.model.request.frames import frame, with_flows
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.stateful.model.record import StatefulDensity
@@ -89,7 +89,7 @@ def trial(entries: int, instances: int, frame_name: str = "64B") -> Trial:
     return Trial(
         load_pps=20_000,
         duration_s=entries * instances / 20_000,
-        frame=with_flows(frame(frame_name), MOST_FLOWS),
+        frame=with_flows(frame(frame_name), MAX_FLOWS),
         only=Direction.FORWARD,
         protocol=Protocol.UDP,
         purpose="connections",

@@ -58,7 +58,7 @@ BRIEF = BRIEF.model_copy(
     }
 )
 LIMIT_PPS = 8_000
-MOST_PPS = 40_000.0
+MAX_PPS = 40_000.0
 """So little that even a busy machine neither loses packets nor fails to offer them."""
 HOG = """
 import os, sys, time
@@ -110,7 +110,7 @@ def world() -> Iterator[Testbed]:
 class Capped(DensityTest):
     """An experiment whose generator is said to reach a certain load and no more."""
 
-    most_pps = MOST_PPS
+    most_pps = MAX_PPS
     before_trial: Callable[[], None] = staticmethod(lambda: None)
 
     def set_noise(self, noise: tuple[CpuNoise, ...]) -> None:

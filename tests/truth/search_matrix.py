@@ -24,10 +24,10 @@ from tests.truth.held_out_systems import BLIND, HeldOut
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table
 
 SIDES = (1, 2, 4, 6, 8, 10)
-MOST_NFS = 16
-_MOST_RATIO = {"chosen": 0.68, "held out": 0.88, "blind": 0.92}
+MAX_NFS = 16
+_MAX_RATIO = {"chosen": 0.68, "held out": 0.88, "blind": 0.92}
 """Promised bounds of the time of a matrix over MLRsearch's, by family of systems."""
-_MOST_SPREAD_PERCENT = {ModelName.NOISY: 0.60, ModelName.TWO_BAND: 0.20, HeldOut.STICKY: 0.60}
+_MAX_SPREAD_PERCENT = {ModelName.NOISY: 0.60, ModelName.TWO_BAND: 0.20, HeldOut.STICKY: 0.60}
 """Promised spread of bounds where it is more than 0.15 % or above MLRsearch's: a low band that lasts decides loads on
 its own (docs/search.md)."""
 _FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
@@ -39,7 +39,7 @@ Law = Callable[[int, int], float]
 
 def cells() -> list[tuple[int, int]]:
     """Instances and NFs of the cells, in the order of a run: small ones first."""
-    found = [(rows, columns) for rows in SIDES for columns in SIDES if rows * columns <= MOST_NFS]
+    found = [(rows, columns) for rows in SIDES for columns in SIDES if rows * columns <= MAX_NFS]
     return sorted(found, key=lambda cell: (cell[0] * cell[1], cell))
 
 
@@ -128,7 +128,7 @@ def table(seeds: int) -> list[BoundedQuantity]:
     for family, kinds in families.items():
         ours, cold, peer = (fmean(found[name][who]["mean_s"] for name in kinds) for who in _SIDES)
         note = f"predicted {ours:.1f} s, cold {cold:.1f} s ({cold / peer:.3f}), MLRsearch {peer:.1f} s"
-        lines.append(BoundedQuantity(f"time, systems {family}", ours / peer, _MOST_RATIO[family], "ratio", note))
+        lines.append(BoundedQuantity(f"time, systems {family}", ours / peer, _MAX_RATIO[family], "ratio", note))
     searches = seeds * len(cells())
     return [*lines, *(line for name in names for line in _lines(name, found[name], searches))]
 
@@ -145,7 +145,7 @@ def _lines(
     times = f"{ours['mean_s']:.1f} s, cold {cold['mean_s']:.1f} s, MLRsearch {peer['mean_s']:.1f} s"
     for goal in ("ndr", "pdr"):
         spread, rms = f"{goal}_spread_percent", f"{goal}_rms_error_percent"
-        most = max(_MOST_SPREAD_PERCENT.get(name, 0.15), peer[spread] * 1.1) if name not in BLIND else inf
+        most = max(_MAX_SPREAD_PERCENT.get(name, 0.15), peer[spread] * 1.1) if name not in BLIND else inf
         yield BoundedQuantity(f"{name}: spread of {goal.upper()}", ours[spread], most, "%", times)
         most = peer[rms] * 1.2 + 0.05 if name not in BLIND else inf
         low = ours[rms] * (1 - 1.96 / sqrt(2 * searches))

@@ -249,7 +249,7 @@ def test_decision_records_are_numbered_and_listed() -> None:
 
 _LONGEST_ENTRY = 450
 """Of the change log, in characters without targets of links: one or two sentences, or a list."""
-_MOST_ENTRIES = 20
+_MAX_ENTRIES = 20
 """Under a topic: of more a reader does not find the one that matters; fold them, or make a topic of some."""
 
 
@@ -264,4 +264,4 @@ def test_the_change_log_has_short_entries_by_topic() -> None:
         assert len(set(topics)) == len(topics)
         for topic in kind.split("\n#### ")[1:]:
             entries = re.findall(r"^- ", topic, re.MULTILINE)
-            assert 1 <= len(entries) <= _MOST_ENTRIES, topic.splitlines()[0]
+            assert 1 <= len(entries) <= _MAX_ENTRIES, topic.splitlines()[0]

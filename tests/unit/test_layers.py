@@ -17,8 +17,8 @@ from tests.how_to_pages import ADD_A_DRIVER, ADD_A_STUDY, files_of
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = "resources/libraries/python/"
-MOST_LINES = 600
-MOST_NAMING_CHAINS = 20
+MAX_LINES = 600
+MAX_NAMING_CHAINS = 20
 """Modules that mention `nf_chains`."""
 
 ODD_NAMES = {
@@ -351,7 +351,7 @@ def test_robot_files_name_no_products() -> None:
 def test_no_file_grows_long() -> None:
     paths = (str(file.relative_to(ROOT)) for file in sources(".py", ".robot", ".resource", ".sh", ".j2"))
     lengths = {path: len(text_of(path).splitlines()) for path in paths}
-    assert not {path: length for path, length in lengths.items() if length >= MOST_LINES}
+    assert not {path: length for path, length in lengths.items() if length >= MAX_LINES}
 
 
 def methods(tree: ast.AST) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef]]:
@@ -432,7 +432,7 @@ def test_files_of_how_to_pages_keep_to_their_rooms(tmp_path: Path, monkeypatch: 
 
 def test_few_modules_know_how_records_name_the_size_of_a_cell() -> None:
     """All others pass a `Cell` or its `Dimensions` on."""
-    assert sum(is_production(path) and "nf_chains" in text_of(path) for path in python_sources()) <= MOST_NAMING_CHAINS
+    assert sum(is_production(path) and "nf_chains" in text_of(path) for path in python_sources()) <= MAX_NAMING_CHAINS
 
 
 @pytest.mark.parametrize(("paths", "offends"), [(("a.py",), False), (("a.py", "b.py"), True)])

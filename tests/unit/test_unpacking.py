@@ -88,7 +88,7 @@ def _imported(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.mark.parametrize("name", BOMBS)
 def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """With lower limits: a scan without them takes many times what is allowed, and one with them little of it."""
-    monkeypatch.setattr(scan, "MOST_UNRECORDED", 2_000)
+    monkeypatch.setattr(scan, "MAX_UNRECORDED", 2_000)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 12)  # an open test that is searched anew with each block takes long
     file = tmp_path / name
     file.write_bytes(BOMBS[name]())
@@ -132,7 +132,7 @@ def test_files_that_share_their_bytes_are_refused() -> None:
 
 
 def test_a_directory_of_many_files_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "MOST_FILES", 3)
+    monkeypatch.setattr(unpacking, "MAX_FILES", 3)
     made = zipped(*((str(each), b"") for each in range(4)))
     with pytest.raises(UnpackError, match="more than 3 files"):
         open_archive(io.BytesIO(made), len(made))

@@ -13,7 +13,7 @@ from statistics import median
 
 import numpy as np
 
-from csit_utils.analysis.trends.steps import LEAST, Step, find_steps, noise, tail
+from csit_utils.analysis.trends.steps import MIN_RUNS, Step, find_steps, noise, tail
 from csit_utils.analysis.trends.twobands import TwoBands, find_two_bands
 
 SUSPICION = 0.001
@@ -22,7 +22,7 @@ FEWEST = 10
 """Fewest values that permit to tell steps from noise."""
 _OUTLIER = 0.001
 """Probability that noise alone makes a value an outlier."""
-_LEAST_SCALE = 1e-4
+_MIN_SCALE = 1e-4
 """Noise relative to the level, for values that repeat exactly and have no resolution."""
 
 
@@ -62,7 +62,7 @@ def look(values: Sequence[float], times: Sequence[datetime], resolution: float, 
         resolution: Difference of values without a change of the system, in their unit.
         alpha: Probability of a false step.
     """
-    scale = max(noise(values, resolution), _LEAST_SCALE * abs(median(values))) or 1.0
+    scale = max(noise(values, resolution), _MIN_SCALE * abs(median(values))) or 1.0
     if len(values) < FEWEST:
         return Findings(scale)
     bands = find_two_bands(values, resolution)
@@ -97,7 +97,7 @@ def _suspected(values: Sequence[float], steps: Sequence[Step], scale: float) -> 
         away = [value - level for value in last[-new:]]
         one_side = all(each > 0 for each in away) or all(each < 0 for each in away)
         chance = 2 * (tail(min(away, key=abs), scale) / 2) ** new
-        if len(last) >= LEAST + new and one_side and chance <= SUSPICION and level:
+        if len(last) >= MIN_RUNS + new and one_side and chance <= SUSPICION and level:
             return median(away) / abs(level), new
     return None, 0
 

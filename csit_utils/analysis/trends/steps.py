@@ -37,7 +37,7 @@ from resources.libraries.python import special_functions
 
 FREEDOM = 4
 """Degrees of freedom of the noise."""
-LEAST = 3
+MIN_RUNS = 3
 """Fewest values in a part."""
 _MEAN_DIFFERENCE = 1.1815
 """Mean of the middle half of |x - y| of independent values of Student's t with 4 degrees of freedom."""
@@ -125,7 +125,7 @@ def _splits(values: Sequence[float]) -> Iterator[_Split]:
         inside = values[start:end]
         count = len(inside)
         (ends, levels), (other_ends, other_levels) = (_parts(each) for each in (inside, inside[::-1]))
-        for size in range(LEAST, count - LEAST + 1):
+        for size in range(MIN_RUNS, count - MIN_RUNS + 1):
             rest = count - size
             if size <= rest:
                 yield start, start + size, end, _departure(ends[size], size, other_levels[rest], rest), size
@@ -142,7 +142,7 @@ def _parts(values: Sequence[float]) -> tuple[Mapping[int, _Ends], Mapping[int, f
     ends, levels, ordered = {}, {}, list[float]()
     for size, value in enumerate(values, 1):
         insort(ordered, value)
-        if LEAST <= size <= len(values) / 2:
+        if MIN_RUNS <= size <= len(values) / 2:
             ends[size] = _ends(ordered)
         if size >= len(values) / 2:
             levels[size] = _middle(ordered)
@@ -156,7 +156,7 @@ def _departure(shorter: _Ends, size: int, level: float, rest: int) -> float:
 
 
 def _ends(ordered: Sequence[float]) -> _Ends:
-    majority = max(LEAST, len(ordered) // 2 + 1)
+    majority = max(MIN_RUNS, len(ordered) // 2 + 1)
     return ordered[-majority], ordered[majority - 1]
 
 
@@ -169,16 +169,16 @@ def _middle(ordered: Sequence[float]) -> float:
 def _probabilities(splits: Sequence[_Split], scale: float) -> Array:
     departures = np.array([split[3] for split in splits])
     sizes = np.array([split[4] for split in splits])
-    away = np.maximum(LEAST, sizes // 2 + 1)
+    away = np.maximum(MIN_RUNS, sizes // 2 + 1)
     reached = special_functions.stdtr(FREEDOM, -departures / scale)
     return np.asarray(np.minimum(1.0, 2 * special_functions.bdtrc(away - 1, sizes, reached)))
 
 
 def _intervals(count: int) -> list[tuple[int, int]]:
     """Seeded intervals: the whole, and layers of shorter ones that overlap by half."""
-    found = {(0, count)} if count >= 2 * LEAST else set()
+    found = {(0, count)} if count >= 2 * MIN_RUNS else set()
     length = count * _DECAY
-    while length >= 2 * LEAST:
+    while length >= 2 * MIN_RUNS:
         number = 2 * int(np.ceil(count / length)) - 1
         shift = (count - length) / max(1, number - 1)
         found |= {(int(i * shift), min(count, int(np.ceil(i * shift + length)))) for i in range(number)}
@@ -219,4 +219,4 @@ def _best(values: Sequence[float], start: int, end: int) -> int:
         parts = (values[start:place], values[place:end])
         return sum(abs(value - level) for part in parts for level in (median(part),) for value in part)
 
-    return min(range(start + LEAST, end - LEAST + 1), key=cost)
+    return min(range(start + MIN_RUNS, end - MIN_RUNS + 1), key=cost)

@@ -1,7 +1,7 @@
 """Detection of figures that alternate between two levels, whose low nights are no regressions.
 
 Values are split into an upper and a lower group where Ashman's `D = |m1 - m2| / sqrt((s1^2 + s2^2) / 2)` is largest
-(Ashman, Bird and Zepf, Astronomical Journal 108 (1994) 2348). There are two bands if `D` is at least `LEAST_D`, each
+(Ashman, Bird and Zepf, Astronomical Journal 108 (1994) 2348). There are two bands if `D` is at least `MIN_D`, each
 group has `fewest` values, each band was left and entered again, and the order is
 consistent with chance: the number of runs is not too small for a random order (Wald and Wolfowitz, Annals of
 Mathematical Statistics 11 (1940) 147). A level that changed once and stayed has two runs: that is a step.
@@ -15,10 +15,10 @@ from statistics import fmean
 
 from resources.libraries.python.search.findings.unseen_bands import UnseenBands, fewest, unseen_bands
 
-LEAST_D = 6.0
-LEAST_RUNS = 4
+MIN_D = 6.0
+MIN_RUNS = 4
 """Each band was left and entered again."""
-LEAST_CHANCE = 0.001
+MIN_CHANCE = 0.001
 """Probability of so few runs in a random order, below which the order is not random."""
 
 
@@ -48,7 +48,7 @@ def unseen_two_bands(values: Sequence[float], resolution: float = 0.0) -> Unseen
 
 
 def _in_too_few_runs(one: int, other: int) -> float:
-    return chance_of_runs(LEAST_RUNS - 1, one, other)
+    return chance_of_runs(MIN_RUNS - 1, one, other)
 
 
 def find_two_bands(values: Sequence[float], resolution: float = 0.0) -> TwoBands | None:
@@ -66,7 +66,7 @@ def find_two_bands(values: Sequence[float], resolution: float = 0.0) -> TwoBands
     upper = [value for value, low in zip(values, in_lower, strict=True) if not low]
     runs = 1 + sum(one != other for one, other in pairwise(in_lower))
     chance = chance_of_runs(runs, len(lower), len(upper))
-    if runs < LEAST_RUNS or chance < LEAST_CHANCE:
+    if runs < MIN_RUNS or chance < MIN_CHANCE:
         return None
     return TwoBands(fmean(upper), fmean(lower), len(lower) / len(values), runs, chance, in_lower)
 
@@ -89,7 +89,7 @@ def _orders(runs: int, one: int, other: int) -> int:
 
 def _boundary(ordered: Sequence[float], resolution: float, least: int) -> float | None:
     """Lowest value of the upper group of the best split into groups of some size; None if no split qualifies."""
-    best, boundary = LEAST_D, None
+    best, boundary = MIN_D, None
     for place in range(least, len(ordered) - least + 1):
         if ordered[place] - ordered[place - 1] <= resolution:
             continue

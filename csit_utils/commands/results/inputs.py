@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from csit_utils.dataset.store.batch import FileImport
     from csit_utils.dataset.store.stored_contents import Stored
 
-_MOST_REASONS = 2
-_MOST_PRINTED = 50
+_MAX_REASONS = 2
+_MAX_PRINTED = 50
 """Problems that are printed one by one. An archive of a stranger can have thousands."""
 
 INPUTS = Annotated[
@@ -219,9 +219,9 @@ def read(inputs: list[Path]) -> Dataset:
 
 
 def _refuse(inputs: list[Path], problems: Sequence[Problem]) -> None:
-    reasons = "; ".join(problem.text for problem in problems[:_MOST_REASONS])
-    if len(problems) > _MOST_REASONS:
-        reasons += f"; and {len(problems) - _MOST_REASONS} more"
+    reasons = "; ".join(problem.text for problem in problems[:_MAX_REASONS])
+    if len(problems) > _MAX_REASONS:
+        reasons += f"; and {len(problems) - _MAX_REASONS} more"
     raise ConfigError(reasons or f"{', '.join(map(str, inputs))}: contains no tests")
 
 
@@ -249,10 +249,10 @@ def print_problems(texts: Sequence[str]) -> bool:
     Returns:
         Whether there are any.
     """
-    for text in texts[:_MOST_PRINTED]:
+    for text in texts[:_MAX_PRINTED]:
         typer.echo(text, err=True)
-    if len(texts) > _MOST_PRINTED:
-        typer.echo(f"and {len(texts) - _MOST_PRINTED:,} more inputs that could not be read in full", err=True)
+    if len(texts) > _MAX_PRINTED:
+        typer.echo(f"and {len(texts) - _MAX_PRINTED:,} more inputs that could not be read in full", err=True)
     return bool(texts)
 
 

@@ -132,11 +132,11 @@ def _loaded() -> None:
     _ = special_functions.bdtrc  # for trends and searches
 
 
-_MOST_NAMES = 12
+_MAX_NAMES = 12
 
 
 def _check_side(name: str, history: History) -> None:
     if history.named(name) is None:
         known = [side.name for side in history.sides]
-        close = get_close_matches(name, known, n=3) or known[:_MOST_NAMES]
+        close = get_close_matches(name, known, n=3) or known[:_MAX_NAMES]
         raise ConfigError(f"--compare '{name}': no such run, release or testbed; choose from {', '.join(close)}")

@@ -172,7 +172,7 @@ def as_object(found: "Trend") -> Mapping[str, Any]:
 _BLOCKS = "▁▂▃▄▅▆▇█"
 GAP = "·"
 """A run without a figure."""
-LEAST_RANGE = 0.05
+MIN_RANGE = 0.05
 """Least range of heights relative to the largest figure, so that small noise looks flat."""
 
 
@@ -182,7 +182,7 @@ def history(points: Sequence[tuple[datetime, float]], gaps: Sequence[datetime] =
         return ""
     values = [value for _, value in points]
     top = max(values)
-    low = min(*values, top - LEAST_RANGE * abs(top))
+    low = min(*values, top - MIN_RANGE * abs(top))
     every = sorted([*((at, _block(value, low, top)) for at, value in points), *((at, GAP) for at in gaps)])
     return "".join(character for _, character in every)
 

@@ -11,7 +11,7 @@ import typer
 
 from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.emulation.image import MIRROR, cached, image
-from resources.libraries.python.emulation.layout import MOST_QUEUES, EmulatedLayout
+from resources.libraries.python.emulation.layout import MAX_QUEUES, EmulatedLayout
 from resources.libraries.python.emulation.machine import EmulatedNicModel
 from resources.libraries.python.emulation.testbed import EmulatedTestbed, State, check, end_unfinished, state_folder
 from resources.libraries.python.errors import ConfigError
@@ -37,7 +37,7 @@ def emulate(
     nodes: Annotated[int, typer.Option(min=2, max=3, help="Number of machines: TG, DUT1 and with 3 DUT2.")] = 2,
     nic: Annotated[EmulatedNicModel, typer.Option(help="NIC model of the measured ports.")] = EmulatedNicModel.VIRTIO,
     queues: Annotated[
-        int, typer.Option(min=1, max=MOST_QUEUES, help="Receive queues per virtio port; more than 1 need root.")
+        int, typer.Option(min=1, max=MAX_QUEUES, help="Receive queues per virtio port; more than 1 need root.")
     ] = 1,
     loop: Annotated[
         bool, typer.Option("--loop", help="Cable two more ports of the TG to each other, to qualify the generator.")

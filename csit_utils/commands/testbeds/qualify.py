@@ -24,14 +24,14 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.qualification import Qualification, QualifiedPoint
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.planning.loop_back import MOST_FLOWS, no_loop_back
+from resources.libraries.python.planning.loop_back import MAX_FLOWS, no_loop_back
 from resources.libraries.python.planning.loop_cables import loop_cables, no_cable, port_kind
 from resources.libraries.python.recording.qualifications import FOLDER, key_of, store, stored
 from resources.libraries.python.search.qualification import BRIEF, Effort
 from resources.libraries.python.testbed.deployment.loop_back import qualify as measure
 from resources.libraries.python.testbed.worlds.factory import located, world_of
 
-_MOST_FRAMES = 16
+_MAX_FRAMES = 16
 _HEADS = (
     "frame",
     "flows",
@@ -106,8 +106,8 @@ def qualify(
 
 def _listed(option: str, text: str) -> list[str]:
     names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not 1 <= len(names) <= _MOST_FRAMES:
-        raise ConfigError(f"{option} '{text[:40]}': 1 to {_MOST_FRAMES}, separated by commas")
+    if not 1 <= len(names) <= _MAX_FRAMES:
+        raise ConfigError(f"{option} '{text[:40]}': 1 to {_MAX_FRAMES}, separated by commas")
     return names
 
 
@@ -118,8 +118,8 @@ def _usual_flows(topology: Topology) -> str:
 
 
 def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 3 or not 1 <= int(text) <= MOST_FLOWS:
-        raise ConfigError(f"--flows '{text[:40]}': a number from 1 to {MOST_FLOWS}")
+    if not text.isascii() or not text.isdigit() or len(text) > 3 or not 1 <= int(text) <= MAX_FLOWS:
+        raise ConfigError(f"--flows '{text[:40]}': a number from 1 to {MAX_FLOWS}")
     return int(text)
 
 

@@ -19,16 +19,16 @@ from pydantic_core import ErrorDetails
 from csit_utils.analysis.latency import Histogram, histogram_of, merge, percentiles, rescaled
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.rows import EVERY_INSTANCE, LatencyRow
-from resources.libraries.python.model.bounds import MOST_ERRORS, dotted, quoted
+from resources.libraries.python.model.bounds import MAX_ERRORS, dotted, quoted
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.result import l1_bps, l2_bps
 
 _LONGEST_NS = 60 * 10**9
 _NS_PER_US = 1000
-_MOST = 10**15
+_MAX = 10**15
 """Upper bound of counts, which fits into the columns of a table."""
 
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 """Invalid values that a remark names."""
 _LONGEST_VALUE = 40
 _EXPECTED = {"model_type": "an object", "dict_type": "an object", "tuple_type": "a list"}
@@ -39,7 +39,7 @@ _NOT_MEASURED = ("n/a", -1)
 
 Amount = Annotated[float, Field(ge=0, le=1e13, allow_inf_nan=False, strict=True)] | None
 """A rate, a time or a share; the upper bound is above any measurement, and keeps products finite."""
-Count = Annotated[int, Field(ge=0, le=_MOST, strict=True)] | None
+Count = Annotated[int, Field(ge=0, le=_MAX, strict=True)] | None
 
 
 def _measured(value: object) -> object:
@@ -73,7 +73,7 @@ def read_part(kind: type[PartT], data: object, remarks: list[str]) -> PartT:
     try:
         return kind.model_validate(data)
     except ValidationError as error:
-        if error.error_count() > MOST_ERRORS:
+        if error.error_count() > MAX_ERRORS:
             raise ReadError(f"{error.error_count():,} invalid values") from error
         faults = error.errors(include_url=False, include_context=False)
     invalid = [each for each in faults if each["type"] not in _OF_STRUCTURE]
@@ -90,8 +90,8 @@ def read_part(kind: type[PartT], data: object, remarks: list[str]) -> PartT:
     except ValidationError as error:
         at = error.errors(include_url=False, include_context=False)[0]
         raise ReadError(_fault(next((each for each in faults if each["loc"] == at["loc"]), at))) from error
-    named = ", ".join(f"{dotted(each['loc'])} ({_value(each['input'])})" for each in invalid[:_MOST_NAMED])
-    more = f" and {len(invalid) - _MOST_NAMED} more" if len(invalid) > _MOST_NAMED else ""
+    named = ", ".join(f"{dotted(each['loc'])} ({_value(each['input'])})" for each in invalid[:_MAX_NAMED])
+    more = f" and {len(invalid) - _MAX_NAMED} more" if len(invalid) > _MAX_NAMED else ""
     remarks.append(f"invalid and left out: {named}{more}")
     return found
 
@@ -217,6 +217,6 @@ def _ns(value_us: float) -> int:
 
 def _nanoseconds(histogram: Histogram) -> HdrHistogram | None:
     """A histogram converted from microseconds; None if a value or count is out of range."""
-    if not 0 < histogram.total < _MOST:
+    if not 0 < histogram.total < _MAX:
         return None
     return rescaled(histogram, lambda value_us: value_us * _NS_PER_US, _LONGEST_NS)

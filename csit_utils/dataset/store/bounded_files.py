@@ -19,10 +19,10 @@ from csit_utils.dataset.store.layout import DETAILS_SUFFIX
 from csit_utils.dataset.store.parquet_pages import chunk_of
 from resources.libraries.python.model.bounds import (
     LARGEST_DIRECTORY_BYTES,
-    MOST_ROWS_TOGETHER,
-    MOST_TABLE_COLUMNS,
-    MOST_TABLE_ITEMS,
-    MOST_TABLE_RATIO,
+    MAX_ROWS_TOGETHER,
+    MAX_TABLE_COLUMNS,
+    MAX_TABLE_ITEMS,
+    MAX_TABLE_RATIO,
     REPEATED_BYTES,
     ROW_BYTES,
 )
@@ -51,18 +51,18 @@ class _Parquet:
 
     def __init__(self, file: pa.NativeFile, columns: Collection[str]) -> None:
         self._file = file
-        self._left_bytes = self._most_bytes = MOST_TABLE_RATIO * file.size()
+        self._left_bytes = self._most_bytes = MAX_TABLE_RATIO * file.size()
         if int.from_bytes(file.read_at(8, max(0, file.size() - 8))[:4], "little") > LARGEST_DIRECTORY_BYTES:
             raise ReadError(f"its footer is larger than {LARGEST_DIRECTORY_BYTES:,} bytes")
         self._reader = pq.ParquetFile(
             file,
             thrift_string_size_limit=LARGEST_DIRECTORY_BYTES,
-            thrift_container_size_limit=MOST_TABLE_ITEMS,
+            thrift_container_size_limit=MAX_TABLE_ITEMS,
         )
         self._metadata = self._reader.metadata
-        if self._metadata.num_columns > MOST_TABLE_COLUMNS:
+        if self._metadata.num_columns > MAX_TABLE_COLUMNS:
             raise ReadError(
-                f"it has {self._metadata.num_columns:,} columns; at most {MOST_TABLE_COLUMNS:,} are possible"
+                f"it has {self._metadata.num_columns:,} columns; at most {MAX_TABLE_COLUMNS:,} are possible"
             )
         self.schema: pa.Schema = self._reader.schema_arrow
         self.count: int = self._reader.num_row_groups
@@ -93,7 +93,7 @@ class _Parquet:
 
     def _batches(self, group: int) -> Iterator[pa.RecordBatch]:
         _, dictionaries = self._checked(group)
-        together = max(1, min(MOST_ROWS_TOGETHER, REPEATED_BYTES // max(1, dictionaries)))
+        together = max(1, min(MAX_ROWS_TOGETHER, REPEATED_BYTES // max(1, dictionaries)))
         # Without threads, which a forked process does not have.
         for batch in self._reader.iter_batches(together, [group], self._columns, use_threads=False):
             self._spend(batch.get_total_buffer_size() + ROW_BYTES * batch.num_rows)

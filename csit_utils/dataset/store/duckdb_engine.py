@@ -11,11 +11,11 @@ import pyarrow as pa
 from csit_utils.dataset.store import characterization_files, columns
 from csit_utils.dataset.store.views import RECORD_PARTS, TEST_PARTS, ViewedFiles, views
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import MOST_QUERY_BYTES, quoted, quoted_reason
+from resources.libraries.python.model.bounds import MAX_QUERY_BYTES, quoted, quoted_reason
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     # It would take four fifths of the memory, and write what does not fit in it into the present folder.
-    "memory_limit": f"{MOST_QUERY_BYTES}B",
+    "memory_limit": f"{MAX_QUERY_BYTES}B",
     "temp_directory": "",
     # A name in a statement is a view, and no variable of this program.
     "python_enable_replacements": "false",
@@ -117,9 +117,7 @@ def _sentence(text: str) -> str:
         advice = f"did you mean '{unknown[2]}'?" if unknown[2] else "./csit query DATASET lists the columns"
         return f"SQL: no column '{quoted(unknown[1])}'; {advice}"
     if "Out of Memory" in text:
-        return (
-            f"SQL: the query takes more than {MOST_QUERY_BYTES / 1e9:g} GB; ask for fewer rows, or use --engine spark"
-        )
+        return f"SQL: the query takes more than {MAX_QUERY_BYTES / 1e9:g} GB; ask for fewer rows, or use --engine spark"
     place = ""
     if found := _POSITION.search(text):
         line, column = int(found[1]), len(found[3]) - len(f"LINE {found[1]}: ") + 1

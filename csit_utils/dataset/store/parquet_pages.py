@@ -29,7 +29,7 @@ _COMMON = re.compile(
     % {b"n": _NUMBER, b"size": _SIZE}
 )
 """Header of a page of data as this project writes it: five times as fast as field by field, and there are hundreds."""
-_MOST_SIZES = 4096
+_MAX_SIZES = 4096
 _DEEPEST = 3
 _LONGEST_INTEGER = 10
 _Fields: TypeAlias = Mapping[int, "int | _Fields"]
@@ -99,7 +99,7 @@ def _struct(data: bytes, at: int, depth: int) -> tuple[_Fields, int]:
     return fields, at + 1
 
 
-@lru_cache(_MOST_SIZES)
+@lru_cache(_MAX_SIZES)
 def _size(number: bytes) -> int:
     """Return a size in a common header: the same ones are in hundreds of them."""
     return _integer(number, 0)[0]

@@ -28,7 +28,7 @@ from csit_utils.dataset.store.layout import (
 from csit_utils.dataset.testrows import HeadRow
 from resources.libraries.python.recording.packed_record import NotUnpacked, digest_of, unpack
 
-_MOST_BYTES = 8 * 1024 * 1024
+_MAX_BYTES = 8 * 1024 * 1024
 """Size of buffered rows and records over all partitions. Writing a table of a hundred columns costs as much as about a
 hundred of its rows, so rows are buffered for longer than records."""
 _ROW_BYTES = 2_500
@@ -134,11 +134,11 @@ class _Staging:
             part = self._partitions[key] = self._partition(*key)
         self._rows_bytes += _ROW_BYTES + len(row.message)
         self._details_bytes += part.add(row, detail)
-        if self._rows_bytes > _MOST_BYTES:
+        if self._rows_bytes > _MAX_BYTES:
             self._rows_bytes = 0
             for each in self._partitions.values():
                 each.write_rows()
-        if self._details_bytes > _MOST_BYTES:
+        if self._details_bytes > _MAX_BYTES:
             self._details_bytes = 0
             for each in self._partitions.values():
                 each.write_details()

@@ -48,7 +48,7 @@ _OF_LATENCY = ("latency",)
 _NO_KEYS: dict[str, Any] = {}
 _BLANK = DensityRecord.model_construct(**_NO_KEYS)
 """A record with defaults only: a copy takes a tenth of the time to make one."""
-_MOST_NEAR = 256
+_MAX_NEAR = 256
 """Kept details, about 4 MB."""
 _KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -200,7 +200,7 @@ class Stored:
             ReadError: Its record is damaged.
         """
         if anchor not in self._near:
-            if len(self._near) > _MOST_NEAR:
+            if len(self._near) > _MAX_NEAR:
                 self._near = {}
             for here, kinds, texts in self._groups(self._found[1][anchor], {anchor}):
                 self._near |= zip(here, zip(kinds.to_pylist(), texts.to_pylist(), strict=True), strict=True)

@@ -10,7 +10,7 @@ from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stac
 
 _NARROWEST = 0.003
 """Share below which a box is left out."""
-_MOST_BOXES = 2000
+_MAX_BOXES = 2000
 _HUES = 6
 _STEPS = 5
 """Shades of red and of blue."""
@@ -153,7 +153,7 @@ def _boxes(
 ) -> Iterator[FlameBox]:
     """Yield boxes, callers first; children stand below their caller, sorted by name, as in other flame graphs."""
     waiting: list[tuple[tuple[str, ...], Flame, float]] = [((), root, 0.0)]
-    left_over = _MOST_BOXES
+    left_over = _MAX_BOXES
     while waiting and left_over:
         path, node, left = waiting.pop(0)
         if path:

@@ -15,7 +15,7 @@ from csit_utils.studies.density.headlines import FigureView, HeadlineView, Testb
 from resources.libraries.python.redaction import outgoing
 from resources.libraries.python.whole_files import write_whole
 
-_MOST = 20
+_MAX = 20
 """Largest number of lines of a part."""
 _LONGEST = 200
 """Largest length of a line in characters."""
@@ -112,11 +112,11 @@ def _figures(view: TestbedView, cell: str, figures: Sequence[FigureView]) -> str
 
 
 def _bounded(lines: Sequence[MessageLine]) -> Iterator[MessageLine]:
-    for line in lines[:_MOST]:
+    for line in lines[:_MAX]:
         text = outgoing(" ".join(line.text.split()))
         yield MessageLine(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…", line.href, line.simulated)
-    if len(lines) > _MOST:
-        yield MessageLine(f"{len(lines) - _MOST} more")
+    if len(lines) > _MAX:
+        yield MessageLine(f"{len(lines) - _MAX} more")
 
 
 def write_messages(shown: ReportContents, title: str, folder: Path, places: Mapping[str, str], url: str) -> None:

@@ -29,7 +29,7 @@ from csit_utils.studies.registry import measures
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.result import Environment
 
-_MOST_PAIRS = 12
+_MAX_PAIRS = 12
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         return None
     chosen = [history.named(name) for name in shown.compared or ()]
     first = [(chosen[0], chosen[1])] if chosen and chosen[0] and chosen[1] else []
-    sides = [*first, *_pairs(history)][:_MOST_PAIRS]
+    sides = [*first, *_pairs(history)][:_MAX_PAIRS]
     rows = {side.name: [row for run in side.runs for row in run.rows] for pair in sides for side in pair}
     graphs = (
         (f"{a.name} to {b.name}: {cell.name}", cell)

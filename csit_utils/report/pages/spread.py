@@ -18,7 +18,7 @@ FEWEST = 3
 _LISTED = 100
 AGAINST = "against the median"
 RATES = "rates"
-_LEAST_PX = 100
+_MIN_PX = 100
 _BOX_PX = 22
 """Width of a box with its label."""
 
@@ -180,7 +180,7 @@ def _variant(chosen: Sequence[Repeats], scales: Sequence[tuple[float, float]], a
         },
         "yaxis": {"title": {"text": axis}},
         "annotations": marks,
-        "meta": {"width": _LEAST_PX + _BOX_PX * len(chosen)},
+        "meta": {"width": _MIN_PX + _BOX_PX * len(chosen)},
     }
     return {"data": [trace] if chosen else [], "layout": layout}
 

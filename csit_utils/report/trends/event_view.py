@@ -15,8 +15,8 @@ from csit_utils.report.trends.cell_names import CellNames
 from csit_utils.report.units import DASH, amount, percent
 from resources.libraries.python.model.result import Environment
 
-_MOST_NAMES = 4
-_MOST_CAUSES = 3
+_MAX_NAMES = 4
+_MAX_CAUSES = 3
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def _event(event: CellEvent, names: CellNames) -> EventView:
 def _what(group: EventGroup, names: CellNames) -> str:
     """A few cells by name, many by number and service types."""
     cells = list(dict.fromkeys(names.short(each.trend.cell) for each in group.events))
-    if len(cells) <= _MOST_NAMES:
+    if len(cells) <= _MAX_NAMES:
         return ", ".join(sorted(cells))
     types = sorted({each.trend.cell.series.service_type for each in group.events})
     return f"{group.cells} cells of {', '.join(types)}"
@@ -128,14 +128,14 @@ def causes(before: TestRow, after: TestRow, environments: Mapping[str, Environme
     if known[0] is not None and known[1] is not None and before.environment != after.environment:
         found = environment_differences(known[0], known[1])
         texts = [f"{words(each.path)} {each.a or DASH} → {each.b or DASH}" for each in found if "git_" not in each.path]
-        changed += texts[:_MOST_CAUSES]
-        changed += [f"{len(texts) - _MOST_CAUSES} more in the environment"] if len(texts) > _MOST_CAUSES else []
+        changed += texts[:_MAX_CAUSES]
+        changed += [f"{len(texts) - _MAX_CAUSES} more in the environment"] if len(texts) > _MAX_CAUSES else []
     return tuple(changed)
 
 
 _RECENT = 14
 """Number of last runs of a testbed: a step takes three to be confirmed, and readers may have missed some."""
-_MOST = 6
+_MAX = 6
 """Largest number of lines of one kind per testbed; the trend page has all."""
 
 
@@ -204,10 +204,10 @@ def _ended(before: Run, after: Run) -> Iterator[Changed]:
         ("failed, passed before", found.failing, False),
         ("passes again", found.passing, True),
     ):
-        for row in rows[:_MOST]:
+        for row in rows[:_MAX]:
             yield _line(after, row, f"{_cell(row)} {verb}", better=better)
-        if len(rows) > _MOST:
-            yield _line(after, rows[_MOST], f"{len(rows) - _MOST} more tests {verb}", better=better)
+        if len(rows) > _MAX:
+            yield _line(after, rows[_MAX], f"{len(rows) - _MAX} more tests {verb}", better=better)
 
 
 def _line(run: Run, row: TestRow, text: str, *, better: bool) -> Changed:

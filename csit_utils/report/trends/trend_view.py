@@ -21,7 +21,7 @@ from csit_utils.studies.registry import measures
 _WORDS = {TrendState.TOO_FEW: "too few runs", TrendState.TWO_BANDS: "two bands"}
 WIDTH, HEIGHT = 150, 34
 _MARGIN = 5.0
-_LEAST_SPAN = 0.06
+_MIN_SPAN = 0.06
 """Least range of the axis relative to the middle value, so that small noise does not fill the plot."""
 
 _Place = Callable[[float], float]
@@ -237,7 +237,7 @@ def sparkline(
 def _reach(known: Sequence[float]) -> tuple[float, float]:
     low, high = min(known), max(known)
     middle = (low + high) / 2
-    half = max((high - low) / 2, _LEAST_SPAN / 2 * abs(middle)) or 1.0
+    half = max((high - low) / 2, _MIN_SPAN / 2 * abs(middle)) or 1.0
     return middle - half, middle + half
 
 

@@ -9,9 +9,9 @@ from resources.libraries.python.studies.chains.analysis.classes import Workflow
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy, ClassPortion, Suspect
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 
-MOST_SHOWN = 6
+MAX_SHOWN = 6
 """Suspects with plots."""
-_MOST_CHAINS = 40
+_MAX_CHAINS = 40
 """Maximum number of chains of a plot; all are in the table."""
 _NO_CLASS = "#9aa5b4"
 """Colour of activity outside the workflow classes, which use all distinguishable colours."""
@@ -51,9 +51,9 @@ def furthest(study: ChainStudy) -> list[Chain]:
     """Return at most 40 measured chains: those with the highest loss, then suspects, the first one last."""
     runs = [run for run in study.runs if run.failed is None]
     measured = list(dict.fromkeys(run.chain for run in runs))
-    first = [suspect.chain for suspect in study.suspects if suspect.chain in measured][:_MOST_CHAINS]
+    first = [suspect.chain for suspect in study.suspects if suspect.chain in measured][:_MAX_CHAINS]
     others = [chain for chain in measured if chain not in first]
-    if (room := _MOST_CHAINS - len(first)) < len(others):
+    if (room := _MAX_CHAINS - len(first)) < len(others):
         worst: dict[Chain, float] = {}
         for run in runs:
             share = 1.0 if run.share is None else run.share
@@ -131,7 +131,7 @@ def _run_words(run: ChainRun) -> str:
 def classes_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
     """Workflow classes of the VNFs of a suspect beside those of the same VNFs alone, a choice for each suspect."""
     variants: Json = {}
-    for rank, suspect in enumerate(study.suspects[:MOST_SHOWN], 1):
+    for rank, suspect in enumerate(study.suspects[:MAX_SHOWN], 1):
         owners = [owner for owner in suspect.chain.order if any(row.owner == owner for row in suspect.portions)]
         if owners:
             variants[choice_of(rank, suspect)] = {

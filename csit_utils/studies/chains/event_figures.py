@@ -7,12 +7,12 @@ from math import cos, pi, sin, sqrt
 
 from csit_utils.report.figures import Figure, Json, axis, bars, categories, one_choice, scatter
 from csit_utils.report.units import digits3
-from csit_utils.studies.chains.behaviour_figures import MOST_SHOWN, choice_of, workload_words
+from csit_utils.studies.chains.behaviour_figures import MAX_SHOWN, choice_of, workload_words
 from resources.libraries.python.model.measurements.features import Edge, StateGraph
 from resources.libraries.python.studies.chains.model.record import ChainStudy, Suspect
 from resources.libraries.python.studies.chains.model.spec import Member
 
-_MOST_EVENTS = 14
+_MAX_EVENTS = 14
 """Maximum number of events of a picture, those that come most often."""
 _EXIT = "kvm_exit:"
 _ALONE = "VNFs alone"
@@ -20,10 +20,10 @@ _PX_PER_EVENT = 24
 _PX_PER_BAR = 11
 
 
-_MOST_EDGES = 24
+_MAX_EDGES = 24
 """Maximum number of edges of a picture, those with the most time; more are unreadable."""
-_MOST_PX = 9.0
-_LEAST_PX = 1.2
+_MAX_PX = 9.0
+_MIN_PX = 1.2
 _BEND = 0.18
 """Curvature relative to the distance of two events, so that both directions are distinguishable."""
 _STEPS = 4
@@ -32,7 +32,7 @@ _STEPS = 4
 def graphs_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
     """State transitions of each VNF of the first suspects, at the largest volume that was traced."""
     variants: Json = {}
-    for rank, suspect in enumerate(study.suspects[:MOST_SHOWN], 1):
+    for rank, suspect in enumerate(study.suspects[:MAX_SHOWN], 1):
         for graph in graphs_of(study, suspect):
             if graph.edges:
                 variants[f"{choice_of(rank, suspect)}: {graph.owner}"] = _picture(graph)
@@ -46,7 +46,7 @@ def graphs_of(study: ChainStudy, suspect: Suspect) -> Sequence[StateGraph]:
 
 
 def _picture(graph: StateGraph) -> Json:
-    edges = sorted(graph.edges, key=lambda edge: (-edge.seconds, -edge.count))[:_MOST_EDGES]
+    edges = sorted(graph.edges, key=lambda edge: (-edge.seconds, -edge.count))[:_MAX_EDGES]
     names = _walk(edges)
     places = {name: _on_circle(number, len(names)) for number, name in enumerate(names)}
     most = max(edge.seconds for edge in edges) or 1.0
@@ -125,7 +125,7 @@ def _side(place: tuple[float, float]) -> str:
 def _arrow(edge: Edge, places: dict[str, tuple[float, float]], share: float, graph: StateGraph) -> Json:
     """A curve from event to event; a loop inside the circle where both are one."""
     rate = edge.count / graph.traced_s if graph.traced_s else 0.0
-    width = round(_LEAST_PX + (_MOST_PX - _LEAST_PX) * sqrt(share), 1)
+    width = round(_MIN_PX + (_MAX_PX - _MIN_PX) * sqrt(share), 1)
     words = f"{escape(edge.before)} → {escape(edge.after)}<br>{digits3(rate)} times a second"
     ends = [0] * (_STEPS // 2)
     return scatter(
@@ -179,7 +179,7 @@ def events_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure 
     variants: Json = {}
     if alone:
         variants[_ALONE] = _bars([(member.name, graph) for member, graph in alone.items()])
-    for rank, suspect in enumerate(study.suspects[:MOST_SHOWN], 1):
+    for rank, suspect in enumerate(study.suspects[:MAX_SHOWN], 1):
         members = {member.name: member for member in suspect.chain.members}
         for graph in graphs_of(study, suspect):
             own = alone.get(members[graph.owner]) if graph.owner in members else None
@@ -215,7 +215,7 @@ def _bars(graphs: Sequence[tuple[str, StateGraph]]) -> Json:
     totals: Counter[str] = Counter()
     for _, own in rates:
         totals.update(own)
-    events = [name for name, _ in totals.most_common(_MOST_EVENTS)]
+    events = [name for name, _ in totals.most_common(_MAX_EVENTS)]
     data = [
         bars(
             name,

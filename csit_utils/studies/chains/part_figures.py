@@ -5,7 +5,7 @@ from html import escape
 from operator import attrgetter
 
 from csit_utils.report.figures import Figure, Json, bars, categories, one_choice
-from csit_utils.studies.chains.behaviour_figures import MOST_SHOWN, choice_of, workload_words
+from csit_utils.studies.chains.behaviour_figures import MAX_SHOWN, choice_of, workload_words
 from resources.libraries.python.model.measurements.features import VSWITCH
 from resources.libraries.python.studies.chains.analysis.features import LOSS
 from resources.libraries.python.studies.chains.analysis.prediction import DELAY, PartComparison, compare_parts
@@ -21,7 +21,7 @@ def parts_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure |
     """Return measured and predicted bars of each part, a choice for each suspect and quantity."""
     chosen = {
         rank: (suspect, workload)
-        for rank, suspect in enumerate(study.suspects[:MOST_SHOWN], 1)
+        for rank, suspect in enumerate(study.suspects[:MAX_SHOWN], 1)
         if (workload := _workload_of(suspect)) is not None
     }
     runs = (*study.path, *study.runs, *study.repeated)

@@ -100,9 +100,9 @@ EXPLANATIONS = (
         "Shares of the two sources are not comparable. A polling thread always computes.",
     ),
 )
-MOST_CHANGED = 12
+MAX_CHANGED = 12
 """Changed features of a suspect, the furthest first."""
-MOST_EXPLAINED = 20
+MAX_EXPLAINED = 20
 """Suspects with reasons and changed features; others are in the table, and in the CSV files."""
 
 
@@ -138,7 +138,7 @@ class SuspectView:
     @property
     def is_explained(self) -> bool:
         """Whether its reasons and evidence are on the page."""
-        return self.rank <= MOST_EXPLAINED and bool(self.suspect.reasons or self.changed)
+        return self.rank <= MAX_EXPLAINED and bool(self.suspect.reasons or self.changed)
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _studied(view: View) -> StudiedChains:
 
 def _suspected(view: View, study: ChainStudy, rank: int, suspect: Suspect) -> SuspectView:
     found = SuspectView(f"{view.anchor}-suspect-{rank}", rank, suspect, _changed(suspect))
-    if not study.stacks or rank > MOST_EXPLAINED:
+    if not study.stacks or rank > MAX_EXPLAINED:
         return found
     if cell := stacks_of(study, suspect, simulated=view.simulated):
         return replace(found, grown=grown(cell), flames=cell.graph(f"Call stacks: {cell.name}, per packet"))
@@ -203,7 +203,7 @@ def _unsampled(study: ChainStudy, suspect: Suspect) -> str:
 
 def _changed(suspect: Suspect) -> tuple[ChangedFeature, ...]:
     rows = sorted(suspect.deviations, key=lambda row: -abs(row.here - row.alone) / (row.alone_stdev or 1e-12))
-    known = ((row, feature(row.feature)) for row in rows[:MOST_CHANGED])
+    known = ((row, feature(row.feature)) for row in rows[:MAX_CHANGED])
     return tuple(ChangedFeature(row, one.meaning, one.unit) for row, one in known)
 
 
@@ -269,7 +269,7 @@ def _fitting(ranked: Sequence[Chain], runs: dict[Chain, list[ChainRun]]) -> list
     total = 0
     for chain in ranked:
         total += _samples(runs[chain])
-        if chosen and total > figures.MOST_VALUES:
+        if chosen and total > figures.MAX_VALUES:
             break
         chosen.append(chain)
     return chosen

@@ -14,7 +14,7 @@ from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistic
 
 _ALONE = "VNFs alone"
-_MOST_BESIDE = 12
+_MAX_BESIDE = 12
 """Chains beside a VNF alone."""
 _MEGA = 1e6
 _VOLUME = "offered volume, Mbit/s"
@@ -102,7 +102,7 @@ def resources_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figu
             of_vnf = [each for each in own if each.owner == vnf]
             rows = list(_by_chain(of_vnf, chosen, _mean))
             single = [row for row in rows if len(row[1].members) == 1]
-            beside = [row for row in rows if len(row[1].members) > 1][:_MOST_BESIDE]
+            beside = [row for row in rows if len(row[1].members) > 1][:_MAX_BESIDE]
             variants[f"{vnf}|{name}"] = {
                 "data": [
                     *(_line(f"{text} alone", points, 0, unit, width=4) for text, _, points in single),

@@ -14,7 +14,7 @@ from csit_utils.studies.density.density_tables import QuestionView
 from csit_utils.studies.density.figures.heatmap import HeatMap
 
 _METRICS = (Metric.NDR, Metric.PDR, Metric.SOAK, Metric.MRR, Metric.ORR)
-_MOST_MAPS = 12
+_MAX_MAPS = 12
 """Of a block on the overview."""
 _WORDS = (("PASS", "passed"), ("FAIL", "failed"), ("SKIP", "skipped"))
 
@@ -103,7 +103,7 @@ def _testbed(view: SystemView) -> TestbedView:
 def _glance(block: Block) -> GlanceView:
     metric = min(block.metrics, key=lambda each: BEST_FIRST.index(Metric(each.metric)))
     heading = f"{metric.metric}, {metric.definition}, {block.name}"
-    return GlanceView(heading, metric, metric.maps[:_MOST_MAPS], len(metric.maps[_MOST_MAPS:]))
+    return GlanceView(heading, metric, metric.maps[:_MAX_MAPS], len(metric.maps[_MAX_MAPS:]))
 
 
 def _line(headline: Headline, metrics: Sequence[Metric]) -> HeadlineView:

@@ -145,14 +145,14 @@ def _service(name: str, points: tuple[SweepPoint, ...], chosen: Mapping[str, int
         vcpus[vnf] = columns if key is None else chosen[key]
         used |= {key for key in keys if key in chosen}
         most = max((point.used(vnf) or 0.0) for point in points)
-        if most > vcpus[vnf] * _MOST:
+        if most > vcpus[vnf] * _MAX:
             raise ConfigError(
                 f"{name}: {vnf} used {100 * most:.0f} % of a CPU, but has {vcpus[vnf]} vCPUs; give --vcpus {vnf}=N"
             )
     return ProfiledService(name, points, vcpus, profile_of(name, points, vcpus))
 
 
-_MOST = 1.1
+_MAX = 1.1
 """CPU times are read at slightly different moments than the clock, so a full CPU may show a little more."""
 
 

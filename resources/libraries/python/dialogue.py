@@ -18,7 +18,7 @@ class RemoteDefect(RuntimeError):
 _LEAVES = {
     kind.__name__: kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, CsitError)
 }
-MOST_LINE_BYTES = 64_000_000
+MAX_LINE_BYTES = 64_000_000
 """Far more than any record; a longer line is not a message of this project."""
 _PIECE_BYTES = 1 << 20
 
@@ -32,14 +32,14 @@ LONGEST_ERROR = 4000
 """Characters of an error's text, and of each word of its command."""
 LONGEST_TRACEBACK = 20_000
 """Characters of it, from its end."""
-MOST_WORDS = 100
+MAX_WORDS = 100
 """Words of a command in an error."""
 
 
 class JsonLines:
     """Assembles records from the pieces that are read from a pipe. Time and memory grow with the bytes read."""
 
-    def __init__(self, most_bytes: int = MOST_LINE_BYTES) -> None:
+    def __init__(self, most_bytes: int = MAX_LINE_BYTES) -> None:
         self._most_bytes = most_bytes
         self._rest = bytearray()
 
@@ -163,7 +163,7 @@ def error_of(record: object, where: str = "") -> Exception:
     error: Exception
     match record:
         case {"class": "CommandFailed", "argv": [*argv], "status": int() | None as status, "stderr": str(stderr)}:
-            error = CommandFailed(tuple(short(str(word)) for word in argv[:MOST_WORDS]), status, short(stderr))
+            error = CommandFailed(tuple(short(str(word)) for word in argv[:MAX_WORDS]), status, short(stderr))
             error.args = (f"{at}{error}",)
         case {"class": "NotReady", "what": str(what), "after_s": int() | float() as after_s, "last_seen": str(seen)}:
             error = NotReady(f"{at}{short(what)}", float(min(after_s, 1e9)), short(seen))

@@ -13,7 +13,7 @@ LONGEST_MESSAGE = 600
 """Characters of an error message."""
 _SHORTEST_PART = 80
 """Characters that are kept of each word and each quoted input of a message that is too long."""
-_MOST_LOOKED_AT = 20_000
+_MAX_LOOKED_AT = 20_000
 """Characters of a longer text that are looked at, half of them at its end."""
 _PART = re.compile(r"(?<!\w)'[^']*'(?!\w)|\S+")
 """Quoted input, or a word such as a path."""
@@ -36,7 +36,7 @@ def shortened(text: str, longest: int) -> str:
     # Few processes ever show an error, and some start in each trial.
     from resources.libraries.python.redaction import redacted  # noqa: PLC0415
 
-    shown = _visible(without_middle(redacted(text), _MOST_LOOKED_AT).replace("\r\n", "\n"))
+    shown = _visible(without_middle(redacted(text), _MAX_LOOKED_AT).replace("\r\n", "\n"))
     if len(shown) <= longest:
         return shown
     most = _longest_part([len(found[0]) for found in _PART.finditer(shown)], longest - len(shown))

@@ -19,10 +19,10 @@ from resources.libraries.python.model.bounds import (
     FREE_S,
     LARGEST_DIRECTORY_BYTES,
     LARGEST_RECORD_BYTES,
-    MOST_FILES,
-    MOST_RATIO,
-    MOST_RECORD_RATIO,
-    MOST_S_PER_MB,
+    MAX_FILES,
+    MAX_RATIO,
+    MAX_RECORD_RATIO,
+    MAX_S_PER_MB,
 )
 
 CHUNK_BYTES = 1 << 20
@@ -48,7 +48,7 @@ class Budget:
 
     def __init__(self, packed_bytes: int, most_bytes: int | None = None) -> None:
         self.packed_bytes = packed_bytes
-        self.most_bytes = FREE_BYTES + MOST_RATIO * packed_bytes if most_bytes is None else most_bytes
+        self.most_bytes = FREE_BYTES + MAX_RATIO * packed_bytes if most_bytes is None else most_bytes
         self.unpacked_bytes = 0
         self.took_s = 0.0
 
@@ -65,7 +65,7 @@ class Budget:
                 f"refused: {self.packed_bytes:,} packed bytes unpack to more than {self.most_bytes:,}, "
                 "as in an archive bomb"
             )
-        if self.took_s > FREE_S + MOST_S_PER_MB * self.packed_bytes / 1e6:
+        if self.took_s > FREE_S + MAX_S_PER_MB * self.packed_bytes / 1e6:
             raise UnpackError(f"refused: unpacking {self.packed_bytes:,} bytes takes more than {self.took_s:.0f} s")
 
 
@@ -154,8 +154,8 @@ class _Archive:
             UnpackError: The directory is larger than any.
         """
         block = self._file.read(min(size, LARGEST_DIRECTORY_BYTES) if size >= 0 else LARGEST_DIRECTORY_BYTES)
-        if len(block) >= LARGEST_DIRECTORY_BYTES or block.count(b"PK\1\2") > MOST_FILES:
-            raise UnpackError(f"refused: more than {MOST_FILES:,} files")
+        if len(block) >= LARGEST_DIRECTORY_BYTES or block.count(b"PK\1\2") > MAX_FILES:
+            raise UnpackError(f"refused: more than {MAX_FILES:,} files")
         return block
 
 
@@ -201,7 +201,7 @@ def inflate(packed: bytes, most_bytes: int | None = None) -> bytes:
         UnpackError: It is damaged, truncated, or unpacks to too much.
     """
     if most_bytes is None:
-        most_bytes = min(FREE_RECORD_BYTES + MOST_RECORD_RATIO * len(packed), LARGEST_RECORD_BYTES)
+        most_bytes = min(FREE_RECORD_BYTES + MAX_RECORD_RATIO * len(packed), LARGEST_RECORD_BYTES)
     unpacker = zlib.decompressobj()
     try:
         content = unpacker.decompress(packed, most_bytes)

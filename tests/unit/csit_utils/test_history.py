@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t
 
 from csit_utils.analysis.trends.history import FEWEST, SUSPICION, Findings, look
-from csit_utils.analysis.trends.steps import FREEDOM, LEAST
+from csit_utils.analysis.trends.steps import FREEDOM, MIN_RUNS
 
 LEVEL = 10_000.0
 SCALE = LEVEL * 1e-4
@@ -54,7 +54,7 @@ def test_a_suspected_last_value_is_no_outlier() -> None:
     assert (found.fresh, found.outliers) == (1, ())
 
 
-@pytest.mark.parametrize(("settled", "fresh"), [(LEAST, 0), (LEAST + 1, 1)])
+@pytest.mark.parametrize(("settled", "fresh"), [(MIN_RUNS, 0), (MIN_RUNS + 1, 1)])
 def test_after_a_step_a_last_value_is_suspected_once_the_new_level_is_settled(settled: int, fresh: int) -> None:
     """The last value is held against the three or more of the new level, not against values before the step."""
     values = [LEVEL] * 15 + [0.8 * LEVEL] * (settled - 1) + [0.5 * LEVEL]

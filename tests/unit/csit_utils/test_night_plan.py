@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csit_utils.analysis.night import (
-    MOST_REPEATS,
+    MAX_REPEATS,
     NightKey,
     NightLine,
     NightPlan,
@@ -128,7 +128,7 @@ def test_suspected_before_unseen_before_uncertain_and_repeats_in_order(
     for key in {line.test.key for line in found.lines}:
         repeats = [line.repeat for line in found.lines if line.test.key == key]
         assert repeats == list(range(1, len(repeats) + 1))
-        assert len(repeats) <= MOST_REPEATS
+        assert len(repeats) <= MAX_REPEATS
 
 
 def one(

@@ -67,7 +67,7 @@ def test_a_single_cell_has_results_and_no_remark_that_something_is_missing() -> 
 
 
 def test_a_testbed_with_many_heat_maps_shows_the_first_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(headlines, "_MOST_MAPS", 1)
+    monkeypatch.setattr(headlines, "_MAX_MAPS", 1)
     shown = overview(*CELLS)
     assert shown.count('class="glance"') == 1
     assert "1 more heat map" in shown

@@ -81,7 +81,7 @@ def test_tests_with_a_page_of_their_own(tmp_path: Path, details: Details | None,
 
 
 def test_of_too_many_tests_those_that_stand_out_have_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csit_utils.report.report_context.MOST_PAGES", 2)
+    monkeypatch.setattr("csit_utils.report.report_context.MAX_PAGES", 2)
     first = TWO_NIGHTS[0]
     failed = night(1, plain(4, 1, 1e5, passed=False, message="nf-1-1 is down"))
     shown = ReportContents(InMemory(together(first, failed, TWO_NIGHTS[1])))
@@ -89,13 +89,13 @@ def test_of_too_many_tests_those_that_stand_out_have_pages(monkeypatch: pytest.M
 
 
 def test_of_too_many_latest_tests_those_that_stand_out_have_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csit_utils.report.report_context.MOST_PAGES", 2)
+    monkeypatch.setattr("csit_utils.report.report_context.MAX_PAGES", 2)
     failed = plain(4, 1, 1e5, passed=False, message="nf-1-1 is down")
     passed = [plain(instances, 1, 1e5 * instances) for instances in (1, 2)]
     shown = ReportContents(InMemory(night(1, *passed, failed)))
     assert [row.status for row in shown.latest] == ["PASS", "PASS", "FAIL"]
     assert len(shown.paged) == 1
-    monkeypatch.setattr("csit_utils.report.report_context.MOST_PAGES", 3)
+    monkeypatch.setattr("csit_utils.report.report_context.MAX_PAGES", 3)
     assert len(ReportContents(InMemory(night(1, *passed, failed))).paged) == 3
 
 

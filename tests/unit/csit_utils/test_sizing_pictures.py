@@ -98,7 +98,7 @@ def test_figures_of_the_script_are_drawn_over_the_share_of_malicious_traffic() -
 
 def test_samples_beyond_the_bound_are_thinned_out_and_the_title_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     # 3 loads of 4 s: indicator, CPUs of two instances.
-    monkeypatch.setattr(report_figures, "MOST_VALUES", 35)
+    monkeypatch.setattr(report_figures, "MAX_VALUES", 35)
     figure = over_time(traced(sized()))
     assert figure is not None
     assert figure.title.endswith("by offered load (every 2nd of 36 samples)")
@@ -110,7 +110,7 @@ def test_samples_beyond_the_bound_are_thinned_out_and_the_title_says_so(monkeypa
 
 
 def test_sizings_share_the_bound_of_their_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_figures, "MOST_VALUES", 36)
+    monkeypatch.setattr(report_figures, "MAX_VALUES", 36)
     alone, *_ = (one for one in made(sizings.PAGE, traced(sized())).figures if one.identity.endswith("-traces"))
     assert "samples" not in alone.title
     page = made(sizings.PAGE, traced(sized()), changed(traced(sized()), "Another"))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csit_utils.analysis.trends.steps import LEAST, find_steps, noise, tail
+from csit_utils.analysis.trends.steps import MIN_RUNS, find_steps, noise, tail
 from tests.unit.examples import share
 
 ALPHA = 1e-5
@@ -57,7 +57,7 @@ def test_a_small_fall_needs_more_nights() -> None:
 
 
 def test_too_few_values_have_no_steps() -> None:
-    assert find_steps([1.0] * (2 * LEAST - 1), 1.0, 0.5) == ()
+    assert find_steps([1.0] * (2 * MIN_RUNS - 1), 1.0, 0.5) == ()
     assert find_steps([], 1.0, 0.5) == ()
 
 
@@ -105,7 +105,7 @@ def test_units_do_not_matter(values: list[float], factor: float) -> None:
 def test_parts_are_long_enough_and_evidence_is_as_asked(values: list[float]) -> None:
     steps = find_steps(values, 0.05, 0.01)
     ends = [0, *(step.index for step in steps), len(values)]
-    assert all(two - one >= LEAST for one, two in pairwise(ends)) or not steps
+    assert all(two - one >= MIN_RUNS for one, two in pairwise(ends)) or not steps
     assert all(0 <= step.probability <= 0.01 for step in steps)
 
 

@@ -154,7 +154,7 @@ def test_every_feature_is_drawn_each_second_and_a_second_without_a_value_is_a_ga
 
 def test_a_page_has_no_more_seconds_than_it_can_show(study: ChainStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     (first,) = [sum(len(one.values) for run in study.runs if run.chain == FAULTY for one in run.series)]
-    monkeypatch.setattr(report_figures, "MOST_VALUES", first + 1)
+    monkeypatch.setattr(report_figures, "MAX_VALUES", first + 1)
     figure = series_figure("a", study, simulated=False)
     assert figure is not None and figure.selectors[0] == ("nat > firewall",)
     assert figure.title == "Sampled features over time (1 of 16 chains)"

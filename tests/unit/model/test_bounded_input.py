@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, MOST_ITEMS, dotted, quoted
+from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, MAX_ITEMS, dotted, quoted
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.service.load import load_specifications
@@ -32,7 +32,7 @@ def refused(tmp_path: Path, text: str | bytes) -> str:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (BOMB, f"items, aliases included; at most {MOST_ITEMS:,} are possible"),
+        (BOMB, f"items, aliases included; at most {MAX_ITEMS:,} are possible"),
         (MERGE_BOMB, "items, aliases included"),
         ("a: &x [*x]", ":1: not valid YAML: contains itself by an alias"),
         ("a: &x {b: {<<: *x}}", "contains itself by an alias"),

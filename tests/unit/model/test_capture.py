@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from csit_utils.studies.registry import explanations
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import LONGEST_REASON, MOST_CAPTURE_BYTES, MOST_CAPTURED_PACKETS
+from resources.libraries.python.model.bounds import LONGEST_REASON, MAX_CAPTURE_BYTES, MAX_CAPTURED_PACKETS
 from resources.libraries.python.model.request.capture import LARGEST, SMALLEST, read_capture
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.frames import capture_content, frame, with_flows, with_ipv6
@@ -161,7 +161,7 @@ SHORT = ipv4(17, udp(b"x" * 40))
         (pcap((MIX[0][:-1],)), "x: packet 1 has 57 bytes behind the Ethernet header, its IP header says 58"),
         (pcap((ipv4(17, udp(b"x" * 9000)),)), r"x: packet 1 has 9,042 bytes, more than a jumbo frame \(9,014\)"),
         (pcap((SHORT + bytes(9000),), lengths=(82,)), r"x: packet 1 has 9,082 bytes, more than a jumbo frame"),
-        (pcap((SHORT,) * (MOST_CAPTURED_PACKETS + 1)), "x: more than 8,192 packets"),
+        (pcap((SHORT,) * (MAX_CAPTURED_PACKETS + 1)), "x: more than 8,192 packets"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_sent_is_refused_in_one_sentence(data: bytes, message: str) -> None:
@@ -238,7 +238,7 @@ def test_a_packed_capture_is_bounded(tmp_path: Path) -> None:
     many = pcap((ipv4(17, udp(bytes(1472))),) * 8192)  # of much higher ratio than results
     assert asked(tmp_path, gzip.compress(many), "many.pcap.gz").capture is not None
     for content, reason in (
-        (gzip.compress(bytes(MOST_CAPTURE_BYTES + 1), 1), "refused: .* unpack to more than 16,777,216"),
+        (gzip.compress(bytes(MAX_CAPTURE_BYTES + 1), 1), "refused: .* unpack to more than 16,777,216"),
         (gzip.compress(many)[:-9], "the packed file ends too early"),
         (b"\x1f\x8bdamaged!", "the packed file is damaged"),
     ):

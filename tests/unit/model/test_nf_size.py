@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from resources.libraries.python.model.bounds import MOST_CORES
+from resources.libraries.python.model.bounds import MAX_CORES
 from resources.libraries.python.model.request.nf_size import NfSize
 
 SIZES: TypeAdapter[tuple[NfSize, ...]] = TypeAdapter(tuple[NfSize, ...])
 
 
-@given(st.integers(1, MOST_CORES))
+@given(st.integers(1, MAX_CORES))
 def test_a_whole_number_of_cores_is_a_size_in_files_and_records(cores: int) -> None:
     (size,) = SIZES.validate_json(f'["{cores}c"]')
     assert (size.cores, size.whole_cores, size.is_half) == (cores, cores, False)

@@ -8,7 +8,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.loop_back import MOST_FLOWS, loop_back_plan
+from resources.libraries.python.planning.loop_back import MAX_FLOWS, loop_back_plan
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from tests.builders import shipped
@@ -53,12 +53,10 @@ def test_with_a_single_cpu_the_plan_says_that_it_is_shared() -> None:
 
 
 def test_each_flow_has_a_pair_of_ports_and_addresses_of_its_own() -> None:
-    plan = loop_back_plan(LOCAL, cpus(4), MOST_FLOWS)
+    plan = loop_back_plan(LOCAL, cpus(4), MAX_FLOWS)
+    assert len({flow.tx_interface for flow in plan.flows} | {flow.rx_interface for flow in plan.flows}) == 2 * MAX_FLOWS
     assert (
-        len({flow.tx_interface for flow in plan.flows} | {flow.rx_interface for flow in plan.flows}) == 2 * MOST_FLOWS
-    )
-    assert (
-        len({flow.source_mac for flow in plan.flows} | {flow.destination_mac for flow in plan.flows}) == 2 * MOST_FLOWS
+        len({flow.source_mac for flow in plan.flows} | {flow.destination_mac for flow in plan.flows}) == 2 * MAX_FLOWS
     )
     ends = {frozenset((link.a.interface, link.b.interface)) for link in plan.links}
     assert {frozenset((flow.tx_interface, flow.rx_interface)) for flow in plan.flows} == ends
@@ -83,9 +81,9 @@ def test_on_a_lab_the_machine_is_that_of_the_generator() -> None:
     assert all(port.nic is None for link in plan.links for port in (link.a, link.b))
 
 
-@pytest.mark.parametrize("flows", [0, MOST_FLOWS + 1])
+@pytest.mark.parametrize("flows", [0, MAX_FLOWS + 1])
 def test_a_number_of_flows_out_of_bounds_is_refused(flows: int) -> None:
-    with pytest.raises(PlanError, match=f"{flows} flows; a loop-back has 1 to {MOST_FLOWS}"):
+    with pytest.raises(PlanError, match=f"{flows} flows; a loop-back has 1 to {MAX_FLOWS}"):
         loop_back_plan(LOCAL, cpus(4), flows)
 
 

@@ -54,7 +54,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 def test_lines_longer_than_any_record_are_left_out_without_being_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "MOST_LINE_BYTES", 8)
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 8)
     path = tmp_path / "lines"
     path.write_bytes(b"short\n" + b"x" * 7 + b"\n" + b"x" * 30 + b"\n\nlast")
     assert list(read_lines(path)) == [b"short\n", b"x" * 7 + b"\n", None, b"\n", b"last"]

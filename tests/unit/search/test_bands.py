@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.sim.simulation import ModelName, Simulat
 from resources.libraries.python.model.request.goal import Goal, GoalResult
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.search.findings.stability import (
-    LEAST_NDR,
+    MIN_NDR,
     Bands,
     find_bands,
     ndr_share,
@@ -102,7 +102,7 @@ def test_neither_order_nor_load_matter(losses: list[float], load_pps: float) -> 
     assert found(losses, load_pps) == found(losses[::-1], 1e6)
 
 
-@pytest.mark.parametrize(("ndr_upper", "expected"), [(None, None), (LEAST_NDR * 1e6, None), (5e5, 0.5)])
+@pytest.mark.parametrize(("ndr_upper", "expected"), [(None, None), (MIN_NDR * 1e6, None), (5e5, 0.5)])
 def test_ndr_far_under_pdr(ndr_upper: float | None, expected: float | None) -> None:
     def result(name: str, lower: float, upper: float | None) -> GoalResult:
         goal = Goal(name=name, loss_ratio=0.0)
@@ -112,7 +112,7 @@ def test_ndr_far_under_pdr(ndr_upper: float | None, expected: float | None) -> N
     assert ndr_share(None, result("PDR", 1e6, 1.1e6)) is None
 
 
-@pytest.mark.parametrize(("bound_pps", "numbers"), [(5e5, [("NDR", "PDR")]), (LEAST_NDR * 1e6, [])])
+@pytest.mark.parametrize(("bound_pps", "numbers"), [(5e5, [("NDR", "PDR")]), (MIN_NDR * 1e6, [])])
 def test_an_ndr_far_under_pdr_makes_both_unstable(bound_pps: float, numbers: list[tuple[str, str]]) -> None:
     found = search(Bench(capped(1e6)))
     assert found.ndr is not None and found.pdr is not None

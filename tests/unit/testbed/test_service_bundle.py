@@ -106,7 +106,7 @@ def test_links_that_lead_elsewhere_are_refused(tmp_path: Path, name: str, target
 
 def test_a_folder_of_more_than_scripts_need_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = service(tmp_path)
-    monkeypatch.setattr(bundle, "MOST_BYTES", 1000)
+    monkeypatch.setattr(bundle, "MAX_BYTES", 1000)
     (tmp_path / "capture.pcap").write_bytes(bytes(1001))
     with pytest.raises(ConfigError, match=rf"^{tmp_path}: more than 1000 bytes; nodes of a lab get all of"):
         bring(asked)

@@ -73,7 +73,7 @@
   maps.forEach(csit.mapPictures);
 
   // Which maps are shown, where there are many of them.
-  const MOST_MAPS = 24;
+  const MAX_MAPS = 24;
   const bar = document.getElementById("map-choices");
   const names = ["metric", "service type", "NF size", "vSwitch", "frame"];
   const chosen = {}, selects = {};
@@ -99,7 +99,7 @@
     }
     // Service types are what readers lay side by side: they are parted last.
     for (const name of ["frame", "vSwitch", "NF size", "metric", "service type"].filter((each) => each in chosen)) {
-      if (maps.filter(fits).length <= MOST_MAPS) break;
+      if (maps.filter(fits).length <= MAX_MAPS) break;
       chosen[name] = selects[name].value = facets.get(maps[0])[name];
     }
     bar.hidden = Object.keys(chosen).length === 0;

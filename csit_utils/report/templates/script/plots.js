@@ -149,7 +149,7 @@
   };
 
   // Filters, and their initial values, so that lines can be distinguished.
-  const MOST_LINES = 18;
+  const MAX_LINES = 18;
   function facets(figure, key) {
     const narrowed = {}, values = {};
     const traces = figure.variants[key].data;
@@ -160,7 +160,7 @@
       narrowed[name] = "all";
     }
     for (const name of Object.keys(narrowed).reverse()) {
-      if (traces.filter((trace) => fits(trace, narrowed)).length > MOST_LINES) [narrowed[name]] = values[name];
+      if (traces.filter((trace) => fits(trace, narrowed)).length > MAX_LINES) [narrowed[name]] = values[name];
     }
     return { narrowed, values };
   }

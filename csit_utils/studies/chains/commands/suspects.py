@@ -30,7 +30,7 @@ from resources.libraries.python.studies.chains.model.record import (
 )
 
 _HEADS = ("rank", "chain", "rule", "distance", "above threshold", "planted", "strongest reason")
-_MOST_CHANGED = 5
+_MAX_CHANGED = 5
 _LEFT = ("chain", "rule", "planted", "strongest reason")
 
 
@@ -74,7 +74,7 @@ def suspects(
                     print_sentence(line)
             for chain in study.changed[:most]:
                 print_sentence(f"{chain.chain.name}, no suspect:")
-                for line in map(_changed, chain.deviations[:_MOST_CHANGED]):
+                for line in map(_changed, chain.deviations[:_MAX_CHANGED]):
                     print_sentence(line)
     report_problems(found)
 
@@ -126,7 +126,7 @@ def _sentences(item: Characterized, study: ChainStudy) -> Iterator[str]:
 def _why(suspect: Suspect) -> Iterator[str]:
     yield f"{suspect.chain.name}:"
     yield from (f"  {reason}" for reason in suspect.reasons)
-    yield from map(_changed, suspect.deviations[:_MOST_CHANGED])
+    yield from map(_changed, suspect.deviations[:_MAX_CHANGED])
 
 
 def _changed(row: FeatureDeviation) -> str:

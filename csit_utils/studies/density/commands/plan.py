@@ -211,12 +211,12 @@ def _cpus(testbed: Topology, text: str) -> tuple[str, CpuLayout]:
         raise ConfigError(f"{name}: CPUs of {node}: {error}") from error
 
 
-_LEAST_COLUMNS = 40
+_MIN_COLUMNS = 40
 
 
 def _console() -> Console:
     console = Console(highlight=False, markup=False)
-    console.width = max(console.width, _LEAST_COLUMNS)  # with COLUMNS=0 or 1 it prints nothing
+    console.width = max(console.width, _MIN_COLUMNS)  # with COLUMNS=0 or 1 it prints nothing
     return console
 
 

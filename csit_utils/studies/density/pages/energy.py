@@ -10,7 +10,7 @@ from csit_utils.report.study import Page
 
 LOADS = ("PDR0", "PDR10", "PDR50", "PDR90")
 _WORDS = {"PDR0": "no traffic"}
-_MOST_COLUMNS = 6
+_MAX_COLUMNS = 6
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _column(row: TestRow) -> str:
 
 
 def _block(number: int, by_column: Mapping[str, TestRow]) -> EnergyBlock:
-    shown = dict(list(by_column.items())[-_MOST_COLUMNS:])
+    shown = dict(list(by_column.items())[-_MAX_COLUMNS:])
     first = next(iter(shown.values()))
     title = f"{first.service_type} {first.nf_chains}x{first.nf_nodes} {first.nf_size} {first.frame}"
     metered = any(row.pdr0_w is not None for row in shown.values())

@@ -18,7 +18,7 @@ from csit_utils.studies.density.figures.cell_maps import CellMaps
 from csit_utils.studies.density.figures.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.sentences import names
 
-_MOST_CURVES = 24
+_MAX_CURVES = 24
 """Blocks with curves. Histograms are large, and every test has its own curves on its page."""
 PER_DECADE = 8
 """Points along the axis 1 / (1 - q). A test's own curves have twice as many."""
@@ -41,14 +41,14 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     latencies = shown.evidence.latencies
     found = layouts(shown.latest, lambda row: row.anchor in latencies, shown.contents.refused, NO_LATENCY)
     parts = blocks_of(found)
-    curves = _with_histograms(shown, [layout for _, own in parts[:_MOST_CURVES] for layout in own])
+    curves = _with_histograms(shown, [layout for _, own in parts[:_MAX_CURVES] for layout in own])
     blocks: list[LatencyBlock] = []
     for number, (heading, own) in enumerate(parts, 1):
         maps = matrix_maps(f"latency-map-{number}", own, latencies)
         if maps is None:
             continue
         figure = None
-        if number <= _MOST_CURVES:
+        if number <= _MAX_CURVES:
             title = f"Latency by percentile, {heading}"
             figure = cells_figure(f"latency-cells-{number}", title, own, curves)
         blocks.append(LatencyBlock(own[0].series.system, heading, maps, figure))

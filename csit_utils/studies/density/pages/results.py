@@ -11,12 +11,12 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import newest_first
 from csit_utils.report.study import Page
 
-MOST_ROWS = 2_000
+MAX_ROWS = 2_000
 """Tests up to which the table has all of them; more than that, and it has those of the latest runs."""
 
 
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
-    every = shown.rows if len(shown.rows) <= MOST_ROWS else shown.latest
+    every = shown.rows if len(shown.rows) <= MAX_ROWS else shown.latest
     rows = [row for row in newest_first(every, shown.history) if row.recorded and row.world != PUBLISHED]
     if not rows and shown.characterizations:
         return None

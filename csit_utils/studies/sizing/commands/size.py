@@ -9,7 +9,7 @@ import typer
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.errors import ConfigError, PlanError
-from resources.libraries.python.model.bounds import MOST_SIZES
+from resources.libraries.python.model.bounds import MAX_SIZES
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.model.service.spec import DeploymentSpec, Size, SizingMode, name_of
@@ -54,9 +54,7 @@ def size(
     price = cost(spec, load, deploy)
     known = planned(spec) or possible(spec)
     if known is None and heat:
-        raise ConfigError(
-            f"--heat: {spec.vnf_name} has more than {MOST_SIZES} sizes, any of which the search may visit"
-        )
+        raise ConfigError(f"--heat: {spec.vnf_name} has more than {MAX_SIZES} sizes, any of which the search may visit")
     # With too many sizes, only the first one of a directed search is listed.
     sizes = {name_of(spec, each): each for each in (known or (spec.smallest(),))}
     testbed = load_topology(topology) if topology else None
@@ -70,7 +68,7 @@ def size(
         print_table(
             _HEADS[: None if testbed else -1], [_line(row, testbed) for row in rows], TableForm.TERMINAL, ("size",)
         )
-        among = f"more than {MOST_SIZES}" if known is None else str(len(known))
+        among = f"more than {MAX_SIZES}" if known is None else str(len(known))
         for sentence in _sentences(price, spec, load, testbed, among):
             print_sentence(sentence)
         if known is None:

@@ -14,7 +14,7 @@ PAIRS = 2
 """Of ports of each machine: the first on NUMA node 0, the second on NUMA node 1 where the machine has one."""
 
 
-MOST_QUEUES = 8
+MAX_QUEUES = 8
 """Maximum number of queues of a port: more than data threads that these machines have."""
 
 
@@ -26,7 +26,7 @@ class EmulatedLayout(Frozen):
     nic: EmulatedNicModel = EmulatedNicModel.VIRTIO
     """NIC of the first pair of ports."""
     accelerator: Literal["tcg", "kvm"] = "tcg"
-    queues: Annotated[int, Field(ge=1, le=MOST_QUEUES)] = 1
+    queues: Annotated[int, Field(ge=1, le=MAX_QUEUES)] = 1
     """Receive queues of virtio ports of the first pair."""
     loop: bool = False
     """Whether a cable joins two more ports of the TG to each other, with NICs as of the first pair."""

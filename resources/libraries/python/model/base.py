@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo
 from pydantic_core import CoreSchema, PydanticKnownError
 
-from resources.libraries.python.model.bounds import MOST_ERRORS, dotted, quoted, quoted_reason
+from resources.libraries.python.model.bounds import MAX_ERRORS, dotted, quoted, quoted_reason
 from resources.libraries.python.model.validation import reason_of_value
 
 ON_FIRST_USE = ConfigDict(defer_build=True)
@@ -83,7 +83,7 @@ def first_error(error: ValidationError) -> tuple[str, str]:
     pydantic makes a dictionary of each error, which takes some kB.
     """
     count = error.error_count()
-    if count > MOST_ERRORS:
+    if count > MAX_ERRORS:
         return "", f"{count:,} errors"
     first = error.errors(include_url=False)[0]
     others = f" (and {count - 1} more)" if count > 1 else ""

@@ -26,7 +26,7 @@ from resources.libraries.python.model.bounds import (
     DEEPEST_NESTING,
     LARGEST_INPUT_BYTES,
     LONGEST_NUMBER,
-    MOST_ITEMS,
+    MAX_ITEMS,
     quoted,
 )
 from resources.libraries.python.model.testbed import csit_topology
@@ -430,8 +430,8 @@ def _items(node: yaml.Node, known: dict[Hashable, int | None]) -> int:
         children = [each for pair in node.value for each in pair] if isinstance(node, yaml.MappingNode) else node.value
         for child in children:
             number += _items(child, known)
-        if number > MOST_ITEMS:
-            text = f"{number:,} items, aliases included; at most {MOST_ITEMS:,} are possible"
+        if number > MAX_ITEMS:
+            text = f"{number:,} items, aliases included; at most {MAX_ITEMS:,} are possible"
             raise _refused(text, node.start_mark)
     known[id(node)] = number
     return number

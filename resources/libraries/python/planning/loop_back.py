@@ -22,7 +22,7 @@ from resources.libraries.python.planning.names import GENERATOR, VSWITCH, edge_i
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
 from resources.libraries.python.planning.plan import make_plan
 
-MOST_FLOWS = 64
+MAX_FLOWS = 64
 
 
 def loop_back_plan(topology: Topology, layout: Layouts, flows: int, cables: Sequence[LoopCable] = ()) -> Plan:
@@ -48,9 +48,9 @@ def loop_back_plan(topology: Topology, layout: Layouts, flows: int, cables: Sequ
     if cables and (not 1 <= flows <= 2 * len(cables) or flows % ways):
         count = f"{len(cables)} cable{'s' * (len(cables) > 1)} from {topology.tg_name} to itself"
         raise PlanError(f"{flows} flows; each cable has one each way, so {count}: an even number to {2 * len(cables)}")
-    if not 1 <= flows <= MOST_FLOWS or flows % ways:
+    if not 1 <= flows <= MAX_FLOWS or flows % ways:
         even = f"{driver.label} sends both ways, so an even number from 2" if ways > 1 else "a loop-back has 1"
-        raise PlanError(f"{flows} flows; {even} to {MOST_FLOWS}")
+        raise PlanError(f"{flows} flows; {even} to {MAX_FLOWS}")
     path = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=0), layout)
     own = [thread for thread in path.cores.threads if thread.owner == GENERATOR and thread.role is ThreadRole.DATA]
     # A simulated generator has no CPUs.

@@ -6,7 +6,7 @@ from math import inf
 
 _SHORTEST_S = 1e-3
 """What is expected to take less says nothing about other tests."""
-_MOST_GROWTH = 1.1
+_MAX_GROWTH = 1.1
 """Largest ratio of the time left to the least that was shown before; beyond it the least is shown again."""
 
 
@@ -88,7 +88,7 @@ class TimeLeft:
             return None
         shown_s = readable_s(present_s)
         self._least_s = min(self._least_s, shown_s)
-        return shown_s if shown_s <= _MOST_GROWTH * self._least_s else self._least_s
+        return shown_s if shown_s <= _MAX_GROWTH * self._least_s else self._least_s
 
 
 def readable_s(seconds: float) -> int:

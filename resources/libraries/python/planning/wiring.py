@@ -20,7 +20,7 @@ from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Flow, Hop, Link, NextHop, NfInterface, NfPlan, Path, Segment, TapPlan
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.planning.address_bounds import MOST_INSTANCES, MOST_NFS, MOST_SOURCES, SOURCES_PER_FLOW
+from resources.libraries.python.planning.address_bounds import MAX_INSTANCES, MAX_NFS, MAX_SOURCES, SOURCES_PER_FLOW
 from resources.libraries.python.planning.edges import SHARED, Edges
 from resources.libraries.python.planning.links import Links
 from resources.libraries.python.planning.names import (
@@ -112,11 +112,11 @@ def too_many(cell: Cell, duts: int) -> str | None:
     """
     instances = len(cell.instances)
     functions = duts * instances * cell.nf_nodes
-    if instances <= MOST_INSTANCES and max(functions, duts * cell.tap_count) <= MOST_NFS:
+    if instances <= MAX_INSTANCES and max(functions, duts * cell.tap_count) <= MAX_NFS:
         return None
     return (
         f"{instances} service instances with {functions} NFs, but the address plan holds "
-        f"{MOST_INSTANCES} instances and {MOST_NFS} NFs"
+        f"{MAX_INSTANCES} instances and {MAX_NFS} NFs"
     )
 
 
@@ -147,8 +147,8 @@ def wire(
     service = ServiceLayout(cell, kinds, edges)
     if reason := too_many(cell, edges.duts):
         raise PlanError(reason)
-    if not 1 <= sources <= MOST_SOURCES:
-        raise PlanError(f"{sources} source addresses for a flow; the address plan holds 1 to {MOST_SOURCES}")
+    if not 1 <= sources <= MAX_SOURCES:
+        raise PlanError(f"{sources} source addresses for a flow; the address plan holds 1 to {MAX_SOURCES}")
     return Wiring(
         links=tuple(Links(service, cores, vswitch).all()),
         segments=tuple(segments(service)),

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from resources.libraries.python.dialogue import MOST_LINE_BYTES
+from resources.libraries.python.dialogue import MAX_LINE_BYTES
 from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.redaction import redacted_json
 
@@ -51,12 +51,12 @@ def read_lines(path: Path) -> Iterator[bytes | None]:
         OSError: It cannot be read.
     """
     with path.open("rb") as file:
-        while line := file.readline(MOST_LINE_BYTES):
-            is_whole = len(line) < MOST_LINE_BYTES or line.endswith(b"\n")
+        while line := file.readline(MAX_LINE_BYTES):
+            is_whole = len(line) < MAX_LINE_BYTES or line.endswith(b"\n")
             yield line if is_whole else None
             while not is_whole:
-                rest = file.readline(MOST_LINE_BYTES)
-                is_whole = len(rest) < MOST_LINE_BYTES or rest.endswith(b"\n")
+                rest = file.readline(MAX_LINE_BYTES)
+                is_whole = len(rest) < MAX_LINE_BYTES or rest.endswith(b"\n")
 
 
 class Lines:

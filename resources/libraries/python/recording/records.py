@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
 from resources.libraries.python.model.base import error_text, refused_version
-from resources.libraries.python.model.bounds import MOST_KEYS, quoted
+from resources.libraries.python.model.bounds import MAX_KEYS, quoted
 from resources.libraries.python.model.record import SCHEMA_VERSION, Record
 from resources.libraries.python.paths import PROJECT, RESOURCES
 from resources.libraries.python.recording.packed_record import NotUnpacked, unpacked
@@ -78,15 +78,15 @@ def _refuse_wide(text: str | bytes) -> None:
         NotARecord: There is one.
         ValueError: The text is not JSON.
     """
-    if len(text) < MOST_KEYS * _SHORTEST_KEY_BYTES:
+    if len(text) < MAX_KEYS * _SHORTEST_KEY_BYTES:
         return
-    if (text.count('":') if isinstance(text, str) else text.count(b'":')) <= MOST_KEYS:
+    if (text.count('":') if isinstance(text, str) else text.count(b'":')) <= MAX_KEYS:
         return
     left: list[object] = [json.loads(text)]
     while left:
         value = left.pop()
         if isinstance(value, dict):
-            if len(value) > MOST_KEYS:
+            if len(value) > MAX_KEYS:
                 raise NotARecord(f"an object with {len(value):,} keys, which no record has")
             left += [each for each in value.values() if isinstance(each, dict | list)]
         elif isinstance(value, list):

@@ -33,9 +33,9 @@ from resources.libraries.python.recording.journal import (
     read,
 )
 
-MOST_ATTEMPTS = 2
+MAX_ATTEMPTS = 2
 """A cell that breaks the system under test is tried once more."""
-MOST_IN_A_ROW = 3
+MAX_IN_A_ROW = 3
 """Consecutive quarantined cells after which the machine is taken to be broken, not the cells."""
 MACHINE_DOWN = "the machine went down during the test"
 _log = logging.getLogger(__name__)
@@ -302,7 +302,7 @@ class RunJournal:
             )
         )
         self._in_a_row.append((test, cell))
-        if len(self._in_a_row) >= MOST_IN_A_ROW:
+        if len(self._in_a_row) >= MAX_IN_A_ROW:
             sentence = (
                 f"{len(self._in_a_row)} cells in a row broke the system under test, the last one because "
                 f"{quarantined}: check the machine, then resume the run"

@@ -119,7 +119,7 @@ class FileNames:
 
 RESERVE_BYTES = 8_000_000
 """For Robot's output on tests that did not run, and the last records."""
-LEAST_BYTES = 4_000_000
+MIN_BYTES = 4_000_000
 """Least free space to begin a test."""
 
 
@@ -158,7 +158,7 @@ class Reserve:
             RunStopped: There is not; the reserve is released.
         """
         left = free_bytes(self._folder)
-        if left < LEAST_BYTES:
+        if left < MIN_BYTES:
             self.free()
             raise RunStopped(
                 f"{self._folder}: {left / 1e6:.1f} MB of disk space left for results; free space, then resume the run"

@@ -18,7 +18,7 @@ from resources.libraries.python.quantities import rate
 
 PURPOSE = "energy"
 LOADS_PERCENT = (0, 10, 50, 90)
-_MOST_TRIALS = 3
+_MAX_TRIALS = 3
 """At one load; each is twice as long as the one before."""
 _LONGEST_TRIAL_S = 600.0
 Window = tuple[float, float]
@@ -158,7 +158,7 @@ def measure_energy(
         load_pps = (pdr_pps or 0.0) * percent / 100
         trial = Trial(load_pps=load_pps, duration_s=trial_s, frame=frame, probe_pps=probe_pps, purpose=PURPOSE)
         seen = watch(trial if percent else None)
-        for _ in range(_MOST_TRIALS - 1):
+        for _ in range(_MAX_TRIALS - 1):
             if not percent or trial.duration_s * 2 > _LONGEST_TRIAL_S or not _too_few(seen):
                 break
             trial = trial.model_copy(update={"duration_s": trial.duration_s * 2})

@@ -179,7 +179,7 @@ def _within(goal: Goal, trials: Sequence[TrialResult]) -> bool:
 
 PACKETS_PER_FLOW = 200
 DURATION_S = 0.2
-LEAST_ARRIVAL = 0.9
+MIN_ARRIVAL = 0.9
 """Share of its packets that a flow has to deliver. A path that works loses nothing at this rate; a receiver that is
 still waking up may lose the first few."""
 
@@ -211,7 +211,7 @@ def diagnose(plan: Plan, result: TrialResult, before: Counters, after: Counters)
     return tuple(
         _sentence(plan, flow, paths[flow.instance, flow.direction], seen)
         for flow in result.flows
-        if flow.sent == 0 or flow.received < flow.sent * LEAST_ARRIVAL
+        if flow.sent == 0 or flow.received < flow.sent * MIN_ARRIVAL
     )
 
 

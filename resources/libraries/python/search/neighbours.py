@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from math import exp, log, sqrt
 from statistics import fmean
 
-LEAST_CELLS = 3
+MIN_CELLS = 3
 """With fewer measured cells nothing is predicted."""
-MOST_ERROR = 0.03
+MAX_ERROR = 0.03
 """A prediction with a larger relative standard error does not start a search: it costs as much as none."""
 _UNKNOWN_ERROR = 0.03
 """Relative error before any prediction was compared; it counts as much as one compared prediction."""
@@ -58,7 +58,7 @@ class Estimated:
     @property
     def usable(self) -> bool:
         """Whether a search should start from it."""
-        return self.error <= MOST_ERROR
+        return self.error <= MAX_ERROR
 
     @property
     def interval_pps(self) -> tuple[float, float]:
@@ -94,7 +94,7 @@ class Overload:
     @property
     def steady(self) -> bool:
         """Trials in overload have not differed from each other in three cells: one is enough."""
-        return self._alike >= LEAST_CELLS
+        return self._alike >= MIN_CELLS
 
     def throughput_pps(self, goal: str, hint_pps: float) -> float | None:
         """Return the throughput that a hint stands for; None without measured cells."""
@@ -106,7 +106,7 @@ class Overload:
         mean_x, mean_y = (fmean(column) for column in zip(*near, strict=True))
         spread = sum((x - mean_x) ** 2 for x, _ in near)
         slope = 0.0
-        if len(near) >= LEAST_CELLS and spread > 0:
+        if len(near) >= MIN_CELLS and spread > 0:
             slope = sum((x - mean_x) * (y - mean_y) for x, y in near) / (spread + _FLAT)
         return hint_pps * exp(mean_y + slope * (at - mean_x))
 
@@ -149,7 +149,7 @@ class Neighbours:
         )
 
     def _fitted_pps(self, instances: int, nfs: int) -> float | None:
-        if len(self._points) < LEAST_CELLS:
+        if len(self._points) < MIN_CELLS:
             return None
         if self._model is None:
             self._model = _fit(self._points)

@@ -31,7 +31,7 @@ _HIGHER = 1.1
 some headroom."""
 _FLOOR_TRIALS = 3
 """Trials without load: the shortest latency of a thread that sleeps between two looks is another one in each."""
-_LEAST_PPS = 1000.0
+_MIN_PPS = 1000.0
 _HIGHEST_S = 0.3
 """A trial of the most that a generator sends is no shorter."""
 
@@ -70,7 +70,7 @@ class _Rate:
         arrived_pps = max((each.forwarded_pps for each in failed), default=0.0)
         load_pps = _next(good, bad, arrived_pps) if good or failed else offered_pps
         left = self._effort.most_trials
-        while left > 0 and load_pps > _LEAST_PPS and bad > good * (1 + self._effort.width):
+        while left > 0 and load_pps > _MIN_PPS and bad > good * (1 + self._effort.width):
             tried: list[TrialResult] = []
             while left > 0 and len(tried) < self._effort.tries:
                 left -= 1

@@ -3,7 +3,7 @@
 from math import exp, hypot, log
 from typing import NamedTuple
 
-_LEAST = 0.01
+_MIN = 0.01
 """Of an estimate: an interval that reaches further down says no more."""
 
 
@@ -28,4 +28,4 @@ def relative_gain(before: IntervalEstimate, after: IntervalEstimate) -> Interval
 
 
 def _logarithms(found: IntervalEstimate) -> tuple[float, float, float]:
-    return log(found.value), log(max(found.low, _LEAST * found.value)), log(found.high)
+    return log(found.value), log(max(found.low, _MIN * found.value)), log(found.high)

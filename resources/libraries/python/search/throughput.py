@@ -48,7 +48,7 @@ Measure = Callable[[Trial], TrialResult]
 
 MIN_LOAD_PPS = 2 * 9001.0
 """CSIT's lowest load, 9001 pps per direction."""
-_LEAST_SPAN = 100.0
+_MIN_SPAN = 100.0
 """Minimum ratio of the highest to the lowest load. With a slow generator the search starts below CSIT's minimum load:
 the system under test may be slower still, such as one with emulated NICs."""
 _DECISION = 0.6
@@ -168,7 +168,7 @@ def search_throughput(
     runner = _runner(session, profile, frame, prior, from_overload)
     silent = False
     try:
-        found = runner.run(min(min_load_pps, max_load_pps / _LEAST_SPAN), max_load_pps)
+        found = runner.run(min(min_load_pps, max_load_pps / _MIN_SPAN), max_load_pps)
     except TimeUp as limit:
         notes.append(str(limit))
     except NothingOffered as limit:

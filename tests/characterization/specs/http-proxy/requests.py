@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-MOST_UNSENT = 0.02
+MAX_UNSENT = 0.02
 """Of all connections: above it the indicator would be that of the generator, not of the service."""
 REPLY_WITHIN_S = 2
 NAMESPACE_SETTINGS = {"ip_local_port_range": "1024 65000", "tcp_tw_reuse": "1"}
@@ -48,7 +48,7 @@ def main() -> None:
             sys.exit(f"the generator ended with {process.returncode}: {errors[-300:]}")
         replied += number("2xx=", report) / max(duration_s, number("test-duration", report))
         unsent += number("addrunavail", report) + number("ftab-full", report)
-    if unsent > MOST_UNSENT * load * duration_s:
+    if unsent > MAX_UNSENT * load * duration_s:
         sys.exit(f"{unsent:.0f} of {load * duration_s:.0f} connections had no port: the generator is at its limit")
     print(report)
     print(f"indicator {replied:.2f}")

@@ -21,7 +21,7 @@ from counters import Counters, ask
 SENDERS = 4
 FLOWS = 8
 """Of each sender: engines share packets among their workers by flow."""
-LEAST_OFFERED = 0.95
+MIN_OFFERED = 0.95
 """Of the asked rate: below it the indicator would be that of the generator, not of the IDS."""
 PAYLOADS = {True: b"malicious payload.", False: b"ordinary payload.."}
 """18 bytes each: 64 in all with the headers of Ethernet, IP and UDP, and the FCS."""
@@ -113,7 +113,7 @@ def report(load: float, sent: Sequence[Sent], malicious: int, before: Counters, 
     """
     seconds = max(each.seconds for each in sent)
     offered = sum(each.packets for each in sent) / seconds / 1000
-    if offered < LEAST_OFFERED * load:
+    if offered < MIN_OFFERED * load:
         raise ValueError(f"{offered:.1f} of {load:g} kpps were offered: the generator is at its limit")
     counted = {name: after[name] - before[name] for name in COUNTED}
     attacks = sum(each.packets for each in sent[:malicious])

@@ -21,7 +21,7 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 
 SUBSCRIBERS = 1000
-LEAST_OFFERED = 0.95
+MIN_OFFERED = 0.95
 """Of the asked rate: below it the indicator would be that of the generator, not of the service."""
 BEGUN_WITHIN_S = 10.0
 DRAINED_WITHIN_S = 2.0
@@ -154,7 +154,7 @@ def main() -> None:
             begun, succeeded = begun + new, succeeded + done
             each_second = [sum(pair) for pair in zip_longest(each_second, succeeded_each_second(table), fillvalue=0.0)]
         answered = rates(rows(folder / ANSWERED))[1]
-    if begun < LEAST_OFFERED * load:
+    if begun < MIN_OFFERED * load:
         sys.exit(f"{begun:.1f} of {load:g} calls/s were offered: the generator is at its limit")
     figures = {"offered": round(begun, 2)} | ({"answered": round(answered, 2)} if is_answered else {})
     seconds = [round(value, 2) for value in each_second]

@@ -104,7 +104,7 @@ def test_both_sides_have_the_same_layout_of_the_shared_memory() -> None:
     theirs = list(_layout("shared"))
     ours = list(_fields(memory.SHARED))
     assert theirs == [(name, size) for name, _, size in ours]
-    assert len(theirs) == 23 + memory.MOST_FLOWS * 36 + memory.MOST_SIZES * 3
+    assert len(theirs) == 23 + memory.MAX_FLOWS * 36 + memory.MAX_SIZES * 3
     for name, offset, size in ours:
         assert offset % size == 0, name  # so that C adds no padding
     for record in (memory.KIND, memory.FLOW, memory.SIZE):
@@ -117,13 +117,13 @@ def test_both_sides_have_the_same_layout_of_a_frame_of_a_capture() -> None:
     assert list(_layout("captured")) == [(field, size) for field, _, size in fields]
     assert all(offset % size == 0 for _, offset, size in fields)
     assert memory.CAPTURED.itemsize % 8 == 0
-    assert _defined()["MOST_CAPTURED"] == memory.MOST_CAPTURED_BYTES
+    assert _defined()["MAX_CAPTURED"] == memory.MAX_CAPTURED_BYTES
 
 
 def test_both_sides_have_the_same_constants() -> None:
     defined = _defined()
     for module, names in (
-        (memory, ("FRACTION_BITS", "MOST_FLOWS", "MOST_SIZES")),
+        (memory, ("FRACTION_BITS", "MAX_FLOWS", "MAX_SIZES")),
         (frames, ("ETHERNET_BYTES", "UDP_LOAD_PORT", "FIRST_PORT", "PORTS", "PORT_FACTOR")),
     ):
         for name in names:

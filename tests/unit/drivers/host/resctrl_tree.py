@@ -10,7 +10,7 @@ import pytest
 
 from resources.libraries.python.model.ranges import expand
 
-WAYS, GROUPS, LEAST, SHARED = 11, 4, 2, 0x600
+WAYS, GROUPS, MIN_RUNS, SHARED = 11, 4, 2, 0x600
 DOMAINS = (0, 1)
 CPUS = range(16)
 """Even ones are of cache 0."""
@@ -28,7 +28,7 @@ class Kernel:
     def mount(self) -> None:
         info = self.root / "info" / "L3"
         self._mkdir(info, parents=True)
-        values = {"cbm_mask": f"{(1 << WAYS) - 1:x}", "min_cbm_bits": LEAST, "num_closids": GROUPS}
+        values = {"cbm_mask": f"{(1 << WAYS) - 1:x}", "min_cbm_bits": MIN_RUNS, "num_closids": GROUPS}
         for name, value in {**values, "shareable_bits": f"{SHARED:x}"}.items():
             self._write(info / name, f"{value}\n")
         self._write(self.root / "info" / "last_cmd_status", "ok\n")
@@ -86,7 +86,13 @@ class Kernel:
             domain, mask = pair.split("=")
             bits = int(mask, 16)
             runs = [run for run in f"{bits:b}".split("0") if run]
-            if self.refuses_masks or len(runs) != 1 or len(runs[0]) < LEAST or bits >> WAYS or int(domain) not in kept:
+            if (
+                self.refuses_masks
+                or len(runs) != 1
+                or len(runs[0]) < MIN_RUNS
+                or bits >> WAYS
+                or int(domain) not in kept
+            ):
                 self._write(self.root / "info" / "last_cmd_status", f"mask {mask} has non-consecutive 1-bits\n")
                 raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
             kept[int(domain)] = bits

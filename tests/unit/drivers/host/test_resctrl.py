@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.plan import OTHERS, CachePart
 from tests.builders import SIM, cpus, plan_of
-from tests.unit.drivers.host.resctrl_tree import CPUS, LEAST, SHARED, WAYS, Kernel, kernel, masks
+from tests.unit.drivers.host.resctrl_tree import CPUS, MIN_RUNS, SHARED, WAYS, Kernel, kernel, masks
 
 FULL = {0: 0x7FF, 1: 0x7FF}
 PARTS = (
@@ -144,7 +144,7 @@ def test_the_layout_of_the_machine_has_what_the_kernel_divides(mounted: Kernel, 
             (folder / "id").write_text(f"{identity}\n")
     found = resctrl.discover(root=str(mounted.root), cpus=str(tmp_path / "cpus"))
     assert found is not None
-    assert (found.ways, found.least, found.reserved, found.domains) == (WAYS, LEAST, SHARED, {0: 0, 1: 1})
+    assert (found.ways, found.least, found.reserved, found.domains) == (WAYS, MIN_RUNS, SHARED, {0: 0, 1: 1})
 
 
 @pytest.mark.parametrize(

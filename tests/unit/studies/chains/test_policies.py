@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import MOST_BRACKETS
+from resources.libraries.python.model.bounds import MAX_BRACKETS
 from resources.libraries.python.studies.chains.planning.chain_policies import (
     Name,
     OperandGroup,
@@ -96,9 +96,9 @@ def test_a_mistake_is_named_and_marked_with_a_caret(text: str, message: str, col
 
 
 def test_brackets_have_a_bottom() -> None:
-    deep = "(" * MOST_BRACKETS + "A > B" + ")" * MOST_BRACKETS
+    deep = "(" * MAX_BRACKETS + "A > B" + ")" * MAX_BRACKETS
     assert parse(deep, NAMES, "") == parse("A > B", NAMES, "")
-    assert f"more than {MOST_BRACKETS} nested brackets" in said(f"({deep})")
+    assert f"more than {MAX_BRACKETS} nested brackets" in said(f"({deep})")
     assert "brackets" in said("(" * 100_000)
 
 

@@ -61,7 +61,7 @@ def test_where_not_all_can_be_tried_a_good_one_is_found_and_kept_ones_stay(
 ) -> None:
     pairs = every_pair(NAMES, seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placement, "MOST_TRIED", 0)
+        patch.setattr(placement, "MAX_TRIED", 0)
         found = advise(ColocatedThroughputs(exactly(pairs)), begun, more)
     assert all(now[: len(before)] == before for now, before in zip(found.best.servers, begun, strict=True))
     assert found.best.capacity <= by_brute_force(pairs, begun, more) + 1e-9

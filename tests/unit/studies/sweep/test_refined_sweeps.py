@@ -9,7 +9,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.studies.sweep.analysis.points import observe
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.load_steps import (
-    MOST_REFINING,
+    MAX_REFINING,
     LoadStep,
     MeasuredLoad,
     next_load,
@@ -63,7 +63,7 @@ def test_loads_are_added_around_the_break_point_until_its_interval_is_narrow_and
     for seed in range(4):
         done = measured(0.01, 0.001, seed)
         before, after = break_point(done[:LOADS]), break_point(done)
-        assert len(done) == LOADS + MOST_REFINING
+        assert len(done) == LOADS + MAX_REFINING
         assert before is not None and before.width is not None
         assert after is not None and after.width is not None
         assert after.rate * 1e9 / (8 * 512) == pytest.approx(CAPACITY_PPS, rel=0.03)
@@ -74,7 +74,7 @@ def test_loads_are_added_around_the_break_point_until_its_interval_is_narrow_and
 
 def test_four_loads_are_the_most() -> None:
     done = measured(0.05, 0.001)
-    assert len(done) == LOADS + MOST_REFINING
+    assert len(done) == LOADS + MAX_REFINING
 
 
 @pytest.mark.parametrize(("noise", "width"), [(0.0, 0.02), (0.01, 0.2)])

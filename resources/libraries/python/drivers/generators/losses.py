@@ -12,12 +12,12 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST_PERIODS = 500
+_MAX_PERIODS = 500
 """Loss periods that the report of a flow lists."""
 _BURST_GAP = 16
 """Fewer packets than this between two losses belong to one burst: Gmin of RFC 3611."""
 _EXACT_BITS = 6
-_MOST_DEGREE = 64
+_MAX_DEGREE = 64
 """Higher degrees of n-reordering count as this one."""
 _TIME_BINS = 1 << 20
 _PACKETS_PER_BIN = 4
@@ -96,7 +96,7 @@ class LossReport:
     foreign: int = 0
 
 
-def count_losses(arrivals: NumberedArrivals, due_ns: tuple[int, float], listed: int = _MOST_PERIODS) -> LossReport:
+def count_losses(arrivals: NumberedArrivals, due_ns: tuple[int, float], listed: int = _MAX_PERIODS) -> LossReport:
     """Compute the figures of a flow.
 
     Args:
@@ -337,7 +337,7 @@ def _degrees(numbers: NDArray[np.int64], late: NDArray[np.int64]) -> NDArray[np.
     """Consecutive packets directly before each late one with higher numbers: n-reordering, to a limit."""
     degrees = np.zeros(len(late), dtype=np.int64)
     going = np.arange(len(late))
-    for degree in range(1, _MOST_DEGREE + 1):
+    for degree in range(1, _MAX_DEGREE + 1):
         going = going[late[going] >= degree]
         going = going[numbers[late[going] - degree] > numbers[late[going]]]
         if not len(going):

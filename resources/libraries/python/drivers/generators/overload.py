@@ -10,7 +10,7 @@ _OVERLOAD = 4.0
 _ENOUGH, _FAR = 0.5, 0.125
 """Shares of a load that come back: enough to look no further, and so little that the next load is a quarter of it."""
 _NOTHING = 0.01
-_LEAST_PPS = 10_000.0
+_MIN_PPS = 10_000.0
 DURATION_S = 0.3
 SOFTWARE_PPS = 4_000_000.0
 """More than ports of the kernel take, aggregate; where line rates are known, those are asked for."""
@@ -38,11 +38,11 @@ def highest_loads(
     """
     load_pps = offered_pps
     best_pps = forwarded_pps
-    nothing = load_pps > _LEAST_PPS and forwarded_pps < _NOTHING * load_pps
-    if nothing and forwarded_at(_LEAST_PPS, GLANCE_S) < _NOTHING * _LEAST_PPS:
-        load_pps = _LEAST_PPS
+    nothing = load_pps > _MIN_PPS and forwarded_pps < _NOTHING * load_pps
+    if nothing and forwarded_at(_MIN_PPS, GLANCE_S) < _NOTHING * _MIN_PPS:
+        load_pps = _MIN_PPS
     step = 1
-    while forwarded_pps < _ENOUGH * load_pps and load_pps > _LEAST_PPS:
+    while forwarded_pps < _ENOUGH * load_pps and load_pps > _MIN_PPS:
         step = 4 if forwarded_pps < _FAR * load_pps else 2
         load_pps /= step
         forwarded_pps = forwarded_at(load_pps, GLANCE_S)

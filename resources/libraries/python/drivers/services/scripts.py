@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported, without_middle
 from resources.libraries.python.testbed.roles.service import LoadReport
 
-_MOST_SAID_BYTES = 4_000_000
+_MAX_SAID_BYTES = 4_000_000
 """Of a script's output, from its end: facts, indicators of up to a day's seconds, and the answer in the last line."""
 _TAIL_BYTES = 4000
 _TAIL_LINES = 6
@@ -25,11 +25,11 @@ _SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 _LONGEST_FACT = 200
 _INDICATOR = "indicator"
 _SECONDS = "seconds"
-_MOST_FIGURES = 20
+_MAX_FIGURES = 20
 _FIGURE = re.compile(r"[A-Za-z][\w-]{0,31}")
 """Names of figures become columns of tables; other numbers of an object are not recorded."""
 _PAUSE_S = 0.01
-_MOST_SECONDS = 100_000
+_MAX_SECONDS = 100_000
 """Maximum number of seconds of a load: a day has fewer."""
 
 
@@ -98,7 +98,7 @@ def run(
         raise NotReady(what, within_s, _tail(out, err))
     if status != 0:
         raise CommandFailed((what, str(script)), status, _tail(out, err))
-    return _end(out, _MOST_SAID_BYTES)
+    return _end(out, _MAX_SAID_BYTES)
 
 
 def _wait(process: subprocess.Popen[bytes], within_s: float) -> int | None:
@@ -154,16 +154,16 @@ def answer(output: str, script: Path) -> LoadReport:
         listed = [value for value in values if value is not None]  # a line of prose may begin with the word
     seconds = [_number(each) for each in listed] if isinstance(listed, list) else [None]
     known = tuple(each for each in seconds if each is not None)
-    if len(known) < len(seconds) or len(known) > _MOST_SECONDS:
+    if len(known) < len(seconds) or len(known) > _MAX_SECONDS:
         raise CsitError(
-            f'generator script {script}: "seconds" has to be a list of at most {_MOST_SECONDS} numbers from 0 on'
+            f'generator script {script}: "seconds" has to be a list of at most {_MAX_SECONDS} numbers from 0 on'
         )
     figures = {
         name: value
         for name, each in row.items()
         if name != _INDICATOR and _FIGURE.fullmatch(name) and (value := _finite(each)) is not None
     }
-    return LoadReport(indicator, dict(list(figures.items())[:_MOST_FIGURES]), known)
+    return LoadReport(indicator, dict(list(figures.items())[:_MAX_FIGURES]), known)
 
 
 def _row(line: str) -> Mapping[str, object]:

@@ -38,7 +38,7 @@ _MEMORY_MIB = {
 }
 _LITTLE_MIB = 20.0
 """Assumed working sets: Suricata's rules and flow table, the buffers of proxies, and little for all others."""
-_LEAST_LEFT = 0.05
+_MIN_LEFT = 0.05
 _PAGE_BYTES = 4096
 _PAGES_PER_PACKET = 0.02
 """Assumed: pages read again for each packet by an NF that has none of its working set in memory."""
@@ -104,7 +104,7 @@ def memory_left_ratio(plan: Plan) -> dict[str, float]:
 
     An NF that has half of its working set in memory forwards a quarter: it waits for the other half.
     """
-    return {name: max(_LEAST_LEFT, (1 - missing) ** 2) for name, missing in missing_memory(plan).items()}
+    return {name: max(_MIN_LEFT, (1 - missing) ** 2) for name, missing in missing_memory(plan).items()}
 
 
 def pages_read_bytes(missing: float, packets: float) -> float:
@@ -124,7 +124,7 @@ def _kinds(cell: Cell) -> Iterator[NfKind | None]:
             yield cell.kind_of(node)
 
 
-MOST_PACKETS = 200_000
+MAX_PACKETS = 200_000
 """Maximum number of packets of a flow in a simulated trial."""
 _NS = 1_000_000_000
 

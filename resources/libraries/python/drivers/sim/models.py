@@ -17,7 +17,7 @@ from typing import Protocol
 
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 
-_LEAST_FORWARDED = 0.2
+_MIN_FORWARDED = 0.2
 """Even a sagging system keeps forwarding this share of its capacity."""
 
 
@@ -131,7 +131,7 @@ class Sag:
 
     def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:  # noqa: ARG002
         excess_pps = max(0.0, load_pps - self.capacity_pps)
-        forwarded_pps = max(self.capacity_pps * _LEAST_FORWARDED, self.capacity_pps - self.sag * excess_pps)
+        forwarded_pps = max(self.capacity_pps * _MIN_FORWARDED, self.capacity_pps - self.sag * excess_pps)
         return _counts(load_pps, min(load_pps, forwarded_pps), duration_s)
 
     def truth_pps(self, loss_ratio: float) -> float:

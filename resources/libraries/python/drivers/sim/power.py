@@ -30,7 +30,7 @@ _SLEEP_STEPS = 10
 """Sleeps in which it grows to the longest."""
 _UPDATED_S = 0.001
 _EVERY_S = 0.1
-_MOST_SAMPLES = 1000
+_MAX_SAMPLES = 1000
 
 
 class Power(Frozen):
@@ -159,7 +159,7 @@ class SimulatedPower:
         """Readings of a meter between two virtual times, and without a meter that there is none."""
         if not self._power.platform_w:
             return Readings((), {node: "the simulated machine has no energy meter (simulation.power.platform_w)"})
-        number = max(2, min(_MOST_SAMPLES, round((end_s - begin_s) / _EVERY_S)))
+        number = max(2, min(_MAX_SAMPLES, round((end_s - begin_s) / _EVERY_S)))
         times_s = [begin_s + (end_s - begin_s) * index / (number - 1) for index in range(number)]
         epoch_s = EPOCH.timestamp()
         series = MeterSeries(

@@ -306,7 +306,7 @@ _FUNCTION: Mapping[str, float] = {
     "sim_poll;sim_forward;sim_filter": 0.15,
     "sim_poll;sim_send": 0.3,
 }
-_MOST_SAMPLES = 1_000_000
+_MAX_SAMPLES = 1_000_000
 
 
 def shares(owner: str, hot: Mapping[str, float]) -> dict[str, float]:
@@ -351,7 +351,7 @@ class SimStackSampler:
         counts: Counter[str] = Counter()
         owners = [owner for owner in now_s if owner != GENERATOR]
         for owner in owners:
-            number = min(_MOST_SAMPLES, round((now_s[owner] - used_s.get(owner, 0.0)) * STACKS_HZ))
+            number = min(_MAX_SAMPLES, round((now_s[owner] - used_s.get(owner, 0.0)) * STACKS_HZ))
             truth = shares(owner, self._system.simulation.hot)
             counts.update(
                 f"{owner}{SEPARATOR}{stack}" for stack in rng.choices(list(truth), list(truth.values()), k=number)

@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.sim.buffer_pools import BufferPools
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.flows import Copies, FlowState, crosses, first_of, shape, split
 from resources.libraries.python.drivers.sim.host_gaps import HostInterruptions, InterruptingHost
-from resources.libraries.python.drivers.sim.impairment import MOST_PACKETS, Impairment, flow_losses, impaired
+from resources.libraries.python.drivers.sim.impairment import MAX_PACKETS, Impairment, flow_losses, impaired
 from resources.libraries.python.drivers.sim.latency import add_waits, flow_latency, simulate_latency, step_times
 from resources.libraries.python.drivers.sim.models import Model, TrialPart, forward, make_model
 from resources.libraries.python.drivers.sim.outage import SimulatedEvents
@@ -248,7 +248,7 @@ class SimulatedSystem:
             states = self._of(part)
             each_pps = load_pps / len(parts) / len(states)
             capacity_pps = self._truth.capacity_pps(trial.frame, part) / len(states)
-            packets = min(MOST_PACKETS, round(each_pps * duration_s))
+            packets = min(MAX_PACKETS, round(each_pps * duration_s))
             truth = self.simulation.packet_losses
             found += [
                 flow_losses(

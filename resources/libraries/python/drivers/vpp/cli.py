@@ -19,7 +19,7 @@ _IAC, _SB, _SE, _TERMINAL_TYPE, _IS = 255, 250, 240, 24, 0
 _ASKED = bytes([_IAC, _SB, _TERMINAL_TYPE])
 _LINE_BY_LINE = bytes([_IAC, _SB, _TERMINAL_TYPE, _IS]) + b"vppctl" + bytes([_IAC, _SE])
 _END = b"\0"
-_MOST_BYTES = 2048
+_MAX_BYTES = 2048
 """Maximum size of a command; VPP reads up to 4096 bytes at once."""
 _CHUNK = 1 << 16
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -120,8 +120,8 @@ class CommandLine:
 
     def _exchange(self, command: str) -> str:
         line = command.encode()
-        if not line or len(line) > _MOST_BYTES or any(byte in line for byte in b"\n\r\0"):
-            raise CsitError(f"no command line for VPP (1 to {_MOST_BYTES} bytes, one line): {_shown(command)[:80]!r}")
+        if not line or len(line) > _MAX_BYTES or any(byte in line for byte in b"\n\r\0"):
+            raise CsitError(f"no command line for VPP (1 to {_MAX_BYTES} bytes, one line): {_shown(command)[:80]!r}")
         try:
             connection = self._connected()
             connection.sendall(line + b"\n")

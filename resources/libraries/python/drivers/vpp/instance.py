@@ -35,7 +35,7 @@ _ENDING_S = 5.0
 
 KEPT = Path("/var/tmp/csit-density-cores")  # noqa: S108 - of root alone, and it outlives a reboot, as a core file should
 """Where core files are kept that would end with the folder of their program."""
-_MOST = 3
+_MAX = 3
 _KERNEL = Path("/proc/sys/kernel")
 
 
@@ -100,7 +100,7 @@ def _misuse(kept: Path) -> str:
 
 def _keep(core: Path, place: Path) -> Path:
     earlier = sorted(place.parent.glob("*.core"), key=lambda path: path.stat().st_mtime)
-    for old in earlier[: max(0, len(earlier) + 1 - _MOST)]:
+    for old in earlier[: max(0, len(earlier) + 1 - _MAX)]:
         old.unlink()
     shutil.move(core, place)
     return place

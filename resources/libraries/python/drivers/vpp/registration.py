@@ -14,7 +14,7 @@ SEGMENTS = "vpp_segments"
 """Key of the record for shared memory of VPPs, by its prefix."""
 
 
-_LEAST_BUFFERS = 16384
+_MIN_BUFFERS = 16384
 """VPP's own default."""
 _DESCRIPTORS = 1024
 """Of a queue by default, with DPDK and with VPP's drivers rdma and vmxnet3; DPDK's virtio ports have 256."""
@@ -47,7 +47,7 @@ class Vpp(Frozen):
     @property
     def buffers(self) -> int:
         """Packet buffers on each NUMA node, of a VPP that polls no physical ports."""
-        return _LEAST_BUFFERS if self.buffers_per_numa == "auto" else self.buffers_per_numa
+        return _MIN_BUFFERS if self.buffers_per_numa == "auto" else self.buffers_per_numa
 
 
 def descriptors(ports: PolledPorts) -> int:

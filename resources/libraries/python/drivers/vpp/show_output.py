@@ -29,7 +29,7 @@ _PROTECTED = re.compile(r"^(\S+) flags:\[")
 _ASSOCIATION = re.compile(r"^ +\[\d+\] sa (\d+) ")
 _ACTIVE = re.compile(r"\b([a-z0-9_-]+)\*")
 _ERROR = re.compile(r"^\s*(\d+)\s+(\S+)\s+(\S.*?)\s+(error|warn|info)\s*$")
-_MOST_LOSSES = 4
+_MAX_LOSSES = 4
 _LONGEST_LINE = 500
 """Characters; VPP's own lines have up to about 150."""
 _INPUT = ("polling", "interrupt wa")
@@ -262,7 +262,7 @@ class ErrorRow:
 def losses(text: str) -> str:
     """Read `show errors`: the most frequent reasons for lost packets as one line."""
     rows = [row for row in errors(text) if row.is_loss]
-    return "; ".join(f"{row.count} {row.reason} ({row.node})" for row in rows[:_MOST_LOSSES])
+    return "; ".join(f"{row.count} {row.reason} ({row.node})" for row in rows[:_MAX_LOSSES])
 
 
 def errors(text: str) -> tuple[ErrorRow, ...]:

@@ -10,7 +10,7 @@ from resources.libraries.python.errors import CsitError
 
 LeastMeasured = Annotated[float, Field(ge=0, le=1)]
 """Share of what is asked, in [0, 1], below which a study fails. What a policy forbids is not asked."""
-_MOST_REASONS = 3
+_MAX_REASONS = 3
 
 
 class Coverage(NamedTuple):
@@ -36,7 +36,7 @@ class Coverage(NamedTuple):
         """
         if self.measured >= least * self.asked:
             return
-        frequent = Counter(reason for reason in reasons if reason).most_common(_MOST_REASONS)
+        frequent = Counter(reason for reason in reasons if reason).most_common(_MAX_REASONS)
         why = "; ".join(f"{count} x {reason}" for reason, count in frequent)
         wanted = "all of them" if least == 1 else f"{100 * least:g} %"
         raise CsitError(

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, FiniteFloat
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import HIGHEST_READING, LATEST_S, MOST_SAMPLES
+from resources.libraries.python.model.bounds import HIGHEST_READING, LATEST_S, MAX_SAMPLES
 
 _Time = Annotated[float, Field(ge=-LATEST_S, le=LATEST_S)]
 _Reading = Annotated[float, Field(ge=0, le=HIGHEST_READING)]
@@ -25,7 +25,7 @@ class MeterSeries(Frozen):
     counts: bool
     """Whether it is part of the node's total; others are parts of a domain that is, or have it as a part."""
     quantity: Literal["energy", "power"]
-    samples: Annotated[tuple[tuple[_Time, _Reading], ...], Field(max_length=MOST_SAMPLES)]
+    samples: Annotated[tuple[tuple[_Time, _Reading], ...], Field(max_length=MAX_SAMPLES)]
     """Time in seconds since the epoch, by the controller's clock, and the reading in joules or watts."""
     resolution: Annotated[FiniteFloat, Field(ge=0)]
     """Smallest step of a reading, in joules or watts."""

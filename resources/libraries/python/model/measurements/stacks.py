@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, FiniteFloat, StringConstraints
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_ACCOUNT, LONGEST_STACK, MOST_NFS, MOST_STACKS
+from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_ACCOUNT, LONGEST_STACK, MAX_NFS, MAX_STACKS
 
 SOFTIRQ = "softirq"
 """First frame of work of the kernel on behalf of packets that interrupted a thread of no part of the cell."""
@@ -50,7 +50,7 @@ class NodeStacks(Frozen):
     lost: _Count = 0
     cut: _Count = 0
     """Samples under `OTHER`."""
-    stacks: Annotated[dict[_Stack, _Count], Field(max_length=MOST_STACKS + 2 * MOST_NFS)]
+    stacks: Annotated[dict[_Stack, _Count], Field(max_length=MAX_STACKS + 2 * MAX_NFS)]
     """Samples of the cell by stack: `nf-1-1;ret_from_fork;kthread;...`, the owner first, the running function last."""
 
 
@@ -66,7 +66,7 @@ class Stacks(Frozen):
     trial_s: Annotated[FiniteFloat, Field(gt=0)]
     nodes: Annotated[tuple[NodeStacks, ...], Field(max_length=1000)]
     accounts: Annotated[
-        dict[str, Annotated[str, StringConstraints(max_length=LONGEST_ACCOUNT)]], Field(max_length=MOST_NFS + 1)
+        dict[str, Annotated[str, StringConstraints(max_length=LONGEST_ACCOUNT)]], Field(max_length=MAX_NFS + 1)
     ] = Field(default_factory=dict, exclude_if=lambda accounts: not accounts)
     """Reports of programs on their own work in the trial, by part of the cell: `show runtime` of VPP,
     `pmd-stats-show` and `pmd-perf-show` of Open vSwitch."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import MOST_CAPTURED_PACKETS
+from resources.libraries.python.model.bounds import MAX_CAPTURED_PACKETS
 
 SMALLEST, LARGEST = 60, 9014
 """Bytes of an Ethernet frame without FCS. Smaller ones were captured before the NIC padded them."""
@@ -60,8 +60,8 @@ def read_capture(data: bytes, name: str) -> CapturedFrames:
     """
     frames, versions = [], set()
     for number, (captured, original) in enumerate(_records(data, name), 1):
-        if number > MOST_CAPTURED_PACKETS:
-            raise ConfigError(f"{name}: more than {MOST_CAPTURED_PACKETS:,} packets; keep the first ones")
+        if number > MAX_CAPTURED_PACKETS:
+            raise ConfigError(f"{name}: more than {MAX_CAPTURED_PACKETS:,} packets; keep the first ones")
         where = f"{name}: packet {number}"
         if len(captured) < original:
             raise ConfigError(

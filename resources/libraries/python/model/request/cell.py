@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import MOST_PARTS
+from resources.libraries.python.model.bounds import MAX_PARTS
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
@@ -113,9 +113,9 @@ class Cell(Frozen):
     """One point of the density matrix with the sizes of its vSwitch and NFs."""
 
     service_type: ServiceType
-    nf_chains: Annotated[int, Field(ge=1, le=MOST_PARTS)]
+    nf_chains: Annotated[int, Field(ge=1, le=MAX_PARTS)]
     """Service instances (row)."""
-    nf_nodes: Annotated[int, Field(ge=0, le=MOST_PARTS)]
+    nf_nodes: Annotated[int, Field(ge=0, le=MAX_PARTS)]
     """NFs per service instance (column). 0 is the path alone: what every packet of a service has behind it without any
     NF. In a snake (CSC) packets then cross the vSwitch once; in a pipeline (CSP) twice, as with NFs, with a cable in
     their place."""
@@ -319,7 +319,7 @@ class CaptureFile(Frozen):
 
 
 CAPTURE_PREFIX = "pcap:"
-MOST_FLOWS = 1_000_000
+MAX_FLOWS = 1_000_000
 """5-tuples of each instance and direction."""
 
 
@@ -332,7 +332,7 @@ class Frame(Frozen):
     name: str
     """Of the size or mix, with IPv6 and the number of flows where these are chosen: `64B`, `128B-ip6-1000f`."""
     parts: Annotated[tuple[FramePart, ...], Field(min_length=1)]
-    flows: int | None = Field(default=None, ge=1, le=MOST_FLOWS, exclude_if=lambda flows: flows is None)
+    flows: int | None = Field(default=None, ge=1, le=MAX_FLOWS, exclude_if=lambda flows: flows is None)
     """5-tuples of each instance and direction: UDP datagrams, each packet of the next one in turns. None for as many as
     the plan has source addresses, of packets without ports."""
 

@@ -16,10 +16,10 @@ from pydantic import BeforeValidator, Field
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import MOST_CAPTURE_BYTES, quoted
+from resources.libraries.python.model.bounds import MAX_CAPTURE_BYTES, quoted
 from resources.libraries.python.model.load import content_of, load_yaml
 from resources.libraries.python.model.request.capture import IP6, read_capture
-from resources.libraries.python.model.request.cell import CAPTURE_PREFIX, MOST_FLOWS, CaptureFile, Frame, FramePart
+from resources.libraries.python.model.request.cell import CAPTURE_PREFIX, MAX_FLOWS, CaptureFile, Frame, FramePart
 from resources.libraries.python.paths import RESOURCES
 from resources.libraries.python.unpacking import Budget, UnpackError, unpacked
 
@@ -102,9 +102,9 @@ def _of_capture(file: str) -> Frame:
 
 def _content(file: str) -> bytes:
     """The content of a capture, unpacked where it is packed."""
-    packed = content_of(Path(file), MOST_CAPTURE_BYTES)
+    packed = content_of(Path(file), MAX_CAPTURE_BYTES)
     try:
-        with unpacked(io.BytesIO(packed), Budget(len(packed), MOST_CAPTURE_BYTES)) as stream:
+        with unpacked(io.BytesIO(packed), Budget(len(packed), MAX_CAPTURE_BYTES)) as stream:
             return b"".join(iter(stream.read, b""))
     except UnpackError as error:
         raise ConfigError(f"{file}: {error}") from error
@@ -137,8 +137,8 @@ def with_flows(sizes: Frame, flows: int) -> Frame:
     """
     if sizes.capture is not None:
         raise ConfigError(f"{sizes.capture.file}: a capture has its own flows, no {flows:,}; leave FLOWS out")
-    if not 1 <= flows <= MOST_FLOWS:
-        raise ConfigError(f"{flows:,} flows; a service instance has 1 to {MOST_FLOWS:,} in each direction")
+    if not 1 <= flows <= MAX_FLOWS:
+        raise ConfigError(f"{flows:,} flows; a service instance has 1 to {MAX_FLOWS:,} in each direction")
     return sizes.model_copy(update={"name": f"{sizes.name.removesuffix(f'-{sizes.flows}f')}-{flows}f", "flows": flows})
 
 

@@ -7,7 +7,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from resources.libraries.python.model.bounds import MOST_CORES, quoted
+from resources.libraries.python.model.bounds import MAX_CORES, quoted
 
 _SHARED = "-shared"
 _PATTERN = rf"^((0\.5|[1-9][0-9]{{0,2}})c|0\.5c{_SHARED})$"
@@ -34,8 +34,8 @@ class NfSize(str):
         Raises:
             ValueError: It is no size; the text says which there are.
         """
-        if re.fullmatch(_PATTERN, text) is None or _cores(text) > MOST_CORES:
-            sizes = f"0.5c, 1c, 2c and so on to {MOST_CORES}c, and 0.5c{_SHARED}"
+        if re.fullmatch(_PATTERN, text) is None or _cores(text) > MAX_CORES:
+            sizes = f"0.5c, 1c, 2c and so on to {MAX_CORES}c, and 0.5c{_SHARED}"
             raise ValueError(f"no NF size '{quoted(text)}'; there are {sizes}")
         return super().__new__(cls, text)
 

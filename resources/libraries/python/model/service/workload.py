@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationInfo, model_validator
 
 from resources.libraries.python.model.base import Frozen, Inconsistency, at_most, is_asked, of_form
-from resources.libraries.python.model.bounds import LONGEST_TRIAL_S, MOST_REPETITIONS, MOST_SIZING_LOADS
+from resources.libraries.python.model.bounds import LONGEST_TRIAL_S, MAX_REPETITIONS, MAX_SIZING_LOADS
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -85,7 +85,7 @@ class WorkloadSpec(Frozen):
 
     range: LoadRange
     increase: Positive
-    repeat: Annotated[int, Field(ge=1), at_most(MOST_REPETITIONS)] = 1
+    repeat: Annotated[int, Field(ge=1), at_most(MAX_REPETITIONS)] = 1
     stop: Stop | None = None
     generator: str
     """Script that offers a load and prints the performance indicator; relative to the file."""
@@ -139,8 +139,8 @@ def _check_load_count(spec: WorkloadSpec) -> None:
         Inconsistency: With the place below the specification.
     """
     count = (spec.range.max - spec.range.min) / spec.increase
-    if count >= MOST_SIZING_LOADS:
-        raise Inconsistency(("increase",), f"{spec.increase:g} makes {count:.0f} loads; at most {MOST_SIZING_LOADS}")
+    if count >= MAX_SIZING_LOADS:
+        raise Inconsistency(("increase",), f"{spec.increase:g} makes {count:.0f} loads; at most {MAX_SIZING_LOADS}")
 
 
 def _check_workload(spec: WorkloadSpec) -> None:

@@ -247,7 +247,7 @@ def nic_kind(interface: Interface, node: TgNode | DutNode) -> NicKind | None:
     return NicKind(interface.model, driver, nominal_rate_bps(interface.rate_bps, interface.model), attachment, uio)
 
 
-_MOST_RX_QUEUES = 64
+_MAX_RX_QUEUES = 64
 """Receive queues of a port for RSS: what DPDK's drivers of the models above offer at least."""
 _RX_QUEUES = {"virtio": 1, "e1000": 1, "igb": 2, "ixgbe": 16, "vmxnet3": 8, "ena": 8}
 """By how a driver's name begins: the least that a NIC of that driver has. A virtio port has as many as its host gives
@@ -271,7 +271,7 @@ def most_rx_queues(model: str | None, driver: str | None) -> int:
         for begin in sorted(_RX_QUEUES, key=len, reverse=True):
             if name.startswith(begin):
                 return _RX_QUEUES[begin]
-    return _MOST_RX_QUEUES
+    return _MAX_RX_QUEUES
 
 
 def polled_queues(node: TgNode | DutNode, interface: Interface) -> int | None:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import MOST_DIGITS, MOST_LISTED
+from resources.libraries.python.model.bounds import MAX_DIGITS, MAX_LISTED
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -193,14 +193,14 @@ def _row(line: str, columns: tuple[str, ...], number: int) -> tuple[tuple[int, i
         if offline:
             return None, named
         values = [cpu, core, *("0" if value in _UNKNOWN else value for value in (socket, node))]
-        if all(map(_is_number, values)) and int(cpu) < MOST_LISTED:
+        if all(map(_is_number, values)) and int(cpu) < MAX_LISTED:
             return (int(cpu), int(core), int(values[2]), int(values[3])), named
     text = f"line {number} is no row of `lscpu -p=CPU,CORE,SOCKET,NODE`: {line.strip()[:60]}"
     raise ValueError(f"{text}; write the file by `lscpu -p` on the node")
 
 
 def _is_number(text: str) -> bool:
-    return text.isdecimal() and len(text) <= MOST_DIGITS
+    return text.isdecimal() and len(text) <= MAX_DIGITS
 
 
 def layout(

@@ -25,8 +25,8 @@ _ALONE = 0.8
 """Share of its busy time in which a thread runs if no other thread takes its CPU."""
 _SECOND = 0.25
 """A second kind of owner with at least this share of the losses limits as well."""
-_MOST_LINES = 4
-_LEAST = 0.05
+_MAX_LINES = 4
+_MIN = 0.05
 """Owners with less of the losses share a line."""
 _VSWITCH, _GENERATOR = "vswitch", "generator"
 DATA_THREADS, POLL = "data threads", "poll"
@@ -78,24 +78,24 @@ def _kind(owner: str) -> VerdictKind:
 
 def _lines(plan: Plan, located: LocatedLosses, kind: VerdictKind, total: int, facts: _Facts) -> Iterable[str]:
     owners = {owner: lost for owner, lost in by_owner(located.hops).items() if _kind(owner) is kind}
-    shown = [owner for owner, lost in owners.items() if lost >= _LEAST * total][:_MOST_LINES] or list(owners)[:1]
+    shown = [owner for owner, lost in owners.items() if lost >= _MIN * total][:_MAX_LINES] or list(owners)[:1]
     for owner in shown:
         hops = [loss for loss in located.hops if loss.owner == owner]
         lost = located.sent - located.received
         yield (
             f"at {rate(located.offered_pps)} {lost:,} of {located.sent:,} packets were lost, "
-            f"{owners[owner]:,} of them at {owner}: {'; '.join(map(_where, hops[:_MOST_LINES]))}{_more(hops, 'place')}"
+            f"{owners[owner]:,} of them at {owner}: {'; '.join(map(_where, hops[:_MAX_LINES]))}{_more(hops, 'place')}"
         )
         if located.usage is not None:
             yield from _of_cpus(plan, owner, hops, located.usage, facts)
     if len(owners) > len(shown):
         others = [owner for owner in owners if owner not in shown]
         rest = sum(owners[owner] for owner in others)
-        yield f"{rest:,} of {total:,} packets were lost at {', '.join(others[:_MOST_LINES])}{_more(others, 'NF')}"
+        yield f"{rest:,} of {total:,} packets were lost at {', '.join(others[:_MAX_LINES])}{_more(others, 'NF')}"
 
 
 def _more(rows: Sequence[object], what: str) -> str:
-    left = len(rows) - _MOST_LINES
+    left = len(rows) - _MAX_LINES
     return f"; {left} more {what}{'s' if left > 1 else ''}" if left > 0 else ""
 
 
@@ -128,7 +128,7 @@ def _of_cpus(plan: Plan, owner: str, hops: Sequence[HopLoss], usage: Usage, fact
     cpu = max({thread.cpu for thread in threads}, key=lambda each: _wanted(owner, each, usage))
     own, wanted = _own_share(owner, cpu, usage), _wanted(owner, cpu, usage)
     names = [thread.interface for thread in threads if thread.cpu == cpu]
-    ports = f" ({', '.join(names[:_MOST_LINES])}{_more(names, 'port')})"
+    ports = f" ({', '.join(names[:_MAX_LINES])}{_more(names, 'port')})"
     name = f"{owner}'s data thread on CPU {cpu}{ports}"
     if wanted < IDLE:
         yield (
@@ -202,9 +202,9 @@ def _sharers(cpu: int, usage: Usage) -> str:
         if each.cpu == cpu:
             shares[each.owner] = shares.get(each.owner, 0.0) + each.running
     ordered = sorted(shares.items(), key=lambda item: -item[1])
-    parts = [f"{owner} {percent(share)}" for owner, share in ordered[:_MOST_LINES]]
-    if len(ordered) > _MOST_LINES:
-        parts.append(f"{len(ordered) - _MOST_LINES} others {percent(sum(share for _, share in ordered[_MOST_LINES:]))}")
+    parts = [f"{owner} {percent(share)}" for owner, share in ordered[:_MAX_LINES]]
+    if len(ordered) > _MAX_LINES:
+        parts.append(f"{len(ordered) - _MAX_LINES} others {percent(sum(share for _, share in ordered[_MAX_LINES:]))}")
     foreign = _busy(usage, cpu) - sum(shares.values())
     if foreign >= 1 - FULL:
         parts.append(f"other threads {percent(foreign)}")

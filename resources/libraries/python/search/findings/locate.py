@@ -33,7 +33,7 @@ BEYOND = 1.1
 far more than the noise of a search. Much more load would move the loss to the first queue there is."""
 AND = " and "
 """Between the first port and the number of others, where a loss is known of all instances together only."""
-_LEAST_LOST = 3
+_MIN_LOST = 3
 """Packets of the system's own (neighbour discovery) may be counted at some hops and not at others."""
 
 ALL = 0
@@ -205,7 +205,7 @@ def _along(row: Sequence[_Reading], members: _Members, direction: Direction, *, 
                 drops = [lost] if len(members) == 1 else [each[there].dropped for _, each in members]
                 shares = [(member[0], drop, [member]) for member, drop in zip(members, drops, strict=True)]
             for instance, own_lost, own in shares:
-                if own_lost >= _LEAST_LOST:
+                if own_lost >= _MIN_LOST:
                     yield HopLoss(
                         instance=instance,
                         direction=direction,

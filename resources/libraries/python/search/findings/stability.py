@@ -5,14 +5,14 @@
 forwarded; a system without any variation has shortfalls of 0 at every load. Shortfalls of loads around the bounds are
 pooled, sorted, and split at their largest gap. There are two bands when
 
-- the gap is at least `LEAST_GAP`: closer bands are within other noise,
+- the gap is at least `MIN_GAP`: closer bands are within other noise,
 - the gap is at least `GAP_OVER_SPREAD` times as wide as either group: groups, and not the tail of one distribution,
 - either group has `fewest` trials: a band, and not an outlier.
 
 **Contradictions.** Where one trial decides, a trial may meet a goal at a load above one that has failed it. Whatever
 decides, NDR may be above PDR.
 
-**NDR far below PDR.** Where the upper bound of NDR is below `LEAST_NDR` of the lower bound of PDR, packets are lost all
+**NDR far below PDR.** Where the upper bound of NDR is below `MIN_NDR` of the lower bound of PDR, packets are lost all
 the time in a third of the load range, without saturation.
 """
 
@@ -32,12 +32,12 @@ from resources.libraries.python.search.findings.unseen_bands import SETTLED, Uns
 from resources.libraries.python.search.throughput import SearchOutcome
 
 LATENCY = "LATENCY"
-LEAST_GAP = 0.02
+MIN_GAP = 0.02
 GAP_OVER_SPREAD = 2.0
 NEAR = 0.03
 """Loads that differ from a bound by no more are around it, relatively."""
-LEAST_NDR = 0.7
-_LEAST_SENT = 0.05
+MIN_NDR = 0.7
+_MIN_SENT = 0.05
 """Share of a trial that must have been sent to count: what was ended at once says little about a rate. Losses of a
 trial that was ended early may be those of a burst; then they differ from trial to trial, and make no narrow group."""
 
@@ -71,7 +71,7 @@ def find_bands(trials: Iterable[TrialResult], around_pps: Sequence[float] = ()) 
     rates: dict[tuple[float, float], list[float]] = defaultdict(list)
     for trial in trials:
         load_pps = trial.trial.load_pps
-        if trial.generator_limited or not trial.sent or trial.offered_duration_s < _LEAST_SENT * trial.trial.duration_s:
+        if trial.generator_limited or not trial.sent or trial.offered_duration_s < _MIN_SENT * trial.trial.duration_s:
             continue
         if not around_pps or any(abs(load_pps - bound) <= NEAR * bound for bound in around_pps):
             rates[load_pps, trial.trial.duration_s].append(1 - (trial.loss_ratio or 0.0))
@@ -88,7 +88,7 @@ def find_bands(trials: Iterable[TrialResult], around_pps: Sequence[float] = ()) 
     forwarded_pps = [rate_pps for _, rate_pps in found[split:]]
     same_rate = 1 - min(forwarded_pps) / max(forwarded_pps) if max(forwarded_pps) else 0.0
     spread = max(good[-1] - good[0], min(bad[-1] - bad[0], same_rate))
-    far = gap >= max(LEAST_GAP, GAP_OVER_SPREAD * spread)
+    far = gap >= max(MIN_GAP, GAP_OVER_SPREAD * spread)
     if not far or min(len(good), len(bad)) < fewest(len(shortfalls)):
         return unseen_bands(len(shortfalls), min(len(good), len(bad)) if far else 0)
     return Bands(
@@ -106,7 +106,7 @@ def ndr_share(ndr: GoalResult | None, pdr: GoalResult | None) -> float | None:
     if ndr is None or pdr is None or ndr.upper_pps is None or not pdr.lower_pps:
         return None
     share = ndr.upper_pps / pdr.lower_pps
-    return share if share < LEAST_NDR else None
+    return share if share < MIN_NDR else None
 
 
 def of_bands(trials: Iterable[TrialResult], around_pps: Sequence[float], numbers: tuple[str, ...]) -> list[Finding]:
@@ -122,7 +122,7 @@ def of_unseen(outcome: SearchOutcome) -> list[Finding]:
     found = find_bands(outcome.trials, bounds) if (bounds := _bounds(outcome)) else None
     if not isinstance(found, UnseenBands) or (not found.low and found.chance <= SETTLED):
         return []
-    text = f"{found.text('trial', 'trials')}; {LEAST_GAP:.0%} apart or more, at loads around the bounds"
+    text = f"{found.text('trial', 'trials')}; {MIN_GAP:.0%} apart or more, at loads around the bounds"
     names = tuple(result.goal.name for result in outcome.goals)
     return [Finding(kind=VerdictKind.MEASURED, text=text, numbers=names)]
 

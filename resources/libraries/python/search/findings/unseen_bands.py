@@ -11,17 +11,17 @@ from functools import lru_cache
 from math import comb
 
 LEAST = 3
-LEAST_SHARE = 0.1
+MIN_SHARE = 0.1
 SHARE = 0.3
 """Share of the lower band that the chance is stated for: a few values apart fit any share up to about as much."""
 SETTLED = 0.05
 """Chance of missing bands at which they are settled."""
-_MOST_FURTHER = 200
+_MAX_FURTHER = 200
 
 
 def fewest(count: int) -> int:
     """Return how many of so many values a band has at least."""
-    return max(LEAST, round(LEAST_SHARE * count))
+    return max(LEAST, round(MIN_SHARE * count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class UnseenBands:
             one: Name of a value, such as `run`.
             many: Its plural.
         """
-        more = f"more than {_MOST_FURTHER}" if self.further is None else str(self.further)
+        more = f"more than {_MAX_FURTHER}" if self.further is None else str(self.further)
         further = f"{more} further {one if self.further == 1 else many} settle it ({1 - SETTLED:.0%})"
         if self.low:
             lie = "lies" if self.low == 1 else "lie"
@@ -77,7 +77,7 @@ def unseen_bands(count: int, low: int = 0, missed: Callable[[int, int], float] =
     """
     share = max(SHARE, low / count if count else 0.0)
     chance = _chance(count, share, lambda found: _seen(found, count, missed))
-    further = range(1, _MOST_FURTHER + 1)
+    further = range(1, _MAX_FURTHER + 1)
     settles = (more for more in further if _chance(more, share, _with(low, count + more, missed)) <= SETTLED)
     return UnseenBands(count, low, share, chance, next(settles, None))
 

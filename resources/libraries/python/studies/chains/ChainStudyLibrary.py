@@ -16,8 +16,8 @@ from resources.libraries.python.studies.shared.choices import generator_chosen
 from resources.libraries.python.studies.shared.library import StepStudyLibrary
 from resources.libraries.python.studies.shared.robot_context import skipping
 
-_MOST_SUSPECTS = 5
-_MOST_REASONS = 4
+_MAX_SUSPECTS = 5
+_MAX_REASONS = 4
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
@@ -106,17 +106,17 @@ def suspects_in_words(study: ChainStudy) -> Iterator[str]:
             failed.setdefault(run.failed, {})[run.chain.name] = None
     if not study.suspects:
         yield verdict_in_words(study)
-    for cause in study.causes[:_MOST_SUSPECTS]:
+    for cause in study.causes[:_MAX_SUSPECTS]:
         yield cause_in_words(cause)
-    for rank, suspect in enumerate(study.suspects[:_MOST_SUSPECTS], 1):
+    for rank, suspect in enumerate(study.suspects[:_MAX_SUSPECTS], 1):
         yield _suspect(rank, suspect)
-        for reason in suspect.reasons[:_MOST_REASONS]:
+        for reason in suspect.reasons[:_MAX_REASONS]:
             yield f"    {reason}"
         if (pair := study.stacks_of(suspect)) and suspect.reference is not None:
             yield f"    call stacks: {pair[1].sampled}"
             yield f"    of {suspect.reference.chain.name} ({suspect.reference.relation}): {pair[0].sampled}"
-    if len(study.suspects) > _MOST_SUSPECTS:
-        yield f"and {len(study.suspects) - _MOST_SUSPECTS} more suspects"
+    if len(study.suspects) > _MAX_SUSPECTS:
+        yield f"and {len(study.suspects) - _MAX_SUSPECTS} more suspects"
     for reason, names in failed.items():
         yield f"not measured: {'; '.join(names)}: {reason}"
 

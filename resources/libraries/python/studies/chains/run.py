@@ -36,9 +36,9 @@ from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import protocol_of
 
-MOST_REPEATED = 24
+MAX_REPEATED = 24
 """Chains that are measured again because they deviate, those that deviate most; others are judged by one run."""
-MOST_SAMPLED = 5
+MAX_SAMPLED = 5
 """Suspects whose call stacks are sampled, the first ones."""
 _log = logging.getLogger(__name__)
 
@@ -114,9 +114,9 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured, ChainSt
             what = "1 chain" if row.count == 1 else f"{row.count} chains"
             lines.append(f"policy '{row.policy}' forbids {what}" + (f", such as {examples}" if examples else ""))
         if self.stacks_s is not None:
-            most_s = 2 * MOST_SAMPLED * sampling_s(self.stacks_s)
+            most_s = 2 * MAX_SAMPLED * sampling_s(self.stacks_s)
             most = "" if self._topology.world is World.SIM else f": at most {human_time(most_s)} more"
-            lines.append(f"then call stacks of the first {MOST_SAMPLED} suspects and their references{most}")
+            lines.append(f"then call stacks of the first {MAX_SAMPLED} suspects and their references{most}")
         if spec.repetitions and chains.with_path:
             lines.append(
                 f"chains that deviate from their VNFs alone are measured again, {spec.repetitions} times, with those "
@@ -131,7 +131,7 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured, ChainSt
         yield [step for chain in (*self.chains, *([PATH] if self.chains.with_path else [])) for step in self._of(chain)]
         runs, path, _ = _sorted(self.rows)
         # Only repeated runs decide whether what deviates from its VNFs alone does.
-        chains = to_repeat((*runs, *path), MOST_REPEATED) if self.spec.repetitions else ()
+        chains = to_repeat((*runs, *path), MAX_REPEATED) if self.spec.repetitions else ()
         repetitions = range(1, self.spec.repetitions + 1)
         yield [step for repetition in repetitions for chain in chains for step in self._of(chain, repetition)]
         if self.stacks_s is not None:
@@ -149,7 +149,7 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured, ChainSt
         """The first suspects and their references, each in a deployment of its own for call stacks."""
         wanted = dict.fromkeys(
             (chain, suspect.reference.workload)
-            for suspect in study.suspects[:MOST_SAMPLED]
+            for suspect in study.suspects[:MAX_SAMPLED]
             if suspect.reference is not None
             for chain in (suspect.reference.chain, suspect.chain)
         )

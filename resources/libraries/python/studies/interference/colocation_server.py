@@ -29,7 +29,7 @@ from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts, Testbed
 from resources.libraries.python.testbed.roles.watching import CostMeter
 
-LEAST_PPS = 1000.0
+MIN_PPS = 1000.0
 """Smallest rate of a working network function."""
 _FREE = Limits()
 
@@ -133,7 +133,7 @@ def carried_pps(cell: CellUnderTest, frame: Frame, protocol: Protocol | None = N
         result = cell.measure(calibration(frame, load_pps, protocol))
         return result.offered_pps, result.forwarded_pps
 
-    found_pps = capacity(offer, cell.highest_loads().search_pps, LEAST_PPS)
+    found_pps = capacity(offer, cell.highest_loads().search_pps, MIN_PPS)
     if not found_pps and (problems := cell.problems()):
         raise SystemBroken("; ".join(problems))
     return found_pps

@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement
 from math import comb
 from random import Random
 
-from resources.libraries.python.model.bounds import MOST_ROUNDS
+from resources.libraries.python.model.bounds import MAX_ROUNDS
 from resources.libraries.python.model.plan import Plan, Segment
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.names import GENERATOR, is_vswitch
@@ -58,7 +58,7 @@ def most_verifications(spec: InterferenceSpec) -> int:
     the sets of two placements with the baselines.
     """
     names = len(spec.contenders)
-    return (2 * (1 + spec.verify) + 3 * MOST_ROUNDS) * names * spec.repetitions if spec.verify else 0
+    return (2 * (1 + spec.verify) + 3 * MAX_ROUNDS) * names * spec.repetitions if spec.verify else 0
 
 
 def each_s(spec: InterferenceSpec, around_s: float = AROUND_S) -> float:

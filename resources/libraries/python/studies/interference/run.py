@@ -26,7 +26,7 @@ from resources.libraries.python.studies.interference.analysis.study import (
 )
 from resources.libraries.python.studies.interference.analysis.verification import PlacementVerification
 from resources.libraries.python.studies.interference.colocation_server import (
-    LEAST_PPS,
+    MIN_PPS,
     SharedServer,
     carried_pps,
     measurement_of,
@@ -161,7 +161,7 @@ class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, Colocatio
         fastest_pps = max(carried.values())
         if not fastest_pps:
             raise NoTraffic(
-                f"no load of {frame.name} from {rate(LEAST_PPS)} was received from any of {', '.join(carried)}"
+                f"no load of {frame.name} from {rate(MIN_PPS)} was received from any of {', '.join(carried)}"
             )
         if (
             Resource.NETWORK in self.spec.guarantee

@@ -26,9 +26,9 @@ from resources.libraries.python.testbed.roles.part import ForwardingPart
 _WAYS = 2
 _LEAD_S = 0.1
 """Between the request for an event and the first packet: frames and receivers are made."""
-_LEAST_AROUND_S = 0.05
+_MIN_AROUND_S = 0.05
 """Traffic that there must be before and after an event."""
-_MOST_NUMBERED = 1_000_000
+_MAX_NUMBERED = 1_000_000
 """Packets of a flow that the receiver keeps."""
 _OFFERED = 0.01
 """Load and duration may be off by this share: every packet that was sent has a number and a time stamp."""
@@ -91,10 +91,10 @@ class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial, Outage]):
         """
         spec = self.spec
         found = RateFound(rate_pps=spec.rate_pps, ndr_pps=None) if spec.rate_pps else self._searched()
-        if (most_pps := _MOST_NUMBERED / spec.duration_s) < found.rate_pps:
+        if (most_pps := _MAX_NUMBERED / spec.duration_s) < found.rate_pps:
             most, wanted = rates(most_pps, found.rate_pps)
             self.note(
-                f"the load is {most} instead of {wanted} of each flow: the receiver keeps {_MOST_NUMBERED:,} packets"
+                f"the load is {most} instead of {wanted} of each flow: the receiver keeps {_MAX_NUMBERED:,} packets"
             )
             found = found.model_copy(update={"rate_pps": most_pps})
         return found
@@ -199,7 +199,7 @@ class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial, Outage]):
         moment = happened or EventOccurrence(began_ns=would_ns, ended_ns=would_ns, what="")
         if happened is not None:
             before_s = (happened.began_ns - begin_ns) / 1e9
-            if not _LEAST_AROUND_S < before_s < spec.duration_s - _LEAST_AROUND_S:
+            if not _MIN_AROUND_S < before_s < spec.duration_s - _MIN_AROUND_S:
                 raise CsitError(
                     f"the event came {before_s:.3f} s after the first packet of a trial of {spec.duration_s:g} s: the "
                     "load began late (a longer before_s helps)"

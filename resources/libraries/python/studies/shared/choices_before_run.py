@@ -39,7 +39,7 @@ from resources.libraries.python.testbed.worlds.factory import refuse_without_bas
 
 _CLOSE = 0.85
 """Least similarity (`difflib`) of a misspelt variable: one letter of five to ten is missing or too much."""
-_NEAR, _MOST_NEAR = 0.6, 3
+_NEAR, _MAX_NEAR = 0.6, 3
 """The same of names that a variable without a misspelt one may stand for, and their number."""
 _OF_RUNNERS = re.compile(r"COMMAND|PABOT\w*|CALLER_ID")
 """Variables that a program gives which starts Robot: a command of this project, or pabot."""
@@ -329,7 +329,7 @@ def refuse_misspelt(given: Iterable[str], known: Iterable[str]) -> None:
         if name in names or _OF_RUNNERS.fullmatch(name) or is_secret_name(name):
             continue
         near = partial(get_close_matches, name.upper(), names)
-        close = " or ".join(near(1, _CLOSE) or near(_MOST_NEAR, _NEAR))
+        close = " or ".join(near(1, _CLOSE) or near(_MAX_NEAR, _NEAR))
         advice = f"did you mean {close}?" if close else f"the suites read {', '.join(names)}"
         raise ConfigError(f"-v {quoted(name)}: no such variable; {advice}")
 

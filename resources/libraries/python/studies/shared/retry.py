@@ -10,10 +10,10 @@ from typing import Any, Protocol, TypeVar
 from robot.errors import ExecutionFailed
 
 from resources.libraries.python.errors import SystemBroken, chain
-from resources.libraries.python.recording.run_journal import MOST_ATTEMPTS, RunJournal, TestKey
+from resources.libraries.python.recording.run_journal import MAX_ATTEMPTS, RunJournal, TestKey
 from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
 
-_MOST_IN_ONE_LINE = 3
+_MAX_IN_ONE_LINE = 3
 
 
 class StudyTest(Protocol):
@@ -70,16 +70,16 @@ def measure_with_care(
         RunStopped: The machine cannot be used any more.
     """
     reasons = run.standing(key).broken
-    while len(reasons) < MOST_ATTEMPTS:
+    while len(reasons) < MAX_ATTEMPTS:
         check()
         run.started(key)
         test.draft.broken = reasons
-        found = _attempt(test, phases, last=len(reasons) + 1 == MOST_ATTEMPTS)
+        found = _attempt(test, phases, last=len(reasons) + 1 == MAX_ATTEMPTS)
         if not found:
             return
         removal = test.remove()
         reasons = run.broken(key, found[0], (*found[1:], *([removal] if removal else [])))
-        is_last = len(reasons) >= MOST_ATTEMPTS
+        is_last = len(reasons) >= MAX_ATTEMPTS
         on_broken(found[0], not is_last)
         if not is_last:
             test = again()
@@ -109,7 +109,7 @@ def _attempt(test: DeployedTest, phases: Callable[[], object], *, last: bool) ->
 
 def _reasons(found: Sequence[str]) -> tuple[str, ...]:
     """The first few in one line, followed by all of them."""
-    return ("; ".join(found[:_MOST_IN_ONE_LINE]), *found) if found else ()
+    return ("; ".join(found[:_MAX_IN_ONE_LINE]), *found) if found else ()
 
 
 def _cause(failure: ExecutionFailed) -> BaseException | None:

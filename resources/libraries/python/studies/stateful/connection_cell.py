@@ -6,7 +6,7 @@ from itertools import starmap
 from resources.libraries.python.errors import NoTraffic, SystemBroken, Unsupported
 from resources.libraries.python.model.measurements.connections import ConnectionTable
 from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial, TrialResult
-from resources.libraries.python.model.request.cell import MOST_FLOWS
+from resources.libraries.python.model.request.cell import MAX_FLOWS
 from resources.libraries.python.model.request.frames import with_flows
 from resources.libraries.python.search.session import judged
 from resources.libraries.python.studies.stateful.model.record import (
@@ -18,7 +18,7 @@ from resources.libraries.python.studies.stateful.model.record import (
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 
-LEAST_CPS = 500.0
+MIN_CPS = 500.0
 """Of each instance: the lowest rate that is tried."""
 _FEW = 50
 """Connections of each instance that are opened at that rate before anything else."""
@@ -97,7 +97,7 @@ class ConnectionCell:
         before = self._counted
         asked = trial.model_copy(
             update={
-                "frame": with_flows(self._spec.frame, MOST_FLOWS),
+                "frame": with_flows(self._spec.frame, MAX_FLOWS),
                 "only": Direction.FORWARD,
                 "protocol": Protocol.UDP,
                 "purpose": "connections",
@@ -144,7 +144,7 @@ class ConnectionCell:
         Raises:
             NoTraffic: Some are not established.
         """
-        few = self._whole(_FEW, LEAST_CPS * self.instances, Phase.FIRST)
+        few = self._whole(_FEW, MIN_CPS * self.instances, Phase.FIRST)
         if not few.complete:
             rows = (f"{each.established:,} of {each.sent:,} of instance {n}" for n, each in enumerate(few.instances, 1))
             raise NoTraffic(f"connections are not established at {few.load_cps:g} per second: {', '.join(rows)}")

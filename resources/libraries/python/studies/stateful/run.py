@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import ConfigError, PlanError, Unsupported
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import MOST_FLOWS, Cell
+from resources.libraries.python.model.request.cell import MAX_FLOWS, Cell
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.planning.plan import digest, drivers_of
 from resources.libraries.python.search.profiles import NDR, profile
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.stateful.analysis import checks, in_words
-from resources.libraries.python.studies.stateful.connection_cell import LEAST_CPS, ConnectionCell
+from resources.libraries.python.studies.stateful.connection_cell import MIN_CPS, ConnectionCell
 from resources.libraries.python.studies.stateful.model.record import (
     CellConnections,
     EstablishmentRate,
@@ -129,9 +129,9 @@ class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections, StatefulDensit
     ) -> EstablishmentRate:
         """Search the maximum connection establishment rate, up to a load, which may be a line's, as NDR is searched."""
         limit = connections.limit
-        most = MOST_FLOWS if limit is None else min(MOST_FLOWS, int(self.spec.fill * limit))
+        most = MAX_FLOWS if limit is None else min(MAX_FLOWS, int(self.spec.fill * limit))
         emptied_s = connections.emptied_s
-        full = f"fills more than {self.spec.fill:.0%} of a table of {limit or MOST_FLOWS:,} entries"
+        full = f"fills more than {self.spec.fill:.0%} of a table of {limit or MAX_FLOWS:,} entries"
         found = search_rate(
             connections.open_for_rate,
             self._profile,
@@ -139,7 +139,7 @@ class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections, StatefulDensit
             ConnectionLimits(most_pps, most, full, line),
             deployed.deployment.parts.clock,
             instances=connections.instances,
-            least_cps=LEAST_CPS,
+            least_cps=MIN_CPS,
         )
         return found.model_copy(update={"emptying_s": connections.emptied_s - emptied_s})
 
@@ -147,7 +147,7 @@ class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections, StatefulDensit
         """Search the most entries that all tables take at the same time."""
         instances, begun = connections.instances, len(connections.trials)
         in_time = int(_IN_TIME * self.spec.timeout_s * load_cps / instances)
-        most = min(MOST_FLOWS, in_time)
+        most = min(MAX_FLOWS, in_time)
 
         def passes(entries: int) -> bool:
             # What a pause of the host has lost before any table is no limit of a table.
@@ -166,7 +166,7 @@ class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections, StatefulDensit
                 f"of {sum(row.sent for row in largest.instances):,} connections of the trial with the most entries, "
                 f"{lost:,} were lost before any table"
             )
-        bound = "the generator's 5-tuples" if most == MOST_FLOWS else "the time after which entries expire"
+        bound = "the generator's 5-tuples" if most == MAX_FLOWS else "the time after which entries expire"
         if upper is None:
             remarks.append(f"{held:,} entries were still made, the most for {bound}")
         return TableCapacity(

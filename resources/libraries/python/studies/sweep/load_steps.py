@@ -53,7 +53,7 @@ class MeasuredLoad(Frozen):
     """Notes of the generator."""
 
 
-MOST_REFINING = 4
+MAX_REFINING = 4
 """Further loads around a break-point at most."""
 
 
@@ -64,11 +64,11 @@ def steps_of(
 
     Args:
         spec: What is sent.
-        refine: A further load by what was measured; None for no more. At most `MOST_REFINING`.
+        refine: A further load by what was measured; None for no more. At most `MAX_REFINING`.
         whole_bursts: All bursts are one load: the generator makes them itself.
     """
     yield loads(spec, whole_bursts=whole_bursts)
-    for _ in range(MOST_REFINING):
+    for _ in range(MAX_REFINING):
         if (rate_pps := refine()) is None:
             return
         yield (LoadStep(rate_pps, 0, spec.duration_s),)

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen, error_text
-from resources.libraries.python.model.bounds import ASKED, LONGEST_QUOTE, MOST_SWEEP_LOADS, quoted
+from resources.libraries.python.model.bounds import ASKED, LONGEST_QUOTE, MAX_SWEEP_LOADS, quoted
 from resources.libraries.python.model.measurements.trial import Departures, Protocol
 from resources.libraries.python.model.request.cell import Cell, Frame
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates
@@ -48,8 +48,8 @@ def parse_rates(text: str) -> Rates | None:
     last, step = (first, first) if found[2] is None else (float(found[2]), float(found[3]))
     rates = _made(Rates, f"rates '{shown}'", start_pps=first, stop_pps=last, step_pps=step)
     # Before they are listed: a step of 0.001 pps would fill the memory.
-    if (count := (last - first) / step + 1) > MOST_SWEEP_LOADS:
-        raise ConfigError(f"rates '{shown}': {count:.9g} loads; at most {MOST_SWEEP_LOADS}")
+    if (count := (last - first) / step + 1) > MAX_SWEEP_LOADS:
+        raise ConfigError(f"rates '{shown}': {count:.9g} loads; at most {MAX_SWEEP_LOADS}")
     return rates
 
 

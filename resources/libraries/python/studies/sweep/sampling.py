@@ -21,7 +21,7 @@ from resources.libraries.python.testbed.worlds.real_time import RealTime
 _WAYS = 2
 _GLANCE_S = 0.2
 _LOOK_S = 0.25
-_LEAST_PPS = 1000.0
+_MIN_PPS = 1000.0
 """Aggregate: a service that forwards less needs explicit rates."""
 
 
@@ -71,9 +71,9 @@ class Sampling:
             result = self._cell.measure(self._trial(load_pps / _WAYS, duration_s, 0.0))
             return result.offered_pps, result.forwarded_pps
 
-        found_pps = capacity(offer, self._cell.highest_loads().search_pps, _LEAST_PPS)
+        found_pps = capacity(offer, self._cell.highest_loads().search_pps, _MIN_PPS)
         if not found_pps:
-            raise NoTraffic(f"no load from {rate(_LEAST_PPS)} was received: choose rates, or check the service")
+            raise NoTraffic(f"no load from {rate(_MIN_PPS)} was received: choose rates, or check the service")
         return found_pps / _WAYS / flows
 
     def _many_short(self, spec: SweepSpec, load: LoadStep) -> MeasuredLoad:

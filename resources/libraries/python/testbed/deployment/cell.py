@@ -14,7 +14,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.result import Affinity, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.address_bounds import MOST_SOURCES
+from resources.libraries.python.planning.address_bounds import MAX_SOURCES
 from resources.libraries.python.planning.plan import make_plan, no_capture
 from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
 from resources.libraries.python.testbed.deployment import health
@@ -133,7 +133,7 @@ class CellUnderTest:
             PlanError: The cell does not fit.
         """
         if sources is None and self._asked.frame.flows is not None:
-            sources = min(self._asked.frame.flows, MOST_SOURCES)
+            sources = min(self._asked.frame.flows, MAX_SOURCES)
         if reason := no_capture(self._topology, self._asked.cell, self._asked.frame):
             raise PlanError(reason)
         more = {} if sources is None else {"sources": sources}

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from resources.libraries.python.drivers.host.sockets.limited_adapter import limited_adapter
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.base import ON_FIRST_USE, error_text
-from resources.libraries.python.model.bounds import HIGHEST_READING, LARGEST_ANSWER_BYTES, MOST_NAMES
+from resources.libraries.python.model.bounds import HIGHEST_READING, LARGEST_ANSWER_BYTES, MAX_NAMES
 from resources.libraries.python.model.measurements.energy import MeterSeries
 from resources.libraries.python.model.testbed.access import EnergyMeter, Ipmi, Powercap, Redfish
 from resources.libraries.python.testbed.connection.authentication import resolve
@@ -61,7 +61,7 @@ _WITHIN_S = 10.0
 _REQUESTS_S = 60.0
 """Maximum duration of all requests together, beyond that of the readings."""
 _EVERY_S = 0.5
-_MOST_SAMPLES = 1000
+_MAX_SAMPLES = 1000
 _RESOLUTION_W = 1.0
 
 
@@ -163,7 +163,7 @@ class _Bounded:
 
 def _sampled(read: Callable[[], float], duration_s: float, every_s: float) -> tuple[tuple[float, float], ...]:
     samples = []
-    every_s = max(every_s, duration_s / _MOST_SAMPLES)
+    every_s = max(every_s, duration_s / _MAX_SAMPLES)
     end_s = time.monotonic() + duration_s
     while True:
         begin_s = time.monotonic()
@@ -206,7 +206,7 @@ def power_of(link: str, document: dict[str, Any]) -> float | None:
         if link == "EnvironmentMetrics":
             watts = float(document["PowerWatts"]["Reading"])
         else:
-            watts = float(sum(row["PowerConsumedWatts"] for row in document["PowerControl"][:MOST_NAMES]))
+            watts = float(sum(row["PowerConsumedWatts"] for row in document["PowerControl"][:MAX_NAMES]))
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
     # NaN is in no range.

@@ -16,7 +16,7 @@ from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.model.service.spec import DeploymentSpec
 from resources.libraries.python.model.service.workload import WorkloadSpec
 
-MOST_BYTES = 16_000_000
+MAX_BYTES = 16_000_000
 """Maximum size of both folders together, in one message to each node."""
 _NAMES = ("deployment", "workload")
 """Names of the folders of the two specifications on a node; where both lie in one, it is the first."""
@@ -82,12 +82,12 @@ def _files(names: Mapping[Path, str]) -> Iterator[BundledFile]:
                     )
                 status = path.stat()
                 size += status.st_size
-                content = content_of(path, MOST_BYTES) if size <= MOST_BYTES else b""
+                content = content_of(path, MAX_BYTES) if size <= MAX_BYTES else b""
             except OSError as error:
                 raise ConfigError(f"{path} cannot be brought to a node: {error.strerror}") from error
-            if size > MOST_BYTES:
+            if size > MAX_BYTES:
                 raise ConfigError(
-                    f"{folder}: more than {MOST_BYTES} bytes; nodes of a lab get all of a specification's folder"
+                    f"{folder}: more than {MAX_BYTES} bytes; nodes of a lab get all of a specification's folder"
                 )
             yield BundledFile(f"{name}/{path.relative_to(folder).as_posix()}", status.st_mode & _OTHERS_READ, content)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.generators.trex import profile
 from resources.libraries.python.drivers.generators.trex.config import table_of
-from resources.libraries.python.drivers.generators.trex.profile import MOST_PROBE_GROUPS, streams
+from resources.libraries.python.drivers.generators.trex.profile import MAX_PROBE_GROUPS, streams
 from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.trial import Trial
@@ -91,7 +91,7 @@ def test_more_probe_streams_than_there_are_counters() -> None:
     asked = plan(rows=16)
     number = {flow.tx_interface: 0 for flow in asked.flows}
     trial = Trial(load_pps=1000, duration_s=1.0, frame=IMIX, probe_pps=100)
-    assert len(streams(asked.flows, number, trial, PROFILE)) <= 2 * MOST_PROBE_GROUPS
+    assert len(streams(asked.flows, number, trial, PROFILE)) <= 2 * MAX_PROBE_GROUPS
     more = (*asked.flows, *(flow.model_copy(update={"instance": flow.instance + 16}) for flow in asked.flows))
     with pytest.raises(
         Unsupported, match="64 flows with 3 frame sizes each need 192 streams of latency probes, TRex has 128"

@@ -32,7 +32,7 @@ READER = RequiredProgram("perl", "perl")
 OWN_USER = "tcpdump"
 """User for which the program of this name gives up the rights of root."""
 SURICATA = "suricata"
-_SURICATA_LEAST_MB = 64
+_SURICATA_MIN_MB = 64
 """Memory of Suricata beside a guest's least. Measured: with 1000 rules one of 128 + 64 MB starts and counts,
 one of 128 + 32 MB does not answer."""
 _SURICATA_GUEST_MB = 192
@@ -85,7 +85,7 @@ DRIVERS = (
         replace(
             _guest(SURICATA, _SURICATA),
             memory_mb=partial(_suricata_mb, _SURICATA_GUEST_MB),
-            least_memory_mb=partial(_suricata_mb, _SURICATA_LEAST_MB),
+            least_memory_mb=partial(_suricata_mb, _SURICATA_MIN_MB),
         ),
         suricata=Suricata,
     ),

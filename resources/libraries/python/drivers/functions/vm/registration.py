@@ -79,7 +79,7 @@ _OVERHEAD_MB = 64
 _TRANSLATION_MB = 128
 """Translated code where a guest may run in software emulation, which `accelerator: kvm` rules out. A booted guest with
 128 MB and three vCPUs has 218 MB resident, translated code included (measured, QEMU 7.2)."""
-_LEAST_SYSTEM_MB = 128
+_MIN_SYSTEM_MB = 128
 """Of a Linux guest without an application; the default of `vm.memory_mb`."""
 
 
@@ -100,7 +100,7 @@ def guest_mb(dut: DutNode, kind: NfKind) -> int:
 def _least_mb(dut: DutNode, kind: NfKind) -> int:
     application = _application(kind)
     own_mb = 0 if application is None else application.least_memory_mb(dut)
-    return _LEAST_SYSTEM_MB + own_mb if own_mb else 0
+    return _MIN_SYSTEM_MB + own_mb if own_mb else 0
 
 
 def _application(kind: NfKind) -> GuestKind | None:

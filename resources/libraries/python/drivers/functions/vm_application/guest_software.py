@@ -49,7 +49,7 @@ from resources.libraries.python.rendering import render
 _WITHIN_S = 20.0
 """A guest in emulation may have to wait for its CPU."""
 _CHUNK = 1 << 16
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 PORT = "csit.application"
 """The port for questions."""
 END = "CSIT-ANSWERED"
@@ -111,7 +111,7 @@ class GuestConnections:
             except TimeoutError as error:
                 what = f"answer of the guest of {self._name} to '{question}'"
                 raise NotReady(what, self._within_s, got[-80:].decode(errors="replace") or "nothing") from error
-            if not part or len(got) > _MOST_BYTES:
+            if not part or len(got) > _MAX_BYTES:
                 raise CsitError(f"the guest of {self._name} ended its answer to '{question}' early")
             got += part
         return got.decode(errors="replace").replace("\r", "").splitlines()

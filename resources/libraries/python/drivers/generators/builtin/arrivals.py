@@ -9,7 +9,7 @@ from resources.libraries.python.drivers.generators.builtin.wire import GapReport
 from resources.libraries.python.drivers.generators.losses import departures, loss_periods
 from resources.libraries.python.drivers.host.sockets.packet_ring import PacketRing
 
-MOST_FRAMES = 1 << 17
+MAX_FRAMES = 1 << 17
 """Slots of a ring, 16 MB: frames beyond have no time stamp."""
 _SLOT_BYTES = 128
 
@@ -20,18 +20,18 @@ class ArrivalRing:
     The frames are received by whatever serves the port: as they are in a trial, plus the writing of the time.
     """
 
-    def __init__(self, interface: str, frames: int = MOST_FRAMES, program: bytes | None = None) -> None:
+    def __init__(self, interface: str, frames: int = MAX_FRAMES, program: bytes | None = None) -> None:
         """Open the ring in the present network namespace.
 
         Args:
             interface: Where frames arrive.
-            frames: How many can come, at most `MOST_FRAMES`.
+            frames: How many can come, at most `MAX_FRAMES`.
             program: Classic BPF that chooses frames; None for all.
 
         Raises:
             CsitError: The kernel refused.
         """
-        self._ring = PacketRing(interface, min(frames, MOST_FRAMES), kernel.ETH_P_IP, _SLOT_BYTES, program)
+        self._ring = PacketRing(interface, min(frames, MAX_FRAMES), kernel.ETH_P_IP, _SLOT_BYTES, program)
         self.close = self._ring.close
 
     def stamps_ns(self) -> NDArray[np.int64]:
@@ -47,7 +47,7 @@ def gap_report(stamps_ns: NDArray[np.int64]) -> GapReport | None:
     return GapReport(len(stamps_ns), round(p50), round(p99), round(p999))
 
 
-_MOST_GAPS = 1000
+_MAX_GAPS = 1000
 """Gaps that a timeline lists."""
 
 
@@ -109,7 +109,7 @@ def _gaps(
 ) -> tuple[list[tuple[int, int, int, int | None]], int]:
     """Runs of lost frames in order, the largest ones, and the number of all others."""
     firsts, lengths = loss_periods(came)
-    kept = np.sort(np.argsort(-lengths, kind="stable")[:_MOST_GAPS])
+    kept = np.sort(np.argsort(-lengths, kind="stable")[:_MAX_GAPS])
     gaps = [
         (
             int(first),

@@ -19,7 +19,7 @@ _CHECKSUM_AT = {_TCP: 16, _UDP: 6, _ICMP6: 2}
 """Offset of the checksum in headers whose checksum covers the addresses."""
 _OPTIONS = (0, 43, 60)
 """Extension headers of IPv6 that have a length."""
-MOST_PROBE_SIZES = 512
+MAX_PROBE_SIZES = 512
 SMALLEST_IPV6 = 82
 
 
@@ -29,7 +29,7 @@ def probe_sizes(captured: CapturedFrames) -> tuple[int, ...]:
     A probe of IPv6 has no room for its time stamp below 82 bytes, and is that long then.
     """
     least = SMALLEST_IPV6 if captured.ip_version == IP6 else 0
-    step = -(-len(captured.frames) // MOST_PROBE_SIZES)
+    step = -(-len(captured.frames) // MAX_PROBE_SIZES)
     return tuple(max(least, len(frame) + frames.FCS_BYTES) for frame in captured.frames[::step])
 
 

@@ -11,8 +11,8 @@ _POLL_S = 0.001
 _QUIET_S = 0.025
 """A system that is late by more would have its packets counted as lost here and as surplus in the next trial. Emulated
 machines and polling switches on a shared core are late by 10 ms and more; only trials with loss wait for this."""
-_MOST_QUIET_S = 0.4
-_LEAST_QUIET_S = 0.005
+_MAX_QUIET_S = 0.4
+_MIN_QUIET_S = 0.005
 _KNOWN_TRIALS = 4
 _PAUSES = 5
 """A system that has paused for no longer than a fifth of a time in `_KNOWN_TRIALS` trials or more counts as done after
@@ -105,7 +105,7 @@ class QuietTime:
         """Seconds without a packet that end a trial."""
         if self._trials < _KNOWN_TRIALS or self._grown_s > _QUIET_S:
             return self._grown_s
-        return min(max(_LEAST_QUIET_S, _PAUSES * self._longest_s), _QUIET_S)
+        return min(max(_MIN_QUIET_S, _PAUSES * self._longest_s), _QUIET_S)
 
     def begin(self, before: Sequence[int]) -> bool:
         """Take the counters before a trial; return whether packets have arrived since the previous one ended."""
@@ -122,7 +122,7 @@ class QuietTime:
 
     def _grow(self, late: bool) -> None:
         if late:
-            self._grown_s = min(2 * self._grown_s, _MOST_QUIET_S)
+            self._grown_s = min(2 * self._grown_s, _MAX_QUIET_S)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ _HEADROOM = 0.9
 """A sender at its limit could not catch up after a stall."""
 
 
-_MARKS, _MOST_WORKERS, _MARKED_TRIALS = 512, 2, (1 << 22) - 2
+_MARKS, _MAX_WORKERS, _MARKED_TRIALS = 512, 2, (1 << 22) - 2
 """Marks of a worker in a trial, workers, and trials after which marks repeat: 32 bits."""
 _SHORT = 0.001
 _LONG_S = 0.0012
@@ -419,7 +419,7 @@ class BuiltInGenerator(TrafficGenerator):
 
 def _mark(trial: int, worker: int) -> int:
     """Return the mark of the first flow's numbered frames: different in four million trials in a row."""
-    return ((trial % _MARKED_TRIALS + 1) * _MOST_WORKERS + worker) * _MARKS
+    return ((trial % _MARKED_TRIALS + 1) * _MAX_WORKERS + worker) * _MARKS
 
 
 def _timeline_ns(trial: Trial) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.planning.address_bounds import MOST_SOURCES
+from resources.libraries.python.planning.address_bounds import MAX_SOURCES
 
 FCS_BYTES = 4
 ETHERNET_BYTES = 14
@@ -100,7 +100,7 @@ class FlowTuples:
     def of(cls, flow: FlowSpec, count: int = 0) -> Self:
         """So many of a flow; 0: as many as it has source addresses."""
         count = count or flow.sources
-        return cls(count, min(count, MOST_SOURCES))
+        return cls(count, min(count, MAX_SOURCES))
 
     @property
     def rows(self) -> int:

@@ -37,7 +37,7 @@ _SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
 _SIOCGIFMTU = 0x8921
 _IFF_UP, _IFF_RUNNING = 0x1, 0x40
 _SECOND_NS = 1_000_000_000
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 """Ports that a message names."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -128,7 +128,7 @@ def _interface_fact(interface: str, request: int, layout: str) -> int:
         try:
             answer = fcntl.ioctl(sock, request, struct.pack("16s24x", interface.encode()))
         except OSError as error:
-            names = [name for _, name in socket.if_nameindex()][:_MOST_NAMED]
+            names = [name for _, name in socket.if_nameindex()][:_MAX_NAMED]
             there = f"; there are {', '.join(names)}" if error.errno == errno.ENODEV else ""
             raise CsitError(f"generator port {interface}: {error.strerror}{there}") from error
     return int(struct.unpack_from(layout, answer, 16)[0])

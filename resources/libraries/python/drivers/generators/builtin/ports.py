@@ -49,7 +49,7 @@ _LINK_POLL_S = 0.01
 
 _SLOT_BYTES = 256
 _SPARE_SLOTS = 16
-_MOST_SLOTS = 1 << 20
+_MAX_SLOTS = 1 << 20
 """256 MB. Probes beyond are counted, but not timed."""
 _PROBE = np.dtype([("number", ">u4"), ("stamp", ">u8")])
 _LISTED, _FEWEST_LISTED = 1000, 20
@@ -103,7 +103,7 @@ class ProbeReceiver:
         self._number_offset = frames.NUMBER_OFFSET + frames.IPV6_MORE * flow.ipv6
         program = _filter(ipv6=flow.ipv6)
         protocol = kernel.ETH_P_IPV6 if flow.ipv6 else kernel.ETH_P_IP
-        slots = min(probes + _SPARE_SLOTS, _MOST_SLOTS)
+        slots = min(probes + _SPARE_SLOTS, _MAX_SLOTS)
         self._ring = PacketRing(flow.rx_interface, slots, protocol, _SLOT_BYTES, program)
         self.close = self._ring.close
 

@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.generators.builtin.flow_results import f
 from resources.libraries.python.drivers.generators.ditg import flows
 from resources.libraries.python.drivers.generators.ditg.programs import (
     CLOSING_S,
-    MOST_LONGER_S,
+    MAX_LONGER_S,
     SENDER,
     DitgPrograms,
     Packets,
@@ -46,7 +46,7 @@ from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
 _LOG = logging.getLogger(__name__)
 _SIZES = "sizes"
-_LEAST_S = 0.5
+_MIN_S = 0.5
 """The shortest run of a sender."""
 _MAXIMUM_S = 1.0
 _MAXIMUM_PPS, _MORE_THAN_IT_CAN_PPS = 100_000.0, 400_000.0
@@ -54,7 +54,7 @@ _MAXIMUM_PPS, _MORE_THAN_IT_CAN_PPS = 100_000.0, 400_000.0
 Where far more arrives than the receiver takes, the sender waits for 16 s at its end and the log lacks packets: so it
 was on a small machine that was asked for the last one at once."""
 _HEADROOM = 0.9
-_MOST_FLOWS = 64
+_MAX_FLOWS = 64
 """Maximum number of flows of a plan: a trial ends as many seconds after its last packet."""
 
 
@@ -63,7 +63,7 @@ _INEXACT, _SHORT = 0.01, 0.05
 500 to 16,000 packets per second within 3 %."""
 _UNLOGGED = 0.001
 _SAR_OFF = 0.02
-_LEAST_INTERVAL_S = 0.5
+_MIN_INTERVAL_S = 0.5
 """The last reading may come just after the one before; what is shorter is counted with it."""
 
 
@@ -158,7 +158,7 @@ def _intervals(
     trial: Trial, flows: Sequence[Flow], readings: Sequence[PortReading], returned: Packets
 ) -> tuple[Interval, ...]:
     """Second by second, from the first packet on, as long as the trial was to send."""
-    within = [each for each in readings if _since(readings, each) <= trial.duration_s + _LEAST_INTERVAL_S]
+    within = [each for each in readings if _since(readings, each) <= trial.duration_s + _MIN_INTERVAL_S]
     if len(within) < 2:
         return ()
     delays = mean_one_way_ns(returned, [each.clock_s for each in within])
@@ -170,7 +170,7 @@ def _intervals(
             delay_ns=delay_ns,
         )
         for (begin, end), delay_ns in zip(pairwise(within), delays, strict=True)
-        if _since((begin,), end) >= _LEAST_INTERVAL_S
+        if _since((begin,), end) >= _MIN_INTERVAL_S
     )
 
 
@@ -194,7 +194,7 @@ def most_runs(flows: int) -> int:
 
     One of 64 flows always does, where they are closed in 80 s.
     """
-    return max(1, int(MOST_LONGER_S / (_MAXIMUM_S + CLOSING_S * flows)))
+    return max(1, int(MAX_LONGER_S / (_MAXIMUM_S + CLOSING_S * flows)))
 
 
 class DitgGenerator(TrafficGenerator):
@@ -215,10 +215,10 @@ class DitgGenerator(TrafficGenerator):
         if len({flow.rx_interface for flow in plan.flows}) < len(plan.flows):
             raise Unsupported("D-ITG needs a port pair of its own for every service instance")
         self._flows = sum(flow.sources for flow in plan.flows if flow.direction is Direction.FORWARD)
-        if self._flows > _MOST_FLOWS:
+        if self._flows > _MAX_FLOWS:
             raise Unsupported(
                 "D-ITG closes its flows one after the other, each in a second: "
-                f"at most {_MOST_FLOWS} in all, and the plan has {self._flows}"
+                f"at most {_MAX_FLOWS} in all, and the plan has {self._flows}"
             )
         self._plan = plan
         self._fabric = context.fabric
@@ -249,7 +249,7 @@ class DitgGenerator(TrafficGenerator):
             NotReady: One did not end in time.
         """
         started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
-        longer = trial if trial.duration_s >= _LEAST_S else trial.model_copy(update={"duration_s": _LEAST_S})
+        longer = trial if trial.duration_s >= _MIN_S else trial.model_copy(update={"duration_s": _MIN_S})
         script = flows.script(self._plan, longer, _SIZES)
         sizes = flows.payloads(trial.frame, trial.protocol or Protocol.UDP)
         (self._programs.folder / _SIZES).write_text("".join(f"{size}\n" for size in sizes), encoding="ascii")

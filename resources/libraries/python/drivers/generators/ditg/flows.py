@@ -11,10 +11,10 @@ from resources.libraries.python.model.request.cell import Frame
 FIRST_PORT = 10001
 SIGNALLING = "127.0.0.1"
 """Sender and receiver agree on a run over the loopback of the generator's namespace, not over the system under test."""
-_LEAST_PAYLOAD_BYTES = 20
+_MIN_PAYLOAD_BYTES = 20
 _UNIFORM, _NORMAL = 0.5, 0.25
 """Of the mean: how far times of the uniform distribution reach on either side, and the normal one's deviation."""
-_LEAST_RATE_PPS = 0.01
+_MIN_RATE_PPS = 0.01
 _ETHERNET_BYTES = 18
 """Header and FCS."""
 _HEADER_BYTES = {Protocol.UDP: 20 + 8, Protocol.ICMP: 20 + 8, Protocol.TCP: 20 + 32}
@@ -47,9 +47,9 @@ def payloads(frame: Frame, protocol: Protocol) -> tuple[int, ...]:
         raise Unsupported(f"D-ITG sends {', '.join(_HEADER_BYTES)}, not {protocol}")
     overhead = _ETHERNET_BYTES + _HEADER_BYTES[protocol]
     for part in frame.parts:
-        if part.frame_bytes - overhead < _LEAST_PAYLOAD_BYTES:
+        if part.frame_bytes - overhead < _MIN_PAYLOAD_BYTES:
             raise Unsupported(
-                f"D-ITG sends {protocol} in frames of {overhead + _LEAST_PAYLOAD_BYTES} bytes or more, "
+                f"D-ITG sends {protocol} in frames of {overhead + _MIN_PAYLOAD_BYTES} bytes or more, "
                 f"and {frame.name} has {part.frame_bytes}"
             )
     return tuple(part.frame_bytes - overhead for part in frame.parts for _ in range(part.weight))
@@ -70,7 +70,7 @@ def script(plan: Plan, trial: Trial, sizes_file: str) -> Script:
     """
     forward = [flow for flow in plan.flows if flow.direction is Direction.FORWARD]
     each_pps = trial.load_pps / 2 / len(forward) if trial.load_pps else trial.probe_pps
-    rows = [(flow, max(_LEAST_RATE_PPS, each_pps / flow.sources)) for flow in forward for _ in range(flow.sources)]
+    rows = [(flow, max(_MIN_RATE_PPS, each_pps / flow.sources)) for flow in forward for _ in range(flow.sources)]
     # A flow that does not sleep between packets keeps its rate, and keeps others on its CPU from theirs.
     options = _options(trial, sizes_file, sleeps=len(rows) > 1)
     return Script(

@@ -68,7 +68,7 @@ _END_S = 5.0
 _LONGER_S = 20.0
 CLOSING_S = 1.5
 """After the last packet the sender closes its flows one after the other, each in a second; on a busy machine later."""
-MOST_LONGER_S = 80.0
+MAX_LONGER_S = 80.0
 """The deadline of a trial, of which a run is a part, is 90 s after its last packet."""
 _DECODE_S = 120.0
 _POLL_S = 0.02
@@ -155,7 +155,7 @@ def mean_one_way_ns(returned: Packets, edges_s: Sequence[float]) -> tuple[float 
 
 def most_s(seconds: float, flows: int) -> float:
     """Return how long a run may take that sends for so many seconds: it ends before the deadline of its trial."""
-    return seconds + min(_LONGER_S + CLOSING_S * flows, MOST_LONGER_S)
+    return seconds + min(_LONGER_S + CLOSING_S * flows, MAX_LONGER_S)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,20 +8,20 @@ from resources.libraries.python.model.plan import Flow
 
 PROGRAM = "iperf3"
 _FIRST_PORT = 5201
-_MOST_SESSIONS = 128
+_MAX_SESSIONS = 128
 _ETHERNET_BYTES = 18
 """Header and FCS."""
 _HEADER_BYTES = {Protocol.UDP: 20 + 8, Protocol.TCP: 20 + 32}
 """IPv4 and what follows; TCP with its time stamps."""
 _OPTIONS_BYTES = 12
 """Size of TCP's time stamps, which the segment size includes."""
-_LEAST_PAYLOAD_BYTES = {Protocol.UDP: 16, Protocol.TCP: 76}
+_MIN_PAYLOAD_BYTES = {Protocol.UDP: 16, Protocol.TCP: 76}
 """The kernel takes segment sizes from 88 bytes on."""
-_MOST_AT_ONCE_BYTES = 128 * 1024
+_MAX_AT_ONCE_BYTES = 128 * 1024
 _WRITES_PER_S = 1000
 """Of a TCP session: the 128 KiB that iperf3 writes at once by itself come as a burst that overflows queues."""
 _CONNECT_MS = 5000
-_LEAST_BPS = 1.0
+_MIN_BPS = 1.0
 
 
 def port(instance: int) -> int:
@@ -51,7 +51,7 @@ def payload_bytes(trial: Trial) -> int:
     if len({part.frame_bytes for part in trial.frame.parts}) > 1:
         raise Unsupported(f"iperf3 sends frames of one size, and {trial.frame.name} is a mix")
     overhead = _ETHERNET_BYTES + _HEADER_BYTES[chosen]
-    least = overhead + _LEAST_PAYLOAD_BYTES[chosen]
+    least = overhead + _MIN_PAYLOAD_BYTES[chosen]
     if (size := trial.frame.largest_bytes) < least:
         name = trial.frame.name
         raise Unsupported(f"iperf3 sends {chosen} in frames of {least} bytes or more, and {name} has {size}")
@@ -89,8 +89,8 @@ def client(flow: Flow, trial: Trial, instances: int) -> list[str]:
         Unsupported: iperf3 cannot send that.
     """
     sessions = trial.sessions or trial.frame.flows or 1
-    if sessions > _MOST_SESSIONS:
-        raise Unsupported(f"iperf3 has at most {_MOST_SESSIONS} sessions for a service instance, not {sessions}")
+    if sessions > _MAX_SESSIONS:
+        raise Unsupported(f"iperf3 has at most {_MAX_SESSIONS} sessions for a service instance, not {sessions}")
     if trial.on_off_s is not None:
         raise Unsupported("iperf3 sends no bursts; ditg would, chosen by GENERATOR")
     size = payload_bytes(trial)
@@ -99,10 +99,10 @@ def client(flow: Flow, trial: Trial, instances: int) -> list[str]:
     if by_udp:
         kind = ["-u", "--bidir", "-l", str(size)]
     else:
-        at_once = min(_MOST_AT_ONCE_BYTES, size * max(1, round(each_pps / _WRITES_PER_S)))
+        at_once = min(_MAX_AT_ONCE_BYTES, size * max(1, round(each_pps / _WRITES_PER_S)))
         kind = ["-M", str(size + _OPTIONS_BYTES), "-l", str(at_once)]
     return [
         PROGRAM, "-c", flow.destination_ip, "-B", flow.source_ip, "-p", str(port(flow.instance)), "-J",
         "--connect-timeout", str(_CONNECT_MS), "-t", str(seconds(trial)), "-P", str(sessions),
-        "-b", str(round(max(_LEAST_BPS, each_pps * size * 8))), *kind,
+        "-b", str(round(max(_MIN_BPS, each_pps * size * 8))), *kind,
     ]  # fmt: skip

@@ -26,7 +26,7 @@ _POLL_S = 0.02
 
 
 _REVERSE = "_bidir_reverse"
-_LEAST_INTERVAL_S = 0.5
+_MIN_INTERVAL_S = 0.5
 """Shorter ones at the end of a report are leftovers."""
 
 
@@ -128,7 +128,7 @@ def by_second(client: Mapping[str, Any], server: Mapping[str, Any], *, by_udp: b
 
 
 def _whole(intervals: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [row for row in intervals if row["sum"]["seconds"] >= _LEAST_INTERVAL_S]
+    return [row for row in intervals if row["sum"]["seconds"] >= _MIN_INTERVAL_S]
 
 
 def _amount(row: Mapping[str, Any], *, by_udp: bool) -> float:

@@ -30,12 +30,12 @@ _LOG = logging.getLogger(__name__)
 CONTROLLER = re.sub(r"[^A-Za-z0-9-]+", "-", platform.node())[:63] or "controller"
 """Name of this machine in the names of flows, which OTG allows few characters for."""
 _CONNECT_S, _ANSWER_S = 5.0, 60.0
-_MOST_BYTES = 1 << 22
+_MAX_BYTES = 1 << 22
 """Of an answer: metrics of 10,000 flows."""
-_MOST_OBJECTS = 30_000
+_MAX_OBJECTS = 30_000
 """In an answer: metrics of 10,000 flows, with their latencies and times. snappi takes 0.2 ms for each."""
-_MOST_WARNINGS = 10
-_MOST_REDIRECTS = 3
+_MAX_WARNINGS = 10
+_MAX_REDIRECTS = 3
 _NOT_IMPLEMENTED = frozenset({12, 501})
 """Codes of errors: of gRPC and of HTTP."""
 _NO_ANSWER = frozenset({4, 14, 502, 503, 504})
@@ -58,7 +58,7 @@ class _Json:
 
 
 class _BoundedCalls:
-    """Calls over gRPC, whose answers have at most `_MOST_OBJECTS`."""
+    """Calls over gRPC, whose answers have at most `_MAX_OBJECTS`."""
 
     def __init__(self, stub: Any) -> None:  # noqa: ANN401 - of snappi
         self._stub = stub
@@ -68,7 +68,7 @@ class _BoundedCalls:
 
         def bounded(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - messages of gRPC
             answer = call(*arguments, **options)
-            _refuse_many(sum(1 for _ in islice(_messages(answer), _MOST_OBJECTS + 1)))
+            _refuse_many(sum(1 for _ in islice(_messages(answer), _MAX_OBJECTS + 1)))
             return answer
 
         return bounded
@@ -83,8 +83,8 @@ def _messages(message: Any) -> Iterator[Any]:  # noqa: ANN401 - as above
 
 
 def _refuse_many(objects: int) -> None:
-    if objects > _MOST_OBJECTS:
-        raise CsitError(f"the answer has more than {_MOST_OBJECTS:,} objects")
+    if objects > _MAX_OBJECTS:
+        raise CsitError(f"the answer has more than {_MAX_OBJECTS:,} objects")
 
 
 class OtgClient:
@@ -111,14 +111,14 @@ class OtgClient:
             return
         self._api = self._snappi.api(location=self._location, logger=_LOG, loglevel=logging.ERROR)
         session = self._api._transport._session
-        session.trust_env, session.max_redirects = False, _MOST_REDIRECTS
+        session.trust_env, session.max_redirects = False, _MAX_REDIRECTS
         adapter = _adapter((settings.ca_file or True) if settings.verify else False)
         for scheme in ("https://", "http://"):
             session.mount(scheme, adapter)
 
     def _stub(self, address: str, settings: Otg, *, is_encrypted: bool) -> Any:  # noqa: ANN401 - of snappi
         grpc, calls = importlib.import_module("grpc"), importlib.import_module("snappi.otg_pb2_grpc")
-        options = [("grpc.max_receive_message_length", _MOST_BYTES), ("grpc.enable_http_proxy", 0)]
+        options = [("grpc.max_receive_message_length", _MAX_BYTES), ("grpc.enable_http_proxy", 0)]
         if not is_encrypted:
             return _BoundedCalls(calls.OpenapiStub(grpc.insecure_channel(address, options)))
         try:
@@ -139,7 +139,7 @@ class OtgClient:
     def configure(self, configuration: Mapping[str, object]) -> None:
         config = self._snappi.Config().deserialize(dict(configuration))
         warned = self._ask("configuration", lambda: self._api.set_config(config))
-        for text in (getattr(warned, "warnings", None) or ())[:_MOST_WARNINGS]:
+        for text in (getattr(warned, "warnings", None) or ())[:_MAX_WARNINGS]:
             _LOG.warning("%s: %s", self._location, quoted_reason(str(text)))
 
     def transmit(self, state: str) -> None:
@@ -240,12 +240,12 @@ def _adapter(verify: bool | str) -> Any:  # noqa: ANN401 - of a package without 
                 with limits:
                     response = super().send(request, stream=True, timeout=(_CONNECT_S, _ANSWER_S), verify=verify)
                     with response:
-                        content = response.raw.read(_MOST_BYTES + 1, decode_content=True)
+                        content = response.raw.read(_MAX_BYTES + 1, decode_content=True)
             finally:
                 if time.monotonic() - begun >= LONGEST_REQUEST_S:
                     raise OSError(f"no whole answer within {LONGEST_REQUEST_S:g} s")
-            if len(content) > _MOST_BYTES:
-                raise OSError(f"the answer has more than {_MOST_BYTES:,} bytes")
+            if len(content) > _MAX_BYTES:
+                raise OSError(f"the answer has more than {_MAX_BYTES:,} bytes")
             response._content, response.encoding = content, "utf-8"
             response.headers["Content-Type"] = "application/json"  # as every answer that is asked for
             return response

@@ -31,7 +31,7 @@ _FEWEST_SLOTS = 2000
 _LINEAR_HEADERS = 64
 _FEWEST_LARGE_SLOTS = 600
 """Jumbo frames: without room for the backlog, which a veth with data threads does not use; 20 flows take 190 MB."""
-_MOST_PREBUILT = 254
+_MAX_PREBUILT = 254
 """5-tuples of a ring that has all of them. With more, each frame gets the next one when its slot is used again."""
 _SOCKET_BYTES = 256 << 20
 _AVAILABLE, _SEND_REQUEST = 0, 1
@@ -96,7 +96,7 @@ class TxRing:
             pattern, flows = (captured.lengths + frames.FCS_BYTES).tolist(), 1
         frames.check_room(flow.tx_interface, kernel.mtu_bytes(flow.tx_interface), max(pattern))
         slot = slot_bytes(max(pattern))
-        prebuilt = flows <= _MOST_PREBUILT
+        prebuilt = flows <= _MAX_PREBUILT
         self._slots = slot_count(slot, len(pattern), *([flows or flow.sources] if prebuilt else []))
         self._stride = slot // 4
         self._position = 0

@@ -29,7 +29,7 @@ _MANY_PORTS = 8
 _FEWER = 4
 """Where there are more ports than that, rings have a fourth of the slots."""
 
-MOST_PORTS = 32
+MAX_PORTS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ def table_of(plan: Plan, settings: Trex) -> TrexPorts:
         number[port.interface] = list(rows).index(key)
     if len(rows) % 2 or not rows:
         raise Unsupported(f"TRex takes its ports in pairs, the plan has {len(rows)} for the generator")
-    if len(rows) > MOST_PORTS:
-        raise Unsupported(f"the plan has {len(rows)} ports for the generator, TRex takes {MOST_PORTS}")
+    if len(rows) > MAX_PORTS:
+        raise Unsupported(f"the plan has {len(rows)} ports for the generator, TRex takes {MAX_PORTS}")
     by_dpdk = [port for port in rows.values() if port.nic is not None and port.nic.attachment.is_dpdk]
     others = [port.interface for port in rows.values() if port not in by_dpdk]
     if others and (by_dpdk or settings.ports == "dpdk"):

@@ -43,7 +43,7 @@ _OPENED_S = _READY_S + LINKS_S + _ANSWER_S
 """Time until the ports are taken into use, links included."""
 _STRETCH = 0.5
 _STRETCH_S = 0.5
-_MOST_STRETCH_S = 30.0
+_MAX_STRETCH_S = 30.0
 _LOOPBACK = 1
 _DPDK_MB = 1024
 """Memory of TRex itself with DPDK's drivers, in huge pages."""
@@ -58,7 +58,7 @@ def most_s(duration_s: float) -> float:
 
     Then it is clear that the load cannot be offered. The deadline of a trial, of which sending is a part, is 90 s.
     """
-    return duration_s + min(_STRETCH * duration_s + _STRETCH_S, _MOST_STRETCH_S)
+    return duration_s + min(_STRETCH * duration_s + _STRETCH_S, _MAX_STRETCH_S)
 
 
 def remove_left(prefixes: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.frames import LoadPackets, ProbePackets, TrafficProfile
 
-MOST_PROBE_GROUPS = 128
+MAX_PROBE_GROUPS = 128
 """Groups of probes that a server has at a time."""
 _PROBES_FROM = 10_000
 
@@ -104,10 +104,10 @@ def streams(flows: Sequence[Flow], ports: Mapping[str, int], trial: Trial, profi
     total = sum(part.weight for part in trial.frame.parts)
     shares = [(part.frame_bytes, part.weight / total) for part in trial.frame.parts]
     wanted = len(flows) * len(shares)
-    if trial.probe_pps > 0 and wanted > MOST_PROBE_GROUPS:
+    if trial.probe_pps > 0 and wanted > MAX_PROBE_GROUPS:
         raise Unsupported(
             f"{len(flows)} flows with {len(shares)} frame sizes each need {wanted} streams of latency probes, TRex has "
-            f"{MOST_PROBE_GROUPS}; measure latency with one frame size or fewer instances"
+            f"{MAX_PROBE_GROUPS}; measure latency with one frame size or fewer instances"
         )
     found = []
     for index, flow in enumerate(flows):

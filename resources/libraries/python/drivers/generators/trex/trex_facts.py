@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 _HAS_CAPABILITIES, _FIRST_CAPABILITY, _PCI_EXPRESS = 0x10, 0x34, 0x10
-_HEADER_BYTES, _MOST_CAPABILITIES = 64, 48
+_HEADER_BYTES, _MAX_CAPABILITIES = 64, 48
 _CONTROL = 9
 """Upper byte of the Device Control register in the PCI Express capability, with the size of read requests."""
 
@@ -68,7 +68,7 @@ def _read_request_bytes(device: Path) -> int | None:
     if len(config) < _HEADER_BYTES or not config[6] & _HAS_CAPABILITIES:
         return None
     at = config[_FIRST_CAPABILITY] & 0xFC
-    for _ in range(_MOST_CAPABILITIES):  # without end where a broken device names one twice
+    for _ in range(_MAX_CAPABILITIES):  # without end where a broken device names one twice
         if not _HEADER_BYTES <= at < len(config) - _CONTROL:
             return None
         if config[at] == _PCI_EXPRESS:

@@ -16,9 +16,9 @@ from resources.libraries.python.drivers.generators.builtin.capture_frames import
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 
 FRACTION_BITS = 20
-MOST_FLOWS = 512
+MAX_FLOWS = 512
 """254 instances, two directions."""
-MOST_SIZES = 512
+MAX_SIZES = 512
 """The longest cycle of frame sizes."""
 
 STATE = np.dtype(
@@ -83,7 +83,7 @@ FLOW = np.dtype(
 )
 SIZE = np.dtype([("length", "=u4"), ("total_length", "=u2"), ("udp_length", "=u2")])
 """Bytes of a frame without FCS; the two lengths as in the frame."""
-MOST_CAPTURED_BYTES = 3496
+MAX_CAPTURED_BYTES = 3496
 """Of a frame of a capture without FCS: no more fit into a live frame."""
 CAPTURED = np.dtype(
     [
@@ -93,10 +93,10 @@ CAPTURED = np.dtype(
         ("sum", "=u4"),  # likewise, of what the checksum of TCP, UDP or ICMPv6 covers
         ("checksum_offset", "=u4"),  # of that checksum; 0: it has none that covers addresses
         ("pad", "=u4"),
-        ("bytes", "u1", (MOST_CAPTURED_BYTES,)),
+        ("bytes", "u1", (MAX_CAPTURED_BYTES,)),
     ]
 )
-SHARED = np.dtype([("state", STATE), ("flows", FLOW, (MOST_FLOWS,)), ("sizes", SIZE, (MOST_SIZES,))])
+SHARED = np.dtype([("state", STATE), ("flows", FLOW, (MAX_FLOWS,)), ("sizes", SIZE, (MAX_SIZES,))])
 """All of it."""
 
 

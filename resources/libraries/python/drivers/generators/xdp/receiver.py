@@ -14,9 +14,9 @@ from resources.libraries.python.errors import Unsupported
 
 NUMBERS = 64
 """Of a word."""
-MOST_NUMBERS = 1 << 26
+MAX_NUMBERS = 1 << 26
 """Maximum number of packets of all flows of a worker: 16 MB of maps, and some seconds and 1 GB to compute figures."""
-MOST_LATE, MOST_LATE_IN_ALL = 1 << 18, 1 << 22
+MAX_LATE, MAX_LATE_IN_ALL = 1 << 18, 1 << 22
 """Frames out of order of which the order is kept, of a flow and of all flows of a worker: 2 and 32 MB."""
 WORD = np.dtype([("bits", "<u8"), ("sent_tai_ns", "<u8")])
 LATE = np.dtype([("number", "=u4"), ("order", "=u4")])
@@ -44,7 +44,7 @@ class FlowReceiver:
         mark: int,
         opened: RedirectTarget | None = None,
         *,
-        most_late: int = MOST_LATE,
+        most_late: int = MAX_LATE,
     ) -> None:
         """Attach the program.
 
@@ -115,9 +115,9 @@ def most_late(numbers: int, flows: int) -> int:
     Raises:
         Unsupported: Too many frames of all flows.
     """
-    if numbers * flows > MOST_NUMBERS:
+    if numbers * flows > MAX_NUMBERS:
         raise Unsupported(
-            f"{numbers * flows:,} packets in a trial, and {MOST_NUMBERS:,} can be counted one by one: make it "
-            f"{numbers * flows / MOST_NUMBERS:.1f} times shorter"
+            f"{numbers * flows:,} packets in a trial, and {MAX_NUMBERS:,} can be counted one by one: make it "
+            f"{numbers * flows / MAX_NUMBERS:.1f} times shorter"
         )
-    return min(MOST_LATE, MOST_LATE_IN_ALL // flows)
+    return min(MAX_LATE, MAX_LATE_IN_ALL // flows)

@@ -35,7 +35,7 @@ _BATCH_NS = 16_000
 """Frames leave at the end of a batch, and only then others have their turn on this CPU: about this long at most. With
 4 us the generator's own receiving threads were woken so often that of 800 kpps through a cable 370 were sent; with
 16 us 1.2 Mpps were, all received (the TX ring: 1.0)."""
-_LEAST_GAP = 0.85
+_MIN_GAP = 0.85
 """A sender that fell behind sends at most this much closer than planned: a burst would be lost in a queue of 256."""
 _NEVER = 1 << 62
 _POLL_S = 0.0002
@@ -65,8 +65,8 @@ class XdpSender:
         Raises:
             Unsupported: the kernel or an interface cannot do it.
         """
-        if len(flows) > memory.MOST_FLOWS:
-            raise Unsupported(f"{len(flows)} flows, and {self.name} have room for {memory.MOST_FLOWS}")
+        if len(flows) > memory.MAX_FLOWS:
+            raise Unsupported(f"{len(flows)} flows, and {self.name} have room for {memory.MAX_FLOWS}")
         self._flows = tuple(flows)
         self._load = self._probe = Schedule(0.0, len(flows), 0)
         self._end_s = 0.0
@@ -79,7 +79,7 @@ class XdpSender:
                 self.opened[interface] = RedirectTarget(interface)
                 stack.callback(self.opened[interface].close)
             self._captured = captured
-            fitting = captured is not None and int(captured.lengths.max()) <= memory.MOST_CAPTURED_BYTES
+            fitting = captured is not None and int(captured.lengths.max()) <= memory.MAX_CAPTURED_BYTES
             entries = {"captured_frames": len(captured.lengths)} if captured and fitting else {}
             self._program = XdpProgram("csit_generator", entries=entries)
             stack.callback(self._program.close)
@@ -115,7 +115,7 @@ class XdpSender:
         self._wait()
         self._largest = self._largest_of(spec)
         self._check_ports(self._largest + frames.FCS_BYTES)
-        if len(spec.frame_bytes) > memory.MOST_SIZES:
+        if len(spec.frame_bytes) > memory.MAX_SIZES:
             raise Unsupported(f"a cycle of {len(spec.frame_bytes)} frame sizes is too long for {self.name}")
         self._try(self._largest)
         self._load, self._probe = schedules(spec, len(self._flows))
@@ -139,7 +139,7 @@ class XdpSender:
             left=_NEVER if spec.load_pps is None else self._load.total,
             gap=memory.gap(spec.load_pps),
             slack_ns=round(self._load.time_of(self._load.slack) * 1e9) if self._load.total else 0,
-            least_gap_ns=int(_LEAST_GAP * 1e9 / spec.load_pps) if spec.load_pps else 0,
+            least_gap_ns=int(_MIN_GAP * 1e9 / spec.load_pps) if spec.load_pps else 0,
             probes_left=self._probe.total,
             probe_due=round(offset_s * 1e9) << memory.FRACTION_BITS,
             probe_gap=memory.gap(self._probe.rate_pps),
@@ -159,7 +159,7 @@ class XdpSender:
         largest = max(spec.frame_bytes) - frames.FCS_BYTES
         if spec.captured and self._captured:
             largest = max(largest, int(self._captured.lengths.max()))
-            if largest > memory.MOST_CAPTURED_BYTES:
+            if largest > memory.MAX_CAPTURED_BYTES:
                 raise Unsupported(
                     f"frames of {largest + frames.FCS_BYTES} bytes of a capture are too large for {self.name}"
                 )

@@ -21,7 +21,7 @@ NEEDED = ("cpu", "cpuacct", "memory")
 PINNING = "cpuset"
 _PERIOD_US = 100_000
 """Of the kernel and of container platforms: a group that has used its quota stands still until the period ends."""
-_LEAST_QUOTA_US = 1_000
+_MIN_QUOTA_US = 1_000
 _LONGEST_PERIOD_US = 1_000_000
 
 
@@ -42,9 +42,9 @@ def quota_us(cpus: float) -> tuple[int, int]:
     Raises:
         Unsupported: The share is too small for the kernel.
     """
-    period = max(_PERIOD_US, ceil(_LEAST_QUOTA_US / cpus))
+    period = max(_PERIOD_US, ceil(_MIN_QUOTA_US / cpus))
     if period > _LONGEST_PERIOD_US:
-        least = _LEAST_QUOTA_US / _LONGEST_PERIOD_US
+        least = _MIN_QUOTA_US / _LONGEST_PERIOD_US
         raise Unsupported(f"{cpus:g} CPUs cannot be had: the kernel gives a group at least {least:g}")
     return round(cpus * period), period
 

@@ -18,7 +18,7 @@ from resources.libraries.python.errors import Unsupported
 
 SYS_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}
 _ATTRIBUTES = struct.Struct("=IIQiIQQQ")
-_MOST_FAVOURED = -20
+_MAX_FAVOURED = -20
 _SLICE_NS = 100_000
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -36,9 +36,9 @@ def favour(thread: int) -> None:
     """
     number = SYS_SCHED_SETATTR.get(os.uname().machine)
     if number is None:
-        os.setpriority(os.PRIO_PROCESS, thread, _MOST_FAVOURED)
+        os.setpriority(os.PRIO_PROCESS, thread, _MAX_FAVOURED)
         return
-    attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, 0, _MOST_FAVOURED, 0, _SLICE_NS, 0, 0)
+    attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, 0, _MAX_FAVOURED, 0, _SLICE_NS, 0, 0)
     if _libc.syscall(number, thread, attributes, 0):
         reason = os.strerror(ctypes.get_errno())
         raise Unsupported(f"polling thread {thread} cannot be favoured by the scheduler: {reason}")
@@ -82,7 +82,7 @@ def threads_of(pid: int, pattern: re.Pattern[str], root: Path = Path("/proc")) -
 SCHED_DEADLINE = 6
 _PERIOD_NS = 100_000_000
 """As that of control groups."""
-_LEAST_NS = 1024
+_MIN_NS = 1024
 """The kernel's smallest runtime."""
 
 
@@ -99,7 +99,7 @@ def hold_back(thread: int, cpus: float) -> None:
     Raises:
         Unsupported: The kernel refuses.
     """
-    runtime_ns = max(_LEAST_NS, round(cpus * _PERIOD_NS))
+    runtime_ns = max(_MIN_NS, round(cpus * _PERIOD_NS))
     attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, SCHED_DEADLINE, 0, 0, 0, runtime_ns, _PERIOD_NS, _PERIOD_NS)
     number = SYS_SCHED_SETATTR.get(os.uname().machine)
     if number is None:

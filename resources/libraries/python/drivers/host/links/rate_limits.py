@@ -14,7 +14,7 @@ from resources.libraries.python.model.plan import Link, NfPlan, TapPlan
 
 _BURST_S = 0.01
 """Data threads that share a CPU wait for each other for milliseconds; what a port may receive meanwhile is not lost."""
-_LEAST = 16
+_MIN = 16
 """Packets in the bucket: a slow port still passes a handful at once."""
 _TABLE = "csit_limits"
 
@@ -51,7 +51,7 @@ def limit(ruleset: str) -> None:
 
 def _bucket(interface: str, rate_pps: float) -> str:
     rate = max(1, round(rate_pps))
-    burst = max(_LEAST, round(rate * _BURST_S))
+    burst = max(_MIN, round(rate * _BURST_S))
     return (
         f'  chain {interface} {{ type filter hook egress device "{interface}" priority 0; policy accept; '
         f"limit rate over {rate}/second burst {burst} packets drop; }}"

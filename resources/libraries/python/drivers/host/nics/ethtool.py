@@ -73,13 +73,13 @@ class _Offloads:
 
     def _blocks(self, where: socket.socket, interface: str) -> list[tuple[int, ...]]:
         """Available, requested, active and fixed features, 32 in a block."""
-        body = struct.pack(f"={2 + 4 * _MOST_BLOCKS}I", self.get, _MOST_BLOCKS, *[0] * 4 * _MOST_BLOCKS)
+        body = struct.pack(f"={2 + 4 * _MAX_BLOCKS}I", self.get, _MAX_BLOCKS, *[0] * 4 * _MAX_BLOCKS)
         answer = _ask(where, interface, body, ("ethtool", self.option.lower(), interface))
-        count = min(struct.unpack_from("=I", answer, 4)[0], _MOST_BLOCKS)
+        count = min(struct.unpack_from("=I", answer, 4)[0], _MAX_BLOCKS)
         return [struct.unpack_from("=4I", answer, 8 + 16 * number) for number in range(count)]
 
 
-_MOST_BLOCKS = 8
+_MAX_BLOCKS = 8
 """Of features; today's kernels have two."""
 _QUEUES = _Parameters(0x3C, 0x3D, "-L", 8, maxima=4)
 _PARAMETERS: Mapping[str, _Parameters | _Offloads] = {

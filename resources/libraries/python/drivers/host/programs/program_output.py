@@ -11,7 +11,7 @@ from typing import IO, cast
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.bounds import LARGEST_OUTPUT_BYTES
 
-_MOST_PRINTED = 2000
+_MAX_PRINTED = 2000
 """Characters in an error: what a program prints last says why it failed, and a link passes on only so much."""
 
 _BLOCK_BYTES = 65536
@@ -59,7 +59,7 @@ def completed(
         finally:
             process.kill()
     if check and process.returncode:
-        raise CommandFailed(argv, process.returncode, stderr[-_MOST_PRINTED:])
+        raise CommandFailed(argv, process.returncode, stderr[-_MAX_PRINTED:])
     return subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
 
 

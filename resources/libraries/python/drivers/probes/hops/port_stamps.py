@@ -6,7 +6,7 @@ from resources.libraries.python.drivers.generators.builtin import frames, kernel
 from resources.libraries.python.drivers.host.sockets.packet_ring import OUTGOING, PacketRing, RingFrames
 from resources.libraries.python.drivers.probes.hops.packet_delays import Packet
 
-MOST_FRAMES = 1024
+MAX_FRAMES = 1024
 """Frames that a port keeps, both directions together: 256 KiB."""
 _SLOT_BYTES = 256
 _TYPE_OFFSET = frames.ETHERNET_BYTES - 2
@@ -56,7 +56,7 @@ class PortStamps(PacketRing):
     """
 
     def __init__(self, interface: str) -> None:
-        super().__init__(interface, MOST_FRAMES, kernel.ETH_P_ALL, _SLOT_BYTES, probe_filter())
+        super().__init__(interface, MAX_FRAMES, kernel.ETH_P_ALL, _SLOT_BYTES, probe_filter())
 
     def by_counter(self) -> dict[str, dict[Packet, int]]:
         """When probes passed so far, in nanoseconds since the epoch, by the counter of the port that counts them."""

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_FUNCTION, MOST_STACKS
+from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_FUNCTION, MAX_STACKS
 from resources.libraries.python.model.measurements.stacks import OTHER, SEPARATOR, SOFTIRQ
 
 COLUMNS = "comm,tid,ip,sym"
-MOST_DIFFERENT = 200_000
+MAX_DIFFERENT = 200_000
 """Different stacks that are counted one by one; samples of further ones count as `OTHER`."""
 _IDLE = "swapper"
 _UNKNOWN = "[unknown]"
@@ -109,12 +109,12 @@ def _shortened(frames: Sequence[str]) -> tuple[str, ...]:
 
 def _add(found: StackCounts, frames: Sequence[str]) -> None:
     stack = SEPARATOR.join(frames)
-    if stack not in found.counts and len(found.counts) >= MOST_DIFFERENT:
+    if stack not in found.counts and len(found.counts) >= MAX_DIFFERENT:
         stack = SEPARATOR.join((frames[0], OTHER))
     found.counts[stack] += 1
 
 
-def kept(counts: Mapping[str, int], most: int = MOST_STACKS) -> tuple[dict[str, int], int]:
+def kept(counts: Mapping[str, int], most: int = MAX_STACKS) -> tuple[dict[str, int], int]:
     """Return the most frequent stacks, and the number of samples in others, which are kept by owner only.
 
     Args:

@@ -28,7 +28,7 @@ _PAGES = 1024
 _PRIORITY = 2
 """Above the data threads, as that of the feature sampler."""
 _LARGEST_FILE = "512M"
-_MOST_TEXT_BYTES = 4 << 30
+_MAX_TEXT_BYTES = 4 << 30
 _READY_S, _END_S, _READ_S = 30.0, 60.0, 200.0
 _LONGEST_LINE = 500
 _TAIL_BYTES = 2000
@@ -287,9 +287,9 @@ def read_samples(file: Path, owners: Mapping[int, str]) -> StackCounts:
 
 
 def _lines(stream: IO[bytes]) -> Iterator[str]:
-    deadline, left = time.monotonic() + _READ_S, _MOST_TEXT_BYTES
+    deadline, left = time.monotonic() + _READ_S, _MAX_TEXT_BYTES
     while line := stream.readline(_LONGEST_LINE):
         left -= len(line)
         if left < 0 or time.monotonic() > deadline:
-            raise Unsupported(f"samples take more than {_MOST_TEXT_BYTES >> 30} GiB or {_READ_S:.0f} s to read")
+            raise Unsupported(f"samples take more than {_MAX_TEXT_BYTES >> 30} GiB or {_READ_S:.0f} s to read")
         yield line.decode("utf-8", "replace")

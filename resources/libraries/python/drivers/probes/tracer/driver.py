@@ -28,7 +28,7 @@ from resources.libraries.python.model.measurements.features import Edge, StateGr
 _log = logging.getLogger(__name__)
 _READER = "resources.libraries.python.drivers.probes.tracer.reader"
 _ALL_BUFFERS_KIB = 64 << 10
-_MOST_BUFFER_KIB = 8 << 10
+_MAX_BUFFER_KIB = 8 << 10
 _READY_S, _GRAPHS_S = 20.0, 60.0
 _WINDOW_ENDS_S = 5.0
 WINDOW_S, PERIOD_S = 0.02, 2.5
@@ -204,4 +204,4 @@ def _source(is_guest: bool) -> Source:
 
 def _buffer_kib(cpus: int) -> int:
     """Return the buffer of each CPU."""
-    return max(512, min(_MOST_BUFFER_KIB, _ALL_BUFFERS_KIB // cpus))
+    return max(512, min(_MAX_BUFFER_KIB, _ALL_BUFFERS_KIB // cpus))

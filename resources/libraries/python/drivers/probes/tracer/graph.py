@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
-_MOST_AT_FIRST = 64
+_MAX_AT_FIRST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Transitions:
         """
         self._owner = np.array(owners, np.int64)
         self._owners = max(owners, default=-1) + 1
-        self._capacity = _MOST_AT_FIRST
+        self._capacity = _MAX_AT_FIRST
         self._counts = np.zeros((self._owners, self._capacity, self._capacity), np.int64)
         self._ns = np.zeros((self._owners, self._capacity, self._capacity), np.float64)
         self._waiting = NONE

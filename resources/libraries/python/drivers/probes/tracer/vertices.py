@@ -10,7 +10,7 @@ from resources.libraries.python.drivers.probes.tracer.graph import NONE, Rows, t
 from resources.libraries.python.drivers.probes.tracer.pages import Events, Words
 from resources.libraries.python.drivers.probes.tracer.tracefs import EventFormat, Field
 
-_MOST_SMALL = 4096
+_MAX_SMALL = 4096
 """Codes below are looked up in a table; that is nearly all."""
 _RECORD_WORDS = 64
 """Of an event's data that are looked at for a name."""
@@ -234,12 +234,12 @@ class _Codes:
         self._form = form
         self._rule = rule
         self._vertices = vertices
-        self._small = np.full(_MOST_SMALL, -1, np.int64)
+        self._small = np.full(_MAX_SMALL, -1, np.int64)
         self._large: dict[int, int] = {}
 
     def vertices(self, codes: Ints, flat: Words, words: Ints) -> Ints:
         found = self._small.take(codes, mode="clip")
-        large = codes >= _MOST_SMALL
+        large = codes >= _MAX_SMALL
         for code in np.unique(codes[large]).tolist() if large.any() else ():
             where = np.flatnonzero(codes == code)
             if code not in self._large:

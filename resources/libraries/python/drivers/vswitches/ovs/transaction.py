@@ -15,7 +15,7 @@ from resources.libraries.python.planning.names import VSWITCH
 BRIDGE = "csit"
 _LOCAL_VLAN = 4094
 """Of the bridge's own port, which would otherwise get every flooded frame of every segment."""
-_MOST_SEGMENTS = _LOCAL_VLAN - 1
+_MAX_SEGMENTS = _LOCAL_VLAN - 1
 _AGEING_S = 3600
 """The longest that OVS takes; an entry that ages out in a trial would turn forwarding into flooding."""
 _IDLE_MS = 600_000
@@ -116,8 +116,8 @@ def of_plan(  # noqa: PLR0917 - one transaction has all of it
         Unsupported: More segments than VLANs.
     """
     segments = plan.segments if segments is None else segments
-    if len(segments) > _MOST_SEGMENTS:
-        raise Unsupported(f"{len(segments)} L2 segments, but one bridge of Open vSwitch has {_MOST_SEGMENTS} VLANs")
+    if len(segments) > _MAX_SEGMENTS:
+        raise Unsupported(f"{len(segments)} L2 segments, but one bridge of Open vSwitch has {_MAX_SEGMENTS} VLANs")
     cpus, kinds = plan.cores.cpus(owner), by_port(plan, owner, kind)
     ports = {port.interface: port for port in plan.ports(owner)}
     words = ["add-br", BRIDGE, "--", "set", "Port", BRIDGE, f"tag={_LOCAL_VLAN}"]

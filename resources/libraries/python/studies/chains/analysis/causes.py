@@ -3,7 +3,7 @@
 The chains with an excess of one feature at one part are *bad*, those that were compared without one are *good*. A
 description fits if it holds for bad chains only: the part is in it; at a place of it; behind, before or together with
 another VNF; with these resources; on this CPU; the chain is so long. The answer is the smallest set of descriptions
-that together hold for all bad chains, by exact search over up to `_MOST` of them: `_WEIGHT` prefers one that says the
+that together hold for all bad chains, by exact search over up to `_MAX` of them: `_WEIGHT` prefers one that says the
 part is enough to one that says where or beside whom, and either to naming chains one by one. Chains in between, with a
 part of the excess that counts, are neither good nor bad.
 
@@ -31,7 +31,7 @@ from resources.libraries.python.studies.chains.analysis.prediction import (
 from resources.libraries.python.studies.chains.model.record import ChainRun, CommonCause, Excess
 from resources.libraries.python.studies.chains.model.spec import Chain
 
-_MOST = 3
+_MAX = 3
 """Descriptions in one answer."""
 _WEIGHT, _WEIGHT_OF_PART, _WEIGHT_OF_CHAIN = 2.0, 1.0, 2.5
 _BETWEEN = 0.25
@@ -159,7 +159,7 @@ def _smallest(
     weights = {covered: rows[0].weight for covered, rows in fitting.items()}
     best: tuple[frozenset[Chain], ...] = ()
     least = _WEIGHT_OF_CHAIN * len(bad)
-    for number in range(1, _MOST + 1):
+    for number in range(1, _MAX + 1):
         for some in combinations(weights, number):
             held = Counter(chain for covered in some for chain in covered)
             if any(sum(held[chain] == 1 for chain in covered) < _FEWEST for covered in some):

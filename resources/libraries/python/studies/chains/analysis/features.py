@@ -130,7 +130,7 @@ PERFORMANCE = (THROUGHPUT, LOSS, LATENCY)
 _Key = tuple[Chain, str, Workload, str]
 REACH = 1.5
 """Interquartile ranges below the first and above the third quartile that still count (Tukey's fences)."""
-LEAST_VALUES = 4
+MIN_VALUES = 4
 """Fewest samples in which an outlier can be identified."""
 
 
@@ -179,7 +179,7 @@ def ordinary(values: Sequence[float | None]) -> tuple[list[float], int]:
     Quartiles are interpolated linearly. Unknown values count neither as the one nor as the other.
     """
     known = [value for value in values if value is not None and isfinite(value)]
-    if len(known) < LEAST_VALUES:
+    if len(known) < MIN_VALUES:
         return known, 0
     first, _, third = quantiles(known, method="inclusive")
     reach = REACH * (third - first)

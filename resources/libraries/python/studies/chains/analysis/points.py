@@ -60,7 +60,7 @@ def _kind(workload: Workload) -> Workload:
 
 
 VARIABLES = 1
-LEAST_POINTS = VARIABLES + 2
+MIN_POINTS = VARIABLES + 2
 """With fewer, every line goes through all of them."""
 _EXACT = 1e-10
 """Residuals this small beside the values are rounding."""
@@ -85,7 +85,7 @@ def regression(x: Sequence[float], y: Sequence[float]) -> Regression | None:
         None where they say nothing: fewer than three points, all at one x, or all on the line.
     """
     count = len(x)
-    if count < LEAST_POINTS:
+    if count < MIN_POINTS:
         return None
     # Distances stay the same when either axis is scaled; squares of bits per second would lose digits.
     scale = max(map(abs, x)) or 1.0

@@ -55,17 +55,17 @@ CPU_PER_PACKET, DELAY = "cpu_per_packet_s", "delay_s"
 _RECEIVED = "rx_pps"
 LATENCIES = frozenset({LATENCY, IDLE_LATENCY, DELAY})
 _RELATIVE = frozenset({THROUGHPUT, CPU_PER_PACKET})
-_LEAST_LOSS = 0.001
-_LEAST_RATE, _LEAST_SHARED_RATE = 0.1, 0.25
-_LEAST_UNLIMITED_RATE = 0.02
-_LEAST_LATENCY = 0.05, 2e-6
-_LEAST_SHARED_LATENCY = 0.3, 20e-6
+_MIN_LOSS = 0.001
+_MIN_RATE, _MIN_SHARED_RATE = 0.1, 0.25
+_MIN_UNLIMITED_RATE = 0.02
+_MIN_LATENCY = 0.05, 2e-6
+_MIN_SHARED_LATENCY = 0.3, 20e-6
 """Relative and in seconds, the larger counts. Where parts of the chain share CPUs, they wait for each other."""
-_LEAST_DELAY, _LEAST_SHARED_DELAY = (0.25, 10e-6), (0.5, 20e-6)
-_LEAST_PERCENT, _LEAST_WAITING, _LEAST_WAITING_PERCENT = 5.0, 0.2, 1.0
+_MIN_DELAY, _MIN_SHARED_DELAY = (0.25, 10e-6), (0.5, 20e-6)
+_MIN_PERCENT, _MIN_WAITING, _MIN_WAITING_PERCENT = 5.0, 0.2, 1.0
 """Of time throttled; of waiting, a fifth of the CPU time of the VNF suffices, from 1 % on."""
-_LEAST_READ = float(2**20)
-_LEAST_CPU_PER_PACKET, _LEAST_CPU_PERCENT = 0.25, 2.0
+_MIN_READ = float(2**20)
+_MIN_CPU_PER_PACKET, _MIN_CPU_PERCENT = 0.25, 2.0
 _SAME_RATE = 0.05
 """CPU time per packet is compared at equal rates: batches are larger at higher ones."""
 _INSIDE = "inside_loss_ratio"
@@ -306,11 +306,11 @@ class _Observed:
 
         rates, losses = all_alone(THROUGHPUT), all_alone(LOSS)
         if rates and (is_limited or not losses):
-            least = (_LEAST_SHARED_RATE if shared else _LEAST_RATE) if is_limited else _LEAST_UNLIMITED_RATE
+            least = (_MIN_SHARED_RATE if shared else _MIN_RATE) if is_limited else _MIN_UNLIMITED_RATE
             yield from points(CHAIN, THROUGHPUT, min(*rates, workload.volume_bps / max(1.0, load)), least)
         elif losses:
             expected = 1 - prod(1 - loss for loss in losses)
-            yield from points(CHAIN, LOSS, expected, _LEAST_LOSS, parts=len(losses))
+            yield from points(CHAIN, LOSS, expected, _MIN_LOSS, parts=len(losses))
         path = self._values.get((PATH, workload), [])
         for owner, feature in (
             (CHAIN, IDLE_LATENCY), *([] if is_limited or shared else [(CHAIN, LATENCY)]), (VSWITCH, DELAY),
@@ -319,12 +319,12 @@ class _Observed:
             expected_s = fsum(times_s) - (len(times_s) - 1) * (path_s or 0.0)
             if times_s and path_s is not None and expected_s > 0:
                 yield from points(owner, feature, expected_s, _least_time(feature, expected_s, shared=shared))
-        yield from points(VSWITCH, LOSS, 0.0, _LEAST_LOSS, key=_INSIDE if is_limited else LOSS)
+        yield from points(VSWITCH, LOSS, 0.0, _MIN_LOSS, key=_INSIDE if is_limited else LOSS)
         for member, before in alone.items():
             # What is saturated lets its queue overflow; so do parts that share its CPU.
             is_full = is_limited and (shared or self._is_saturated(member, workload))
             key = _INSIDE if is_full else LOSS
-            yield from points(member.name, LOSS, _mean(before, member.name, key) or 0.0, _LEAST_LOSS, key=key)
+            yield from points(member.name, LOSS, _mean(before, member.name, key) or 0.0, _MIN_LOSS, key=key)
             if delay_s := _mean(before, member.name, DELAY):
                 yield from points(member.name, DELAY, delay_s, _least_time(DELAY, delay_s, shared=shared))
             yield from self._of_accounts(member.name, before, rows, placed, points, is_exclusive=not shared)
@@ -341,21 +341,21 @@ class _Observed:
     ) -> Iterator[_Point]:
         """What the accounts of a VNF say."""
         if (before := _mean(alone, name, THROTTLED)) is not None:
-            yield from points(name, THROTTLED, before, _LEAST_PERCENT)
+            yield from points(name, THROTTLED, before, _MIN_PERCENT)
         if (before := _mean(alone, name, READ)) is not None:
-            yield from points(name, READ, before, _LEAST_READ)
+            yield from points(name, READ, before, _MIN_READ)
         used = _mean(rows, name, CPU) or 0.0
         if (before := _mean(alone, name, WAITING)) is not None:
             beside = (other for other, cpus in placed.items() if other != name and {*cpus} & {*placed.get(name, ())})
             others = fsum(_mean(rows, other, CPU) or 0.0 for other in beside)
-            least = max(_LEAST_WAITING_PERCENT, min(_LEAST_PERCENT, _LEAST_WAITING * used))
+            least = max(_MIN_WAITING_PERCENT, min(_MIN_PERCENT, _MIN_WAITING * used))
             yield from points(name, WAITING, before + 2 * others, least)
         before, rate, rate_before = (
             _mean(alone, name, CPU_PER_PACKET), _mean(rows, name, _RECEIVED), _mean(alone, name, _RECEIVED),
         )  # fmt: skip
         is_same = rate and rate_before and abs(rate / rate_before - 1) <= _SAME_RATE
-        if before and is_same and is_exclusive and used >= _LEAST_CPU_PERCENT:
-            yield from points(name, CPU_PER_PACKET, before, _LEAST_CPU_PER_PACKET)
+        if before and is_same and is_exclusive and used >= _MIN_CPU_PERCENT:
+            yield from points(name, CPU_PER_PACKET, before, _MIN_CPU_PER_PACKET)
 
     def _alone(self, member: Member, workload: Workload) -> list[_Row]:
         return self._values.get((Chain(members=(member,)), workload), [])
@@ -409,9 +409,9 @@ def _values(run: ChainRun) -> _Row:
 def _least_time(feature: str, expected_s: float, *, shared: bool) -> float:
     """Smallest excess that is reported, relative."""
     if feature == DELAY:
-        share, least_s = _LEAST_SHARED_DELAY if shared else _LEAST_DELAY
+        share, least_s = _MIN_SHARED_DELAY if shared else _MIN_DELAY
     else:
-        share, least_s = _LEAST_SHARED_LATENCY if shared else _LEAST_LATENCY
+        share, least_s = _MIN_SHARED_LATENCY if shared else _MIN_LATENCY
     return max(share, least_s / expected_s)
 
 

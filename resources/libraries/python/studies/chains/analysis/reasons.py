@@ -23,7 +23,7 @@ NOTABLE = 0.05
 """Shares below are not worth a sentence."""
 MORE_OFTEN = 2.0
 """Times as many, for counts."""
-LEAST_PER_S = 50.0
+MIN_PER_S = 50.0
 """Counts below cost nothing."""
 
 
@@ -119,7 +119,7 @@ def _locks(each: Evidence) -> Iterator[WeightedReason]:
     if each.graph is None or each.graph_alone is None:
         return
     here, alone = pauses_per_s(each.graph), pauses_per_s(each.graph_alone)
-    if here >= LEAST_PER_S and here >= MORE_OFTEN * alone:
+    if here >= MIN_PER_S and here >= MORE_OFTEN * alone:
         yield WeightedReason(
             1 - alone / here,
             f"{each.name} has lock contention: {here:.0f} VM exits a second by PAUSE instructions, {alone:.0f} alone",
@@ -133,7 +133,7 @@ def _drops(each: Evidence) -> Iterator[WeightedReason]:
     ):
         more = each.gain(name)
         share = more / (more + each.here.get(packets, 0.0)) if more > 0 else 0.0
-        if more >= LEAST_PER_S and share >= NOTABLE / 10:
+        if more >= MIN_PER_S and share >= NOTABLE / 10:
             yield WeightedReason(
                 share,
                 f"{where} {each.name} overflows: {each.here[name]:.0f} packets a second are dropped, "
@@ -145,7 +145,7 @@ def _dropped_between(each: QueueDrops) -> Iterator[WeightedReason]:
     share = each.here / (each.here + each.passed_pps) if each.here > 0 else 0.0
     if (
         each.alone is not None
-        and each.here >= LEAST_PER_S
+        and each.here >= MIN_PER_S
         and each.here >= MORE_OFTEN * each.alone
         and share >= NOTABLE / 10
     ):
@@ -166,7 +166,7 @@ def _switches(each: Evidence) -> Iterator[WeightedReason]:
         if portion.workflow in {Workflow.HARD_SWITCH, Workflow.SOFT_SWITCH}:
             counts[f"{portion.workflow}es"] = portion.count_per_s, portion.alone_count_per_s
     for what, (here, alone) in counts.items():
-        if alone is not None and here >= LEAST_PER_S and here >= MORE_OFTEN * alone:
+        if alone is not None and here >= MIN_PER_S and here >= MORE_OFTEN * alone:
             yield WeightedReason(
                 NOTABLE * (1 - alone / here),
                 f"{what} of {each.name} rose to {here:.1f} a second, {alone:.1f} alone",

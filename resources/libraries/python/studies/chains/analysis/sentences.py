@@ -21,7 +21,7 @@ _LIKELY = 0.05
 """A chance from which on the answer says that it may be one."""
 _UP_TO = 1.25
 """Times the smallest excess of a cause from which on its size depends on chain or load."""
-_MOST_NAMED = 6
+_MAX_NAMED = 6
 
 
 def _percent(ratio: float) -> str:
@@ -120,7 +120,7 @@ def cause_in_words(cause: CommonCause) -> str:
     much = f"{'up to ' * (cause.excess > _UP_TO * cause.smallest)}{_excess_amount(cause.feature, cause.excess)}"
     text = f"{cause.what} {_EFFECT[cause.feature](at, much)} ({len(cause.chains)} {some}{others}{interval})"
     if cause.same:
-        same = " and ".join(f"those {each}" for each in cause.same[:_MOST_NAMED])
+        same = " and ".join(f"those {each}" for each in cause.same[:_MAX_NAMED])
         text += f"; this study cannot tell them apart from {same}"
     if cause.chance is not None and cause.chance > _LIKELY:
         text += (
@@ -138,8 +138,8 @@ def judgement(judged: Judged, chains: Sequence[Chain], *, has_path: bool) -> Ite
         return
     count = len(longer) - len(judged.unknown)
     if judged.unknown:
-        names = ", ".join(chain.name for chain in judged.unknown[:_MOST_NAMED])
-        more = f" and {len(judged.unknown) - _MOST_NAMED} more" if len(judged.unknown) > _MOST_NAMED else ""
+        names = ", ".join(chain.name for chain in judged.unknown[:_MAX_NAMED])
+        more = f" and {len(judged.unknown) - _MAX_NAMED} more" if len(judged.unknown) > _MAX_NAMED else ""
         yield f"not compared with their VNFs alone, of which one was not measured: {names}{more}"
     if count:
         by = "repeated runs" if judged.repeated else "single runs, whose spread is unknown"

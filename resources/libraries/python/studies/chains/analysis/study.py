@@ -135,7 +135,7 @@ _SAME_LOSS = 0.001
 """Loss ratios are compared as they are: half of next to nothing is next to nothing."""
 
 
-_MOST_CHANGED = 12
+_MAX_CHANGED = 12
 """Changed features of a chain that is no suspect, the largest changes."""
 
 
@@ -189,7 +189,7 @@ def analyse(spec: ChainStudySpec, runs: Sequence[ChainRun], others: Sequence[Cha
     names = {chain.chain for chain in far}
     found = [_suspect(chain, known, runs, names) for chain in far]
     changed = [
-        ChangedChain(chain=chain.chain, deviations=deviations(chain.statistics, known)[:_MOST_CHANGED])
+        ChangedChain(chain=chain.chain, deviations=deviations(chain.statistics, known)[:_MAX_CHANGED])
         for chain in chains
         if chain.chain not in names and len(chain.chain.members) > 1
     ]

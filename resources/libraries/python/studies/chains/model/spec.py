@@ -19,10 +19,10 @@ from resources.libraries.python.model.base import Frozen, Inconsistency, at_most
 from resources.libraries.python.model.bounds import (
     HIGHEST_BPS,
     LONGEST_LOAD_S,
-    MOST_MEMORY_MIB,
-    MOST_NAMES,
-    MOST_REPETITIONS,
-    MOST_WORKLOADS,
+    MAX_MEMORY_MIB,
+    MAX_NAMES,
+    MAX_REPETITIONS,
+    MAX_WORKLOADS,
 )
 from resources.libraries.python.model.findings.coverage import LeastMeasured
 from resources.libraries.python.model.load import load_yaml
@@ -43,7 +43,7 @@ VnfName = Annotated[
 
 
 REPETITIONS = 2
-Repetitions = Annotated[int, Field(ge=0), at_most(MOST_REPETITIONS)]
+Repetitions = Annotated[int, Field(ge=0), at_most(MAX_REPETITIONS)]
 RESERVED_NAMES = frozenset({"chain", "host", "vswitch", SOFTIRQ})
 """In the place of a VNF they mean the chain from end to end, the machine, the virtual switch, and the kernel in call
 stacks."""
@@ -183,7 +183,7 @@ PATH = Chain(members=())
 
 
 Sizes = Annotated[tuple[NfSize, ...], Field(min_length=1)]
-Memory = tuple[Annotated[int, Field(ge=16, le=MOST_MEMORY_MIB)], ...]
+Memory = tuple[Annotated[int, Field(ge=16, le=MAX_MEMORY_MIB)], ...]
 
 
 class _ResourcesEntry(Frozen):
@@ -215,8 +215,8 @@ class _Workloads(Frozen):
     @model_validator(mode="after")
     def _not_too_many(self) -> Self:
         count = len(self.protocols) * len(self.volumes_mbps) * len(self.sessions) * len(self.frames)
-        if count > MOST_WORKLOADS:  # before they are made
-            raise ValueError(f"{count:,} workloads; at most {MOST_WORKLOADS:,} are possible")
+        if count > MAX_WORKLOADS:  # before they are made
+            raise ValueError(f"{count:,} workloads; at most {MAX_WORKLOADS:,} are possible")
         return self
 
     def each(self) -> tuple[Workload, ...]:
@@ -235,10 +235,10 @@ class ChainFile(Frozen):
     """A study as a file says it."""
 
     name: Annotated[str, Field(min_length=1)]
-    vnfs: Annotated[tuple[_VnfEntry, ...], Field(min_length=1, max_length=MOST_NAMES)]
+    vnfs: Annotated[tuple[_VnfEntry, ...], Field(min_length=1, max_length=MAX_NAMES)]
     resources: _ResourcesEntry = _ResourcesEntry()
-    policies: Annotated[tuple[str, ...], Field(max_length=MOST_NAMES)] = ()
-    lengths: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=MOST_NAMES)] = ()
+    policies: Annotated[tuple[str, ...], Field(max_length=MAX_NAMES)] = ()
+    lengths: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=MAX_NAMES)] = ()
     workloads: _Workloads
     duration_s: Annotated[int, Field(ge=1, le=LONGEST_LOAD_S)] = 5
     repetitions: Repetitions = REPETITIONS

@@ -10,7 +10,7 @@ from itertools import combinations, islice, product
 from math import comb, prod
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import MOST_SETS, refuse_endless
+from resources.libraries.python.model.bounds import MAX_SETS, refuse_endless
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.studies.chains.model.record import DroppedChains
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Member
@@ -148,7 +148,7 @@ def _lengths(spec: ChainStudySpec) -> tuple[int, ...]:
         if length > there:
             raise ConfigError(f"{spec.name}: lengths.{number}: a chain of {length} VNFs, and there are {there}")
     lengths = tuple(sorted({1, *(spec.lengths or range(1, there + 1))}))
-    if sum(comb(there, length) for length in range(lengths[-1] + 1)) > MOST_SETS:
+    if sum(comb(there, length) for length in range(lengths[-1] + 1)) > MAX_SETS:
         raise ConfigError(
             f"{spec.name}: lengths: chains of up to {lengths[-1]} of {there} VNFs are too many to measure; "
             "ask for shorter ones"

@@ -9,7 +9,7 @@ from itertools import combinations, product
 from typing import NamedTuple, NoReturn
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import MOST_BRACKETS
+from resources.libraries.python.model.bounds import MAX_BRACKETS
 
 Pair = tuple[str, str]
 """The first comes before the second, in a chain that has both."""
@@ -124,8 +124,8 @@ class _PolicyReader:
     def _operand(self, depth: int) -> Expression:
         token = self._take()
         if token.text == "(":
-            if depth == MOST_BRACKETS:
-                self._fail(token.place, f"more than {MOST_BRACKETS} nested brackets")
+            if depth == MAX_BRACKETS:
+                self._fail(token.place, f"more than {MAX_BRACKETS} nested brackets")
             inside = self._group(0, depth + 1)
             if self._peek().text != ")":
                 self._fail(token.place, "unmatched opening bracket")

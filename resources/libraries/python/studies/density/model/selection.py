@@ -12,15 +12,15 @@ from resources.libraries.python.driver_registry import functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import (
-    MOST_CACHE_WAYS,
-    MOST_FRAMES,
-    MOST_NFS,
-    MOST_NFS_OF_A_SELECTION,
+    MAX_CACHE_WAYS,
+    MAX_FRAMES,
+    MAX_NFS,
+    MAX_NFS_OF_A_SELECTION,
     quoted,
     refuse_endless,
 )
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.request.cell import MOST_FLOWS, Cell, Dimensions, Frame, ServiceType
+from resources.libraries.python.model.request.cell import MAX_FLOWS, Cell, Dimensions, Frame, ServiceType
 from resources.libraries.python.model.request.frames import frame, with_flows, with_ipv6
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
@@ -108,9 +108,9 @@ def parse_selection(
     lists = (found.service_types, found.points, found.nf_sizes, found.vs_dtcs, found.frames, found.nf_kinds)
     refuse_endless(f"'{quoted(cells)}'", prod(map(len, lists)), "tests of each type")
     nfs = sum(rows * columns for rows, columns in found.points) * prod(map(len, lists)) // len(found.points)
-    if nfs > MOST_NFS_OF_A_SELECTION:
+    if nfs > MAX_NFS_OF_A_SELECTION:
         raise ConfigError(
-            f"'{quoted(cells)}': {nfs:,} NFs in all cells together; at most {MOST_NFS_OF_A_SELECTION:,} are possible"
+            f"'{quoted(cells)}': {nfs:,} NFs in all cells together; at most {MAX_NFS_OF_A_SELECTION:,} are possible"
         )
     return found
 
@@ -125,17 +125,17 @@ def parse_frames(text: str, flows: str = "", ip_versions: str = "4") -> tuple[Fr
     versions = [known[_one_of(word, known, "version of IP")] for word in _words(ip_versions)]
     sizes = [version(frame(word)) for word in _words(text) for version in versions]
     numbers = [_flow_count(word) for word in _words(flows)] if flows else [None]
-    if (count := len(sizes) * len(numbers)) > MOST_FRAMES:
-        raise ConfigError(f"'{quoted(text)}': {count:,} frames by size and number of flows; at most {MOST_FRAMES:,}")
+    if (count := len(sizes) * len(numbers)) > MAX_FRAMES:
+        raise ConfigError(f"'{quoted(text)}': {count:,} frames by size and number of flows; at most {MAX_FRAMES:,}")
     return tuple(dict.fromkeys(each if n is None else with_flows(each, n) for each in sizes for n in numbers))
 
 
 def _cache_ways(word: str) -> int | None:
     if not word:
         return None
-    if not re.fullmatch(r"[1-9]\d?", word, re.ASCII) or int(word) > MOST_CACHE_WAYS:
+    if not re.fullmatch(r"[1-9]\d?", word, re.ASCII) or int(word) > MAX_CACHE_WAYS:
         raise ConfigError(
-            f"CACHE_WAYS '{quoted(word)}': ways of the last-level cache of each NF, 1 to {MOST_CACHE_WAYS}"
+            f"CACHE_WAYS '{quoted(word)}': ways of the last-level cache of each NF, 1 to {MAX_CACHE_WAYS}"
         )
     return int(word)
 
@@ -149,9 +149,7 @@ def _flow_count(word: str) -> int | None:
     if word.lower() == "auto":
         return None
     if not re.fullmatch(r"0*[1-9]\d{0,6}", word, re.ASCII):
-        raise ConfigError(
-            f"invalid number of flows '{quoted(word)}'; expected 1 to {MOST_FLOWS}, such as 1,1000,100000"
-        )
+        raise ConfigError(f"invalid number of flows '{quoted(word)}'; expected 1 to {MAX_FLOWS}, such as 1,1000,100000")
     return int(word)
 
 
@@ -213,9 +211,9 @@ def _points(text: str) -> tuple[tuple[int, int], ...]:
         except ValueError as error:
             raise ConfigError(f"invalid cells at '{quoted(rest[begin:])}': {error}") from error
         refuse_endless(f"'{asked}'", len(points) + len(rows) * len(columns), "cells")  # before they are listed
-        if max(rows) * max(columns) > MOST_NFS:
+        if max(rows) * max(columns) > MAX_NFS:
             raise ConfigError(
-                f"'{asked}': a cell of {max(rows) * max(columns):,} NFs; at most {MOST_NFS:,} are possible"
+                f"'{asked}': a cell of {max(rows) * max(columns):,} NFs; at most {MAX_NFS:,} are possible"
             )
         points.extend(product(rows, columns))
         begin = match.end()

@@ -9,7 +9,7 @@ from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout, MemoryNode
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.address_bounds import MOST_INSTANCES, MOST_NFS, SOURCES_PER_FLOW
+from resources.libraries.python.planning.address_bounds import MAX_INSTANCES, MAX_NFS, SOURCES_PER_FLOW
 from resources.libraries.python.planning.edges import cannot_discriminate, edges_of, too_few_cables
 from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.memory import node_of
@@ -123,9 +123,7 @@ def _reasons(
         yield Reason(limit=Limit.LINKS, text=lack[0], needs=instances, there=lack[1])
     functions = len(topology.duts) * instances * cell.nf_nodes
     if too_many(cell, len(topology.duts)):
-        text = (
-            f"needs addresses for {instances} instances and {functions} NFs, there are {MOST_INSTANCES} and {MOST_NFS}"
-        )
+        text = f"needs addresses for {instances} instances and {functions} NFs, there are {MAX_INSTANCES} and {MAX_NFS}"
         yield Reason(limit=Limit.ADDRESSES, text=text)
     yield from core_shortages(topology, cell, layouts)
     yield from memory_shortages(topology, cell, there, next(iter(layouts.values())))

@@ -13,11 +13,11 @@ from resources.libraries.python.studies.interference.analysis.estimates import A
 from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
 from resources.libraries.python.studies.interference.model.record import Advice, Group, Placement
 
-MOST_TRIED = 50_000
+MAX_TRIED = 50_000
 """Largest number of placements that are all compared; beyond it, a heuristic search finds a good one."""
 OTHERS = 4
 """Worse placements that an advice names."""
-_MOST_TIES = 32
+_MAX_TIES = 32
 """Placements that are compared with the best one, error for error."""
 _SAME = 1e-9
 _SHOWN = 0.005
@@ -101,7 +101,7 @@ def ranked(
     if not servers or not more:
         raise ValueError("a placement needs a server and a network function")
     begun: Servers = tuple(tuple(server) for server in servers)
-    if len(begun) ** len(more) <= MOST_TRIED:
+    if len(begun) ** len(more) <= MAX_TRIED:
         found = list(_all(begun, tuple(more)))
     else:
         found = [_moved(throughputs, begun, _greedy(throughputs, begun, more))]
@@ -134,7 +134,7 @@ def capacity_difference(throughputs: ColocatedThroughputs, best: Servers, other:
 def _ties(throughputs: ColocatedThroughputs, found: Sequence[Servers]) -> list[Servers]:
     if _capacity(throughputs, found[0]).interval() is None:
         return []  # one repetition: nothing can be tested
-    return [each for each in found[1:_MOST_TIES] if not_told_apart(throughputs, found[0], each, len(found))]
+    return [each for each in found[1:_MAX_TIES] if not_told_apart(throughputs, found[0], each, len(found))]
 
 
 def _capacity(throughputs: ColocatedThroughputs, servers: Servers) -> SampledEstimate:

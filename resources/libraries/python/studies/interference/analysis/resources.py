@@ -14,7 +14,7 @@ from resources.libraries.python.studies.interference.model.record import (
     ResourceRelation,
 )
 
-_MOST_PERMUTATIONS = 720
+_MAX_PERMUTATIONS = 720
 """Of network functions: all of up to six, else as many random ones."""
 
 
@@ -137,12 +137,12 @@ def _pearson(
 
 def _orders(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Permutations of names, the present one first."""
-    if factorial(len(names)) <= _MOST_PERMUTATIONS:
+    if factorial(len(names)) <= _MAX_PERMUTATIONS:
         yield from permutations(names)
         return
     draw = Random(1)  # noqa: S311 (reproducible, not secret)
     yield tuple(names)
-    yield from islice(iter(lambda: tuple(draw.sample(names, len(names))), None), _MOST_PERMUTATIONS - 1)
+    yield from islice(iter(lambda: tuple(draw.sample(names, len(names))), None), _MAX_PERMUTATIONS - 1)
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from resources.libraries.python.model.bounds import MOST_ROUNDS
+from resources.libraries.python.model.bounds import MAX_ROUNDS
 from resources.libraries.python.studies.interference.analysis.placement import (
     Servers,
     capacity_difference,
@@ -34,7 +34,7 @@ class PlacementVerification:
 
     def __init__(self, servers: Sequence[Sequence[str]], more: Sequence[str], count: int, most: int) -> None:
         self._servers, self._more, self._most = servers, more, most
-        self._left, self._rounds = count, MOST_ROUNDS
+        self._left, self._rounds = count, MAX_ROUNDS
         self._together: Servers | None = ((*(name for server in servers for name in server), *more),)
         self._seen: list[Servers] = []
 

@@ -13,11 +13,11 @@ from resources.libraries.python.model.base import Frozen, at_most, at_most_items
 from resources.libraries.python.model.bounds import (
     HIGHEST_PPS,
     LONGEST_TRIAL_S,
-    MOST_NAMES,
-    MOST_REPETITIONS,
-    MOST_SWEPT,
-    MOST_TOGETHER,
-    MOST_VERIFIED,
+    MAX_NAMES,
+    MAX_REPETITIONS,
+    MAX_SWEPT,
+    MAX_TOGETHER,
+    MAX_VERIFIED,
 )
 from resources.libraries.python.model.findings.coverage import Coverage, LeastMeasured
 from resources.libraries.python.model.load import load_yaml
@@ -115,29 +115,29 @@ class InterferenceSpec(Frozen):
     """All that a study of interference is asked."""
 
     name: str
-    contenders: Annotated[tuple[Contender, ...], Field(min_length=1), at_most_items(MOST_NAMES)]
+    contenders: Annotated[tuple[Contender, ...], Field(min_length=1), at_most_items(MAX_NAMES)]
     size: NfSize = NfSize.ONE
     """Size of each: they are compared on equal terms."""
     frame: Frame
     load_pps: Load = None
     """Offered to each network function, one way; None for more than the fastest carries alone."""
-    frames: Annotated[tuple[Frame, ...], Field(exclude_if=lambda frames: not frames), at_most_items(MOST_SWEPT)] = ()
+    frames: Annotated[tuple[Frame, ...], Field(exclude_if=lambda frames: not frames), at_most_items(MAX_SWEPT)] = ()
     """All frame sizes, of which `frame` is the first; empty for that one only."""
     loads_pps: Annotated[
         tuple[Load, ...],
         Field(exclude_if=lambda loads: not loads),
-        at_most_items(MOST_SWEPT),
+        at_most_items(MAX_SWEPT),
     ] = ()
     """All loads, of which `load_pps` is the first; empty for that one only."""
     duration_s: Annotated[float, Field(gt=0), at_most(LONGEST_TRIAL_S)] = 1.0
-    repetitions: Annotated[int, Field(ge=1), at_most(MOST_REPETITIONS)] = 10
-    together: Annotated[int, Field(ge=2), at_most(MOST_TOGETHER)] = 2
+    repetitions: Annotated[int, Field(ge=1), at_most(MAX_REPETITIONS)] = 10
+    together: Annotated[int, Field(ge=2), at_most(MAX_TOGETHER)] = 2
     """So many at once at most: 2 for pairs."""
     least_measured: LeastMeasured = 1.0
     """Required share of all measurements; with less the test fails, and its record has what there is."""
     guarantee: Annotated[tuple[Resource, ...], BeforeValidator(_resources)] = ()
     """Measure all that share the server once more with an equal share of each of these guaranteed to each."""
-    verify: Annotated[int, Field(ge=0, exclude_if=lambda count: not count), at_most(MOST_VERIFIED)] = 0
+    verify: Annotated[int, Field(ge=0, exclude_if=lambda count: not count), at_most(MAX_VERIFIED)] = 0
     """Placements on two servers, the best ones by prediction, that are measured as they are before advice is given."""
     seed: int = 1
     """Seed of the order of measurements, which are interleaved against drift."""
@@ -371,7 +371,7 @@ class InterferenceFile(InterferenceSpec):
     """A study as a file says it."""
 
     frame: FrameByName
-    frames: Annotated[tuple[FrameByName, ...], Field(max_length=MOST_SWEPT)] = ()
+    frames: Annotated[tuple[FrameByName, ...], Field(max_length=MAX_SWEPT)] = ()
 
 
 def load_interference(path: Path, settings: Mapping[str, str] = MappingProxyType({})) -> InterferenceSpec:

@@ -20,7 +20,7 @@ from resources.libraries.python.studies.outage.model.record import (
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec
 
 _TWO_SIDED = 0.975
-_LEAST_KEPT = 2
+_MIN_KEPT = 2
 """Trials of an event that an interval needs."""
 
 
@@ -66,7 +66,7 @@ def effects(spec: OutageSpec, trials: Iterable[EventTrial]) -> tuple[Effect, ...
     for event in spec.columns:
         row = [trial for trial in every if trial.event == event]
         kept = [trial for trial in row if trial.number not in left_out]
-        for trial in kept if len(kept) >= min(_LEAST_KEPT, len(row)) else row:
+        for trial in kept if len(kept) >= min(_MIN_KEPT, len(row)) else row:
             for impact in trial.impacts:
                 found[event, impact.instance].append(impact)
     hit = {strike.name: strike.instance for strike in spec.events}

@@ -12,9 +12,9 @@ from resources.libraries.python.model.base import Frozen, at_most, at_most_items
 from resources.libraries.python.model.bounds import (
     HIGHEST_PPS,
     LONGEST_WINDOW_S,
-    MOST_DISTURBED_INSTANCES,
-    MOST_EVENTS,
-    MOST_REPETITIONS,
+    MAX_DISTURBED_INSTANCES,
+    MAX_EVENTS,
+    MAX_REPETITIONS,
 )
 from resources.libraries.python.model.findings.coverage import LeastMeasured
 from resources.libraries.python.model.load import load_yaml
@@ -65,7 +65,7 @@ class OutageSpec(Frozen):
     """All that a study of outages is asked."""
 
     name: Annotated[str, Field(min_length=1, max_length=80)]
-    instances: Annotated[int, Field(ge=2), at_most(MOST_DISTURBED_INSTANCES)]
+    instances: Annotated[int, Field(ge=2), at_most(MAX_DISTURBED_INSTANCES)]
     nf_kinds: Annotated[tuple[NfKind, ...], Field(min_length=1), at_most_items(16)]
     """NFs of each instance in the order of the chain."""
     size: NfSize = NfSize.ONE
@@ -76,13 +76,13 @@ class OutageSpec(Frozen):
     """Rate of each instance and direction; None for the share of NDR."""
     search: str = "quick,width=0.1,sum=1"
     """Profile of that search."""
-    events: Annotated[tuple[TargetedEvent, ...], Field(min_length=1), at_most_items(MOST_EVENTS)]
+    events: Annotated[tuple[TargetedEvent, ...], Field(min_length=1), at_most_items(MAX_EVENTS)]
     control: bool = True
     """Whether each repetition has a trial without an event."""
     quarantine_loss: Annotated[float, Field(ge=0, le=1)] = 0.005
     """Share of the packets of an instance; a trial that loses more before its event, and a repetition whose trial
     without an event loses more, is left out of the effects. 1 keeps all."""
-    repetitions: Annotated[int, Field(ge=1), at_most(MOST_REPETITIONS)] = 5
+    repetitions: Annotated[int, Field(ge=1), at_most(MAX_REPETITIONS)] = 5
     before_s: Annotated[float, Field(ge=0.2), at_most(LONGEST_WINDOW_S)] = 1.0
     """Traffic before the event."""
     after_s: Annotated[float, Field(ge=0.2), at_most(LONGEST_WINDOW_S)] = 2.0

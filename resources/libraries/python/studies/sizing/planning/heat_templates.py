@@ -20,9 +20,9 @@ from resources.libraries.python.studies.sizing.planning.sizes import instance_na
 from resources.libraries.python.whole_files import write_whole
 
 _TEMPLATE = "heat/size.yaml.j2"
-_MOST_USER_DATA = 65_535
+_MAX_USER_DATA = 65_535
 """Bytes that Nova takes, in base64."""
-_MOST_BYTES = _MOST_USER_DATA * 3 // 4
+_MAX_BYTES = _MAX_USER_DATA * 3 // 4
 _NOT_SENT = ".json"
 """Specifications lie beside scripts, and no script needs them."""
 
@@ -129,7 +129,7 @@ def _user_data(asked: Specifications, size: Size, instance: str) -> str:
         ],
     }
     text = "#cloud-config\n" + json.dumps(config) + "\n"
-    if len(base64.b64encode(text.encode())) > _MOST_USER_DATA:
+    if len(base64.b64encode(text.encode())) > _MAX_USER_DATA:
         raise ConfigError(_too_large(script.parent, len(text)))
     return text
 
@@ -143,14 +143,14 @@ def _files(folder: Path, home: str) -> list[dict[str, str]]:
             continue
         status = path.stat()
         size += status.st_size
-        if size > _MOST_BYTES:
+        if size > _MAX_BYTES:
             raise ConfigError(_too_large(folder, size))
         rows.append(
             {
                 "path": f"{home}/{path.name}",
                 "permissions": f"{status.st_mode & 0o777:04o}",
                 "encoding": "b64",
-                "content": base64.b64encode(content_of(path, _MOST_BYTES)).decode("ascii"),
+                "content": base64.b64encode(content_of(path, _MAX_BYTES)).decode("ascii"),
             }
         )
     return rows
@@ -159,5 +159,5 @@ def _files(folder: Path, home: str) -> list[dict[str, str]]:
 def _too_large(folder: Path, size: int) -> str:
     return (
         f"{folder}: install script and the files beside it are at least {size} bytes for cloud-init; an instance takes "
-        f"{_MOST_BYTES}"
+        f"{_MAX_BYTES}"
     )

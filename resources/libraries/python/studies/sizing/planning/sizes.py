@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.bounds import MOST_SIZES
+from resources.libraries.python.model.bounds import MAX_SIZES
 from resources.libraries.python.model.service.spec import (
     Component,
     DeploymentSpec,
@@ -66,7 +66,7 @@ def exhaustive(spec: DeploymentSpec) -> tuple[Size, ...]:
     found = possible(spec)
     if found is None:
         raise PlanError(
-            f"more than {MOST_SIZES} sizes of {spec.vnf_name} fit into the resources; reduce the resources, or use "
+            f"more than {MAX_SIZES} sizes of {spec.vnf_name} fit into the resources; reduce the resources, or use "
             "directed search"
         )
     return found
@@ -74,8 +74,8 @@ def exhaustive(spec: DeploymentSpec) -> tuple[Size, ...]:
 
 def possible(spec: DeploymentSpec) -> tuple[Size, ...] | None:
     """The sizes of `exhaustive`; None where they are more than 10,000."""
-    found = list(islice(_combinations(spec, 0, spec.smallest()), MOST_SIZES + 1))
-    if len(found) > MOST_SIZES:
+    found = list(islice(_combinations(spec, 0, spec.smallest()), MAX_SIZES + 1))
+    if len(found) > MAX_SIZES:
         return None
     return tuple(sorted(found, key=lambda size: (spec.vcpus(size), spec.memory_mb(size))))
 

@@ -21,7 +21,7 @@ NEAR_LIMIT = 0.7
 to a step of the loads below the limit."""
 _ROUNDING = 1e-9
 _SURE = 0.99
-_LEAST_SWING = 0.01
+_MIN_SWING = 0.01
 """Of the load: smaller deviations are no oscillation, however steady the service was before."""
 
 
@@ -185,7 +185,7 @@ def overload_from(offered: Sequence[Offered]) -> float | None:
     for row in offered:
         own = len(row.indicators) - 1
         swing = (row.stdev or 0.0) / row.load
-        if own and freedom and swing >= _LEAST_SWING:
+        if own and freedom and swing >= _MIN_SWING:
             bound = float(special_functions.fdtri(own, freedom, _SURE))
             if swing**2 > bound * squares / freedom:
                 return row.load

@@ -22,9 +22,9 @@ from resources.libraries.python import special_functions
 from resources.libraries.python.model.service.spec import Offered
 
 CONFIDENCE = 0.95
-_LEAST_TOLERANCE = 0.001
+_MIN_TOLERANCE = 0.001
 """A repetition carries its load where the indicator is at most this share of the load below its level at low loads."""
-_LEAST_DEVIATION = 1e-3
+_MIN_DEVIATION = 1e-3
 """Of the load: repetitions that differ by less have the same capacity."""
 _BEYOND = 1.3
 """Times the first load that is not carried: the curve is straight enough up to there."""
@@ -95,8 +95,8 @@ def _carrying(carried: Sequence[Offered]) -> tuple[float, float]:
     """Ratio of a load that is carried, and how much less still is: from the lower half of the loads, at least one."""
     ratios = [value / row.load for row in carried[: (len(carried) + 1) // 2] for value in row.indicators]
     if not ratios:
-        return 1.0, _LEAST_TOLERANCE
-    return median(ratios), max(_LEAST_TOLERANCE, 3 * stdev(ratios) if len(ratios) > 1 else 0.0)
+        return 1.0, _MIN_TOLERANCE
+    return median(ratios), max(_MIN_TOLERANCE, 3 * stdev(ratios) if len(ratios) > 1 else 0.0)
 
 
 def _carried_or_not(seen: Sequence[_Seen]) -> float:
@@ -136,7 +136,7 @@ class _Fit:
     def __init__(self, seen: Sequence[_Seen], around: float, *, slope: bool) -> None:
         self._around, self._slope = around, slope
         shown = [row.value for row in seen if not row.carried]
-        self._floor = _LEAST_DEVIATION * around
+        self._floor = _MIN_DEVIATION * around
         mean = sum(shown) / len(shown)
         begin = max(self._floor, 0.01 * mean, stdev(shown) if len(shown) > 1 else 0.0)
         self._values = [mean / begin, *([0.0] if slope else []), 1 / begin]

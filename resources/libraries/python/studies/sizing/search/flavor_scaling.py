@@ -6,7 +6,7 @@ from itertools import combinations
 from resources.libraries.python.model.service.spec import DeploymentSpec, MeasuredSize, WatchedResource
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.search.capacity import at_capacity, busiest, utilization
-from resources.libraries.python.studies.sizing.search.size_gains import LEAST_GAIN
+from resources.libraries.python.studies.sizing.search.size_gains import MIN_GAIN
 
 IDLE = 0.8
 """A component that uses less than this share of its CPUs has some left."""
@@ -49,7 +49,7 @@ def _gains_nothing(a: MeasuredSize, b: MeasuredSize) -> bool:
     if a.at_top or a.capacity is None or b.capacity is None:
         return False
     beyond = [row.load for row in b.offered if row.load > b.capacity]
-    return bool(beyond) and min(beyond) < (1 + LEAST_GAIN) * a.capacity
+    return bool(beyond) and min(beyond) < (1 + MIN_GAIN) * a.capacity
 
 
 def _limits(spec: DeploymentSpec, component: str, a: MeasuredSize, b: MeasuredSize) -> bool:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from resources.libraries.python.model.service.spec import DeploymentSpec, MeasuredSize, Overhead, Scaling
 from resources.libraries.python.search.ratio_interval import IntervalEstimate, relative_gain
 
-LEAST_GAIN = 0.10
+MIN_GAIN = 0.10
 """Something larger that brings less than this, and not surely anything, brings nothing."""
 _UNKNOWN = 0.5
 """An interval that reaches up to this gain does not show that there is none."""
@@ -22,7 +22,7 @@ class Gain(NamedTuple):
     @property
     def is_nothing(self) -> bool:
         """Whether it may be none, and cannot be large."""
-        return self.low <= 0 and self.ratio < LEAST_GAIN and self.high < _UNKNOWN
+        return self.low <= 0 and self.ratio < MIN_GAIN and self.high < _UNKNOWN
 
     def __str__(self) -> str:
         return f"{100 * self.ratio:+.0f} %, 95 % interval {100 * self.low:+.0f} to {100 * self.high:+.0f} %"

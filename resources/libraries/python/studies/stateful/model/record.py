@@ -9,7 +9,7 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.measurements.connections import ConnectionTable
 from resources.libraries.python.model.record import PACKED, Record
-from resources.libraries.python.model.request.cell import MOST_FLOWS
+from resources.libraries.python.model.request.cell import MAX_FLOWS
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 
 
@@ -78,7 +78,7 @@ class ConnectionTrial(Frozen):
     @property
     def reached(self) -> int:
         """Most connections of an instance that may have come to its tables: those that arrived or that one dropped."""
-        lost = self.dropped if self.dropped is not None else MOST_FLOWS
+        lost = self.dropped if self.dropped is not None else MAX_FLOWS
         return max(min(each.sent, each.arrived + lost) for each in self.instances)
 
 

@@ -8,15 +8,15 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen, at_most, at_most_items
-from resources.libraries.python.model.bounds import LONGEST_TIMEOUT_S, MOST_REPETITIONS, MOST_TOGETHER
+from resources.libraries.python.model.bounds import LONGEST_TIMEOUT_S, MAX_REPETITIONS, MAX_TOGETHER
 from resources.libraries.python.model.findings.coverage import LeastMeasured
 from resources.libraries.python.model.load import load_yaml
-from resources.libraries.python.model.request.cell import MOST_FLOWS, Cell, Frame, ServiceType
+from resources.libraries.python.model.request.cell import MAX_FLOWS, Cell, Frame, ServiceType
 from resources.libraries.python.model.request.frames import FrameByName
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 
-_Count = Annotated[int, Field(ge=1), at_most(MOST_TOGETHER)]
+_Count = Annotated[int, Field(ge=1), at_most(MAX_TOGETHER)]
 
 
 class StatefulSpec(Frozen):
@@ -39,8 +39,8 @@ class StatefulSpec(Frozen):
     """Share of a table's limit that a trial of the rate may fill."""
     share: Annotated[float, Field(gt=0, le=0.9)] = 0.5
     """Share of the connection establishment rate at which tables are filled for tear-downs and for their capacity."""
-    tear_downs: Annotated[int, Field(ge=1), at_most(MOST_REPETITIONS)] = 5
-    connections: Annotated[int, Field(ge=100), at_most(MOST_FLOWS)] = 50_000
+    tear_downs: Annotated[int, Field(ge=1), at_most(MAX_REPETITIONS)] = 5
+    connections: Annotated[int, Field(ge=100), at_most(MAX_FLOWS)] = 50_000
     """Entries of each table that are torn down; fewer where a trial of the rate may have no more."""
     capacity: bool = True
     """Whether the capacity of the tables is searched."""

@@ -35,7 +35,7 @@ UP_TO_FULL = ((1, 0), (2, 0), (1, 1, 0))
 """Degrees of lines to a level that cannot be exceeded."""
 _FINEST = 1e-6
 """Relative to the values: nothing is measured more exactly, so lines that fit better than this are equally good."""
-_LEAST_SIZE = 0.05
+_MIN_SIZE = 0.05
 """Of the highest value: noise that follows the value has at least the size that it has here."""
 _TWO_SIZES = 0.999
 """Noise has two sizes only where that is certain at this level of an F test."""
@@ -51,7 +51,7 @@ _CLOSER = 9
 _CLOSER_ROUNDS = 9
 """Where there is hardly any noise, a line is judged by where exactly its knots are."""
 _ROUNDS = 3
-_MOST_EXPONENT = 300.0
+_MAX_EXPONENT = 300.0
 _STEPS = 25
 """Of the iteration for values that were cut off."""
 
@@ -192,7 +192,7 @@ def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
         # The same for all shapes: sizes of its own would reward a shape that comes close to zero somewhere.
         padded = np.abs(np.concatenate([points.y[:1], points.y, points.y[-1:]]))
         around = np.median([padded[:-2], padded[1:-1], padded[2:]], axis=0)
-        found["follows"] = _Noise(np.maximum(around, _LEAST_SIZE * highest) / highest)
+        found["follows"] = _Noise(np.maximum(around, _MIN_SIZE * highest) / highest)
     if len(degrees) == 1 or points.full is not None:
         return found
     from scipy.special import fdtri  # noqa: PLC0415 - imports take longer than an analysis
@@ -385,7 +385,7 @@ def _censored(
         off = (least - line[:, cut]) / size
         chance = log_ndtr(-off)
         seen[:, cut] = line[:, cut] + size * np.exp(-0.5 * off**2 - 0.5 * np.log(2 * np.pi) - chance)
-    return squares * np.exp(np.minimum(-2 * chance.sum(axis=1) / count, _MOST_EXPONENT)), coefficients
+    return squares * np.exp(np.minimum(-2 * chance.sum(axis=1) / count, _MAX_EXPONENT)), coefficients
 
 
 def _f_bound(free: float) -> float:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from resources.libraries.python.studies.sweep.analysis.profile import HighestRate, QualityBounds, highest_rate
 from resources.libraries.python.studies.sweep.model.profile import Profile
 
-LEAST_GAIN = 0.1
+MIN_GAIN = 0.1
 """Of the smaller flavor's capacity; a step that brings less is none."""
 _ALL_USED = 0.95
 """Share of its vCPUs from which on a flavor uses them all."""
@@ -66,7 +66,7 @@ def best_flavor(found: Sequence[FlavorCapacity]) -> FlavorCapacity | None:
     return next((each for each in found if each.carries), None)
 
 
-def steps(flavors: Sequence[ProfiledFlavor], least_gain: float = LEAST_GAIN) -> tuple[FlavorStep, ...]:
+def steps(flavors: Sequence[ProfiledFlavor], least_gain: float = MIN_GAIN) -> tuple[FlavorStep, ...]:
     """Gain of each step to a larger flavor; the capacity is the break-point.
 
     The rule is that of NFV-VITAL's comparison of flavors (Cao et al.): a larger flavor that carries hardly more, and

@@ -13,8 +13,8 @@ from resources.libraries.python.studies.sweep.model.record import MIB, CpuUse, S
 
 _WAYS = 2
 _PROBE_SHARE = 0.01
-_LEAST_PROBES_PPS = 20.0
-_MOST_PROBES_PPS = 1000.0
+_MIN_PROBES_PPS = 20.0
+_MAX_PROBES_PPS = 1000.0
 _AS_MUCH = 0.998
 _NEW = ThreadTime(0, 0)
 """A thread that was started since the last reading."""
@@ -30,7 +30,7 @@ class SamplerReading:
 
 def probes_pps(plan: Plan, one_way_pps: float) -> float:
     """Probe frames per instance and direction: a hundredth of its load, 20 at least and 1000 at most."""
-    return min(_MOST_PROBES_PPS, max(_LEAST_PROBES_PPS, _PROBE_SHARE * one_way_pps / len(plan.cell.instances)))
+    return min(_MAX_PROBES_PPS, max(_MIN_PROBES_PPS, _PROBE_SHARE * one_way_pps / len(plan.cell.instances)))
 
 
 def vnfs(plan: Plan) -> tuple[Vnf, ...]:

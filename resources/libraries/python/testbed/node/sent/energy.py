@@ -29,11 +29,11 @@ _COUNTER_BITS = 32
 _LONGEST_NUMBER, _LONGEST_NAME = 32, 100
 """Characters in a file of the class."""
 _EVERY_S = 0.1
-_MOST_SAMPLES = 1000
+_MAX_SAMPLES = 1000
 _PRIORITY = 2
 """Above the data threads, as that of the feature sampler: on CPUs that they share, readings came late or not at all."""
 _IPMI_WITHIN_S = 20.0
-_MOST_PRINTED = 65_536
+_MAX_PRINTED = 65_536
 """Bytes; a reading has some hundred. A program that prints more is ended by the kernel (SIGXFSZ)."""
 _POWER = re.compile(r"Instantaneous power reading\s*:\s*(\d+)\s*Watts")
 _STATE = re.compile(r"Power reading state is\s*:\s*(\w+)")
@@ -51,7 +51,7 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
         why there is no meter.
     """
     duration_s = min(float(arguments["duration_s"]), LONGEST_S)
-    every_s = max(_EVERY_S, duration_s / _MOST_SAMPLES)
+    every_s = max(_EVERY_S, duration_s / _MAX_SAMPLES)
     if "ipmi" in arguments:
         command, more = list(arguments["ipmi"]), dict(arguments.get("environment") or {})
         return _sampled([_of_bmc(command, more, float(arguments["interval_s"]))], duration_s, max(every_s, 0.2))
@@ -154,7 +154,7 @@ def _of_bmc(command: list[str], more: dict[str, str], interval_s: float) -> dict
             with process:
                 try:
                     with contextlib.suppress(ProcessLookupError):  # it has ended already
-                        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (_MOST_PRINTED, _MOST_PRINTED))
+                        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (_MAX_PRINTED, _MAX_PRINTED))
                     process.wait(_IPMI_WITHIN_S)
                 except subprocess.TimeoutExpired:
                     raise RuntimeError(f"{command[0]} did not end within {_IPMI_WITHIN_S:.0f} s") from None
@@ -175,7 +175,7 @@ def _of_bmc(command: list[str], more: dict[str, str], interval_s: float) -> dict
 
 def _text(file: IO[bytes]) -> str:
     file.seek(0)
-    return file.read(_MOST_PRINTED).decode(errors="replace")
+    return file.read(_MAX_PRINTED).decode(errors="replace")
 
 
 def watts_of(printed: str, complaint: str = "") -> float:

@@ -26,7 +26,7 @@ _CLASS_BITS = 4
 """A class of durations has the leading bits of its values in common."""
 _MSR_SMI_COUNT = 0x34
 _PRIORITY = 95
-_MOST_NAMES = 8
+_MAX_NAMES = 8
 _SETTLE_S = 0.02
 _STEAL = 8
 """Column of /proc/stat, the CPU's name included."""
@@ -130,7 +130,7 @@ def _accounts(root: Path, cpus: list[int]) -> dict[int, dict[str, Any]]:
 
 def _difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     counts = {name: number - before["interrupts"].get(name, 0) for name, number in after["interrupts"].items()}
-    most = sorted((name for name in counts if counts[name] > 0), key=lambda name: -counts[name])[:_MOST_NAMES]
+    most = sorted((name for name in counts if counts[name] > 0), key=lambda name: -counts[name])[:_MAX_NAMES]
     return {
         "interrupts": {name: counts[name] for name in most},
         "stolen_s": _minus(after["stolen"], before["stolen"]),
