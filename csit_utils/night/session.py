@@ -27,7 +27,7 @@ from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.robot_message import plain_message
 from resources.libraries.python.recording.run_journal import has_ended
 from resources.libraries.python.recording.step_journal import StepJournal
-from resources.libraries.python.studies.shared.keeper import ends_run
+from resources.libraries.python.studies.shared.run_state import ends_run
 
 CHOICES_FILE = "night.choices"
 """JSON, but no result record: what reads a folder of results takes each .json file for one."""

@@ -48,8 +48,8 @@ from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 from resources.libraries.python.planning.placement.cores import cpu_without_data
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.testbed.kinds import makers
 from resources.libraries.python.testbed.roles.part import TrafficGenerator
-from resources.libraries.python.testbed.worlds import makers
 
 _FRAME = frame("64B")
 _NO_REALTIME_LIMIT = ("kernel/sched_rt_runtime_us", "-1")

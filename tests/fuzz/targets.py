@@ -77,8 +77,8 @@ from resources.libraries.python.studies.sweep.request import parse_bursts, parse
 from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.node.energy import power_of, read_meter
 from resources.libraries.python.testbed.node.node_query import MARK
-from resources.libraries.python.testbed.node.sent import energy, leases
-from resources.libraries.python.testbed.node.sent.energy import watts_of
+from resources.libraries.python.testbed.node.scripts import energy, leases
+from resources.libraries.python.testbed.node.scripts.energy import watts_of
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 from tests.fuzz.capture_inputs import CAPTURE_PIECES, CAPTURES, PACKED, captured_load, packed_capture
 from tests.fuzz.oracle import ATTEMPTS, refused

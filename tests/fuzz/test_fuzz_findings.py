@@ -25,7 +25,7 @@ from resources.libraries.python.recording.run_journal import digest_of, has_ende
 from resources.libraries.python.studies.density.model.selection import parse_frames
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.node.node_query import MARK
-from resources.libraries.python.testbed.node.sent import leases
+from resources.libraries.python.testbed.node.scripts import leases
 from resources.libraries.python.testbed.remote.link import AgentLink
 from tests.captures import MIX, pcap
 from tests.fuzz.conftest import PROJECT

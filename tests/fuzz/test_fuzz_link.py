@@ -11,7 +11,7 @@ from resources.libraries.python.dialogue import LONGEST_ERROR, JsonLines, error_
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import BY_NAME, Call
-from resources.libraries.python.testbed.node.sent import leases
+from resources.libraries.python.testbed.node.scripts import leases
 from resources.libraries.python.testbed.remote.link import AgentLink
 from tests.fuzz.damage import damaged
 from tests.fuzz.oracle import refused

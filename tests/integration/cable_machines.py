@@ -29,7 +29,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
-from resources.libraries.python.testbed.worlds.machine import TestbedMachine
+from resources.libraries.python.testbed.kinds.machine import TestbedMachine
 
 PROJECT = Path(__file__).parents[2]
 _SIMPLE = (ConfigError, Unsupported)

@@ -20,12 +20,12 @@ from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.DensityLibrary import DensityLibrary
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.worlds.factory import world_of
+from resources.libraries.python.testbed.kinds.factory import testbed_of
 from tests.integration.profiled_worker import VARIABLE, depth
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
 TOPOLOGY = load_topology(Path(__file__).parents[2] / "topologies" / "local.yaml")
-MOST = 15
+MAX_DEPTH = 15
 """From the keyword to the system call that sends, through controller and worker."""
 
 
@@ -57,7 +57,7 @@ def test_a_keyword_is_few_calls_away_from_the_system_call(tmp_path: Path, monkey
         frame=frame("64B"),
         profile=profile("quick"),
     )
-    world = world_of(TOPOLOGY)
+    world = testbed_of(TOPOLOGY)
     world.open()
     try:
         test = DensityTest(TOPOLOGY, world, asked, fingerprint())
@@ -78,4 +78,4 @@ def test_a_keyword_is_few_calls_away_from_the_system_call(tmp_path: Path, monkey
         world.close()
     worker = int((tmp_path / "depth").read_text(encoding="ascii"))
     print(f"{max(depths)} calls to the worker, {worker} calls in it")
-    assert max(depths) + worker <= MOST
+    assert max(depths) + worker <= MAX_DEPTH

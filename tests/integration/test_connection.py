@@ -20,7 +20,7 @@ from resources.libraries.python.testbed.connection.machine import StreamConnecti
 from resources.libraries.python.testbed.connection.program import TAIL_BYTES
 from resources.libraries.python.testbed.connection.ssh import SshConnection
 from resources.libraries.python.testbed.node.node_query import ask
-from resources.libraries.python.testbed.node.sent import runtimes
+from resources.libraries.python.testbed.node.scripts import runtimes
 from resources.libraries.python.testbed.remote.link import AgentLink
 from resources.libraries.python.testbed.roles.connection import Connection
 from tests.integration.lab import Lab, missing

@@ -10,10 +10,10 @@ import pytest
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.connection.runtime import FOLDER
 from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.kinds.factory import testbed_of
 from resources.libraries.python.testbed.maintenance.machines import Connections
 from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.reservation import ReservableNode
-from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import (
     LabFault,
@@ -199,7 +199,7 @@ def test_two_runs_with_one_reservation_do_not_share_a_node(
 @contextmanager
 def opened(path: Path) -> Iterator[Testbed]:
     """A testbed that this process has."""
-    world = world_of(load_topology(path))
+    world = testbed_of(load_topology(path))
     world.open()
     try:
         yield world

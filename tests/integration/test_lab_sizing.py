@@ -20,8 +20,8 @@ from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.studies.sizing.size_trials import SizeTrials, run_sizing
 from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.kinds.factory import testbed_of
 from resources.libraries.python.testbed.roles.service import SizedService
-from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import agent_is_killed, sshd_is_killed
 from tests.integration.lab_runs import TG_CPUS, needs_lab, state, wait_for_state
@@ -76,7 +76,7 @@ def topology(lab: Lab, folder: Path, **changes: Any) -> Path:
 
 @contextmanager
 def opened(lab: Lab, folder: Path) -> Iterator[Testbed]:
-    world = world_of(load_topology(topology(lab, folder)))
+    world = testbed_of(load_topology(topology(lab, folder)))
     world.open()
     try:
         yield world

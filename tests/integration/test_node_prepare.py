@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.testbed.node.sent import tunables
+from resources.libraries.python.testbed.node.scripts import tunables
 from tests.integration import lab as labs
 from tests.integration.robot_runs import PROJECT, csit, environment
 

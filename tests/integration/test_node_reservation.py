@@ -30,7 +30,7 @@ from resources.libraries.python.testbed.node.reservation import (
     break_open,
     holder_of,
 )
-from resources.libraries.python.testbed.node.sent import leases
+from resources.libraries.python.testbed.node.scripts import leases
 from resources.libraries.python.testbed.roles.connection import Connection
 from tests.integration import lab as labs
 from tests.integration.robot_runs import PROJECT, csit

@@ -17,7 +17,7 @@ from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.worlds import makers
+from resources.libraries.python.testbed.kinds import makers
 from tests.integration.local_functions import TOPOLOGY, done, named, running, trial
 from tests.integration.user_space import machine_stays_as_it_was, processes, send_and_count
 from tests.realtime import CPU, LOSS, realtime

@@ -16,7 +16,7 @@ import pytest
 from resources.libraries.python.drivers.vpp import instance
 from resources.libraries.python.drivers.vpp.instance import core_of
 from resources.libraries.python.testbed.connection import runtime
-from resources.libraries.python.testbed.node.sent import leftovers, runtimes
+from resources.libraries.python.testbed.node.scripts import leftovers, runtimes
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 ATTACKS = {

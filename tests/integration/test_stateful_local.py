@@ -20,7 +20,7 @@ from resources.libraries.python.model.request.cell import MAX_FLOWS
 from resources.libraries.python.model.request.frames import frame, with_flows
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.stateful.model.record import StatefulDensity
-from resources.libraries.python.testbed.node.sent import tunables
+from resources.libraries.python.testbed.node.scripts import tunables
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
 from tests.integration.user_space import cell, deployed
 from tests.realtime import LOSS, realtime
@@ -28,7 +28,7 @@ from tests.realtime import LOSS, realtime
 LACK = "; ".join([*map(str, nft_missing()), *([] if path_of("conntrack") else ["conntrack is missing"])])
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(LACK), reason=LACK)]
 TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
-MOST = Path("/proc/sys/net/netfilter/nf_conntrack_max")
+CONNTRACK_MAX = Path("/proc/sys/net/netfilter/nf_conntrack_max")
 RECORD = Path("/run/csit-density-tests")
 """The limit before it was changed, which outlives a killed run of these tests but not a restart of the machine."""
 SPEC = """
@@ -67,7 +67,7 @@ def change_limit(do: str, **asked: object) -> None:
 @contextmanager
 def most_entries(number: int) -> Iterator[None]:
     """A machine whose tables hold so many entries each."""
-    change_limit("apply", settings=[[str(MOST), str(number)]], by="tests of connections")
+    change_limit("apply", settings=[[str(CONNTRACK_MAX), str(number)]], by="tests of connections")
     try:
         yield
     finally:
@@ -130,16 +130,16 @@ def test_entries_and_counters_are_those_of_conntrack(kind: str, frame_name: str,
 
 
 def test_the_limit_that_a_killed_run_changed_is_restored() -> None:
-    before = MOST.read_text()
+    before = CONNTRACK_MAX.read_text()
     lines = (
         "import os, signal",
         "from tests.integration.test_stateful_local import most_entries",
         "with most_entries(2345): os.kill(os.getpid(), signal.SIGKILL)",
     )
     run = subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=PROJECT, check=False)
-    assert run.returncode == -signal.SIGKILL and MOST.read_text().strip() == "2345"
+    assert run.returncode == -signal.SIGKILL and CONNTRACK_MAX.read_text().strip() == "2345"
     change_limit("restore")
-    assert MOST.read_text() == before
+    assert CONNTRACK_MAX.read_text() == before
 
 
 @realtime(LOSS)

@@ -24,7 +24,7 @@ from resources.libraries.python.studies.chains.model.spec import Chain, ChainStu
 from resources.libraries.python.studies.chains.planning.chain_cell import owners
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.chains.run import ChainStudyTest
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share
 
 _KINDS = {

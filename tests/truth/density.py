@@ -31,7 +31,7 @@ from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share
 
 _TOPOLOGY = PROJECT / "topologies" / "sim.yaml"

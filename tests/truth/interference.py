@@ -30,7 +30,7 @@ from resources.libraries.python.studies.interference.model.record import (
     RankedMean,
 )
 from resources.libraries.python.studies.interference.run import InterferenceTest
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share
 
 _VERIFIED = 3

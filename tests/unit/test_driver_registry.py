@@ -25,7 +25,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_kinds
 from resources.libraries.python.studies.shared.choices import choices
 from resources.libraries.python.testbed.deployment.generator_limits import resends
-from resources.libraries.python.testbed.worlds import makers
+from resources.libraries.python.testbed.kinds import makers
 from tests.how_to_driver import added_drivers
 from tests.how_to_pages import ADD_A_DRIVER, lint, write_files_of
 

@@ -20,7 +20,7 @@ from resources.libraries.python.studies.interference.model.record import load_in
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.unit.csit_utils.builders import ENVIRONMENT
 
 SIM_FILE = Path(__file__).parents[3] / "topologies" / "sim.yaml"

@@ -10,7 +10,7 @@ import pytest
 from resources.libraries.python.paths import PROJECT
 
 LIBRARIES = PROJECT / "resources" / "libraries" / "python"
-BOUND = re.compile(r"_?(MOST|LONGEST|LARGEST|DEEPEST|HIGHEST|LATEST)_\w+")
+BOUND = re.compile(r"_?(MAX|LONGEST|LARGEST|DEEPEST|HIGHEST|LATEST)_\w+")
 NOT_OF_INPUT = {
     "coverage.py": "sentences of a verdict",
     "attachment.py": "what hardware has",

@@ -29,10 +29,10 @@ from resources.libraries.python.testbed.agent.calls import (
 )
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
+from resources.libraries.python.testbed.kinds.machine import TestbedMachine
 from resources.libraries.python.testbed.roles.part import VSwitch
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 from resources.libraries.python.testbed.services.bundle import BundledFile, ServiceBundle
-from resources.libraries.python.testbed.worlds.machine import TestbedMachine
 
 TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "sim.yaml")
 

@@ -14,11 +14,11 @@ from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
+from resources.libraries.python.testbed.kinds import machine as machine_module
+from resources.libraries.python.testbed.kinds.local import LocalNode
+from resources.libraries.python.testbed.kinds.machine import TestbedMachine
+from resources.libraries.python.testbed.kinds.nodes import NodesTestbed
 from resources.libraries.python.testbed.maintenance.doctor import _of_drivers
-from resources.libraries.python.testbed.worlds import machine as machine_module
-from resources.libraries.python.testbed.worlds.local import LocalNode
-from resources.libraries.python.testbed.worlds.machine import TestbedMachine
-from resources.libraries.python.testbed.worlds.nodes import NodesTestbed
 from tests.unit.testbed.agent_service_runs import WORK, NotingMachine, NotingPart
 
 LOCAL = load_topology(Path(__file__).parents[3] / "topologies" / "local.yaml")

@@ -24,9 +24,9 @@ from resources.libraries.python.testbed.agent.calls import (
     Call,
     Role,
 )  # fmt: skip
+from resources.libraries.python.testbed.kinds.nodes import parts_on_nodes
 from resources.libraries.python.testbed.remote import proxies
 from resources.libraries.python.testbed.remote.proxies import combined, proxy
-from resources.libraries.python.testbed.worlds.nodes import parts_on_nodes
 from tests.unit.csit_utils.builders import trial
 from tests.unit.testbed.agent_service_runs import CELL, TOPOLOGY
 

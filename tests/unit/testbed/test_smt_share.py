@@ -10,7 +10,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.machine import TestbedMachine
+from resources.libraries.python.testbed.kinds.machine import TestbedMachine
 from tests.unit.planning.labs import lab
 
 CELL = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)

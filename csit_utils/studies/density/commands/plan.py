@@ -38,7 +38,7 @@ from resources.libraries.python.studies.density.model.selection import (
 )
 from resources.libraries.python.studies.density.planning.extras import chosen_extras
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates, core_usage
-from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of, refuse_wrong_simulation
+from resources.libraries.python.testbed.kinds.factory import layout_of, memory_of, refuse_wrong_simulation
 from resources.libraries.python.whole_files import write_whole
 
 TYPES = Annotated[str, typer.Option(help="Service types.")]

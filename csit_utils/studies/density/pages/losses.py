@@ -19,7 +19,7 @@ from csit_utils.studies.density.sentences import names
 _LISTED = 300
 _GROUPS = (("Losses beyond the bounds of the search", "NDRPDR"), ("Losses in trials of MRR", "MRR"))
 NOT_LOCATED = "no test of this cell located losses"
-MOST = "loses most"
+_LOSES_MOST = "loses most"
 
 Found = Mapping[str, Sequence[OwnerShare]]
 """By anchor of the test, the owner that lost most first; empty where nothing was lost."""
@@ -116,10 +116,10 @@ def loss_maps(identity: str, title: str, layouts: Sequence[SeriesLayout], found:
         identity,
         title,
         layouts[0].series.system.simulated,
-        ((MOST, *owners),),
-        (MOST,),
+        ((_LOSES_MOST, *owners),),
+        (_LOSES_MOST,),
         tuple(_map(layout, called[layout.series], found) for layout in layouts),
-        lambda choice: Scale(0.0, 1.0, categories=choice[0] == MOST),
+        lambda choice: Scale(0.0, 1.0, categories=choice[0] == _LOSES_MOST),
         percent,
         ("loss-by-hop", "loss by hop"),
     )
@@ -136,7 +136,7 @@ def _square(where: str, owners: Sequence[OwnerShare], choice: str) -> MapSquare:
     if not owners:
         return MapSquare("no loss", f"{where}: no loss", state="not-run")
     tip = "\n".join([where, *map(owner_line, owners)])
-    if choice == MOST:
+    if choice == _LOSES_MOST:
         first = owners[0]
         return MapSquare(first.owner, tip, first.share, percent(first.share), category=_colour(first.owner))
     share = next((each.share for each in owners if each.owner == choice), 0.0)

@@ -8,7 +8,7 @@ from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.studies.density.planning.duration import test_s
-from resources.libraries.python.studies.density.planning.extras import MIN_RUNS, MOST, Extras
+from resources.libraries.python.studies.density.planning.extras import MAX_FACTOR, MIN_FACTOR, Extras
 from resources.libraries.python.studies.density.planning.matrix import Candidate
 
 SIMULATED_TEST_S = 0.1
@@ -50,7 +50,7 @@ class Times:
 
     def error(self) -> str:
         """How far the estimate may be off, in words."""
-        return f"a single test takes {MIN_RUNS:g} to {MOST:g} times its estimate, many together are within 15 %"
+        return f"a single test takes {MIN_FACTOR:g} to {MAX_FACTOR:g} times its estimate, many together are within 15 %"
 
 
 def times(

@@ -15,7 +15,7 @@ from resources.libraries.python.paths import specification_file
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
 from resources.libraries.python.studies.outage.planning import cost, refusals, schedule
-from resources.libraries.python.testbed.worlds.factory import layout_of
+from resources.libraries.python.testbed.kinds.factory import layout_of
 
 _EVENTS = ("event", "target", "hold", "trials")
 _ORDER = ("trial", "repetition", "event")

@@ -21,7 +21,7 @@ from resources.libraries.python.planning.placement.instance_cpus import place, u
 from resources.libraries.python.studies.sizing.planning.cost import INSTANCE_DEPLOY_S, SizingCost, cost
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
 from resources.libraries.python.studies.sizing.planning.sizes import planned, possible
-from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of
+from resources.libraries.python.testbed.kinds.factory import layout_of, memory_of
 
 _HEADS = ("size", "vCPUs", "memory", "instances", "here")
 

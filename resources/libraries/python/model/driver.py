@@ -107,7 +107,7 @@ class NodeCheck:
 
     sent: str
     """Module that is sent to the node and whose function `answer` is called there. It imports the standard library
-    only, as modules in `testbed/node/sent` do, and its own name, without the package, is unique among them."""
+    only, as modules in `testbed/node/scripts` do, and its own name, without the package, is unique among them."""
     arguments: Callable[[TgNode | DutNode], Mapping[str, Any] | None]
     """Arguments of that function for a node; None where the node does not need the check."""
     check: str

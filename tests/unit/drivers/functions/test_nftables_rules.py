@@ -17,7 +17,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.worlds import makers
+from resources.libraries.python.testbed.kinds import makers
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
 LACK = (

@@ -28,7 +28,7 @@ from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.worlds import makers
+from resources.libraries.python.testbed.kinds import makers
 from tests.unit.planning.polled_ports import together
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"

@@ -12,7 +12,7 @@ from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.testbed.worlds.factory import refuse_without_basics
+from resources.libraries.python.testbed.kinds.factory import refuse_without_basics
 
 
 def proc(root: Path, names: dict[int, str]) -> Path:

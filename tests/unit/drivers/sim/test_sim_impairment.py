@@ -11,7 +11,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.chains.model.record import ChainRun
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainStudyTest
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM
 
 VNFS = (

@@ -8,7 +8,7 @@ from resources.libraries.python.studies.chains.ChainStudyLibrary import suspects
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.run import ChainStudyTest
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.integration.robot_runs import PROJECT
 
 SPEC = load_chains(specification_file("chains/four-vnfs.yaml"), {"duration_s": "1"})

@@ -18,8 +18,8 @@ from resources.libraries.python.studies.chains.model.spec import Chain
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from resources.libraries.python.testbed.roles.watching import HopTimer
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM
 from tests.unit.studies.chains.chain_runs import VNFS, four_vnfs
 

@@ -18,7 +18,7 @@ from resources.libraries.python.studies.chains.ChainStudyLibrary import suspects
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM
 from tests.unit.studies.chains.chain_runs import FAULT, chain, four_vnfs, run, workload
 

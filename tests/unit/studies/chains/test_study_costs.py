@@ -18,7 +18,7 @@ from resources.libraries.python.studies.interference.planning import cost as int
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 
 SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
 KINDS = (NfKind("linux_gateway"), NfKind("linux_nat"), NfKind("linux_router"))

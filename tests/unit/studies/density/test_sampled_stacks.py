@@ -18,8 +18,8 @@ from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from resources.libraries.python.testbed.roles.part import VSwitch
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 
 SIM = Path(__file__).parents[4] / "topologies" / "sim.yaml"
 

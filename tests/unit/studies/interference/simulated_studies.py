@@ -15,7 +15,7 @@ from resources.libraries.python.studies.interference.model.record import (
 )
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.shared.progress import StepEnded
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"
 SIM = load_topology(TOPOLOGIES / "sim.yaml")

@@ -27,7 +27,7 @@ from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.unit.studies.interference.simulated_studies import KINDS, NOISE, SIM, measured, spec, study_of
 
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"

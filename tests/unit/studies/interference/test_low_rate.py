@@ -15,7 +15,7 @@ from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 
 TOPOLOGY = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
 

@@ -23,7 +23,7 @@ from resources.libraries.python.studies.interference.analysis.verification impor
 from resources.libraries.python.studies.interference.model.record import Group, load_interference
 from resources.libraries.python.studies.interference.planning import more_turns, most_verifications
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.unit.examples import share
 from tests.unit.studies.interference.measurements import spec_of
 from tests.unit.studies.interference.simulated_studies import SIM, measured, spec, study_of

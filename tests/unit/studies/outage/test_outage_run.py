@@ -28,7 +28,7 @@ from resources.libraries.python.studies.outage.model.spec import CONTROL, Outage
 from resources.libraries.python.studies.outage.planning import immovable, refusals, starved
 from resources.libraries.python.studies.outage.run import OutageTest, was_offered
 from resources.libraries.python.studies.shared.progress import StepEnded
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import cpus, plan_of
 
 ROOT = Path(__file__).parents[4]

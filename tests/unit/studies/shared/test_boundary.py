@@ -16,8 +16,8 @@ from resources.libraries.python.dialogue import RemoteDefect
 from resources.libraries.python.errors import ConfigError, CsitError, SystemBroken, Unsupported
 from resources.libraries.python.studies.shared import boundary
 from resources.libraries.python.studies.shared.boundary import Defect, Redaction, SystemCallFailed, keyword
-from resources.libraries.python.studies.shared.keeper import EndOfRun
 from resources.libraries.python.studies.shared.library import StudyLibrary
+from resources.libraries.python.studies.shared.run_state import EndOfRun
 from resources.libraries.python.testbed.deployment.health import is_breakage
 
 LIBRARIES = [name for name in libraries() if not name.endswith(".resource")]

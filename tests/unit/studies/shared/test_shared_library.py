@@ -12,8 +12,8 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.qualifications import FOLDER
-from resources.libraries.python.studies.shared import keeper
 from resources.libraries.python.studies.shared import library as measuring
+from resources.libraries.python.studies.shared import run_state
 from resources.libraries.python.studies.shared.choices import generator_chosen
 from resources.libraries.python.studies.shared.library import StudyLibrary, TestbedSession
 from resources.libraries.python.studies.shared.retry import StudyTest
@@ -45,7 +45,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         return ENVIRONMENT
 
     lookup: Lookup = said.get
-    for module in (measuring, keeper):
+    for module in (measuring, run_state):
         monkeypatch.setattr(module, "variable", lookup)
     monkeypatch.setattr(TestbedSession, "open", open_nothing)
     return drivers

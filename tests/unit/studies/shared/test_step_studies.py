@@ -39,7 +39,7 @@ from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 
 _FAST = load_topology(PROJECT / "topologies" / "sim.yaml")
 SIM = _FAST.model_copy(update={"simulation": {**(_FAST.simulation or {}), "line_rate_pps": 1e6}})

@@ -21,7 +21,7 @@ from resources.libraries.python.studies.stateful.analysis import (
 from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import StatefulTest
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 
 ROOT = Path(__file__).parents[4]
 SIM = load_topology(ROOT / "topologies" / "sim.yaml")

@@ -23,7 +23,7 @@ from resources.libraries.python.studies.sweep.model.profile import BreakPoint, P
 from resources.libraries.python.studies.sweep.model.record import Rates, SweepPoint
 from resources.libraries.python.studies.sweep.request import SweepRequest
 from resources.libraries.python.studies.sweep.run import ServiceSweep
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import NOWHERE, SIM
 from tests.unit.csit_utils.builders import B64
 from tests.unit.csit_utils.characterization_records import record

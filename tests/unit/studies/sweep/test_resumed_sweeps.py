@@ -12,7 +12,7 @@ from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates, Sweep
 from resources.libraries.python.studies.sweep.request import SweepRequest
 from resources.libraries.python.studies.sweep.run import ServiceSweep
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM
 
 RATES = SweepRequest(

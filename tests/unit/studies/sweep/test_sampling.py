@@ -27,7 +27,7 @@ from resources.libraries.python.studies.sweep.load_steps import LoadStep
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates, SweepSpec
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 
 TOPOLOGY = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
 B64 = frame("64B")

@@ -24,7 +24,7 @@ from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import SweepRequest
 from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import NOWHERE, SIM
 from tests.unit.csit_utils.builders import B64
 from tests.unit.csit_utils.characterization_records import FIREWALL, swept

@@ -21,7 +21,7 @@ from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node import energy as redfish
 from resources.libraries.python.testbed.node.checks.system import check_energy_meter
 from resources.libraries.python.testbed.node.energy import NodeMeters, question, read_meter
-from resources.libraries.python.testbed.node.sent import energy
+from resources.libraries.python.testbed.node.scripts import energy
 from resources.libraries.python.testbed.roles.watching import Readings
 
 RANGE_UJ, DRAM_RANGE_UJ = 262143328850, 65712999613

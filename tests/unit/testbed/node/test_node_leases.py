@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from resources.libraries.python.errors import InUse
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node.reservation import Claim, HoldingProcess, ReservableNode, acquire
-from resources.libraries.python.testbed.node.sent import leases
-from resources.libraries.python.testbed.node.sent.leases import Now, decide
+from resources.libraries.python.testbed.node.scripts import leases
+from resources.libraries.python.testbed.node.scripts.leases import Now, decide
 from tests.unit.examples import share
 
 

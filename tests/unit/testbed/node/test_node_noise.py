@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.testbed.node.sent import noise
+from resources.libraries.python.testbed.node.scripts import noise
 
 STEP_NS = 100
 

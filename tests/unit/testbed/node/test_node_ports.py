@@ -11,8 +11,8 @@ import pytest
 from resources.libraries.python.drivers.host.nics import device_users
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.testbed.node.sent import ports
-from resources.libraries.python.testbed.worlds.machine import TestbedMachine
+from resources.libraries.python.testbed.kinds.machine import TestbedMachine
+from resources.libraries.python.testbed.node.scripts import ports
 from tests.unit.testbed.node.machine_trees import link, tree
 from tests.unit.testbed.node.node_facts import two_nodes
 

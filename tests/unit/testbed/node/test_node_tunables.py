@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.probes.tracer.registration import TRACES
 from resources.libraries.python.testbed.maintenance.cleanup import MachineLeftovers
 from resources.libraries.python.testbed.node.facts import Leftovers
-from resources.libraries.python.testbed.node.sent import leftovers, tunables
+from resources.libraries.python.testbed.node.scripts import leftovers, tunables
 from tests.unit.testbed.node.machine_trees import tree
 
 GOVERNOR = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"

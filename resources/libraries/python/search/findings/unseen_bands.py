@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
 
-LEAST = 3
+MIN_RUNS = 3
 MIN_SHARE = 0.1
 SHARE = 0.3
 """Share of the lower band that the chance is stated for: a few values apart fit any share up to about as much."""
@@ -21,7 +21,7 @@ _MAX_FURTHER = 200
 
 def fewest(count: int) -> int:
     """Return how many of so many values a band has at least."""
-    return max(LEAST, round(MIN_SHARE * count))
+    return max(MIN_RUNS, round(MIN_SHARE * count))
 
 
 @dataclass(frozen=True, slots=True)

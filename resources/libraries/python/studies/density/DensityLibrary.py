@@ -52,10 +52,10 @@ from resources.libraries.python.studies.shared.choices import (
     resumed,
 )
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
-from resources.libraries.python.studies.shared.keeper import ends_run
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
 from resources.libraries.python.studies.shared.progress import RUN, human_range, human_time
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
+from resources.libraries.python.studies.shared.run_state import ends_run
 
 _TRIAL_OVERHEAD_S = 0.05
 
@@ -108,7 +108,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         if self._refused:
             lines = [f"- {cell_label(each.cell)}: {each.reason}" for each in self._refused]
             result.metadata["Cells that do not fit"] = "\n".join(lines)
-        done = self._keeper.done_before(lookup)
+        done = self._run_state.done_before(lookup)
         self._tests, self._number = len(data.tests), 0
         is_simulated = chosen_topology(lookup).world is World.SIM
         if not is_simulated and not all(RUN.knows(test.full_name) for test in data.tests):
@@ -123,7 +123,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         """Drop the suite's rows, and where the run ends here, the placeholders of the suites that follow."""
         # Robot would keep them to the end of the run, beside their results. One stays: the last suite looks for any.
         del data.tests[1:]
-        if self._keeper.ends_run or any(ends_run(test.tags, test.message) for test in result.tests):
+        if self._run_state.ends_run or any(ends_run(test.tags, test.message) for test in result.tests):
             drop_placeholders(data)
 
     def _announce(self) -> None:
@@ -181,7 +181,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         asked = MeasurementRequest(test_type=test_type, cell=cell, frame=frame_named(frame), profile=profile)
         test = self._test_of(asked)
         self._number += 1
-        self._keeper.begin_test(test.key, failed_again=False, on_carried=self._measured.add)
+        self._run_state.begin_test(test.key, failed_again=False, on_carried=self._measured.add)
         self._test, self._began_s = test, time.monotonic()
         self._progress.open()
         self._progress.status(f"{self._head}: deploying")

@@ -46,7 +46,7 @@ from resources.libraries.python.studies.shared.choices import (
     suite_choice,
 )
 from resources.libraries.python.studies.shared.choices_before_run import RunRefused
-from resources.libraries.python.testbed.worlds.factory import layout_of, located, memory_of, refuse_wrong_simulation
+from resources.libraries.python.testbed.kinds.factory import layout_of, located, memory_of, refuse_wrong_simulation
 
 
 def has_placeholders(suite: TestSuite) -> bool:

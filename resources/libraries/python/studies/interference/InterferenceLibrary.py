@@ -72,7 +72,7 @@ class InterferenceLibrary(StepStudyLibrary[InterferenceTest]):
         """
         study = self._running
         here = [[name for name in server.split("+") if name] for server in servers]
-        with self._keeper.ending():
+        with self._run_state.ending():
             skipping(lambda: study.advise(here))
         for line in advice_in_words(study.result()):
             logger.info(line)

@@ -35,7 +35,7 @@ from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.redaction import is_secret_name
 from resources.libraries.python.studies.shared.choices import resumed, settings_of
-from resources.libraries.python.testbed.worlds.factory import refuse_without_basics
+from resources.libraries.python.testbed.kinds.factory import refuse_without_basics
 
 _CLOSE = 0.85
 """Least similarity (`difflib`) of a misspelt variable: one letter of five to ten is missing or too much."""

@@ -41,10 +41,10 @@ from resources.libraries.python.studies.shared.choices import (
     settings_of,
 )
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
-from resources.libraries.python.studies.shared.keeper import StudyKeeper
 from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
 from resources.libraries.python.studies.shared.robot_context import announce, document, skipping, variable
+from resources.libraries.python.studies.shared.run_state import RunState
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
@@ -53,7 +53,7 @@ from resources.libraries.python.testbed.deployment.loop_back import (
     qualification_for_run,
     qualify_again,
 )
-from resources.libraries.python.testbed.worlds.factory import located, refuse_wrong_simulation, world_of
+from resources.libraries.python.testbed.kinds.factory import located, refuse_wrong_simulation, testbed_of
 
 _Test = TypeVar("_Test", bound=StudyTest)
 _Stepped = TypeVar("_Stepped", bound=StepStudy[Any, Any, Any, Any])
@@ -93,7 +93,7 @@ class StudyLibrary(ABC, Generic[_Test]):
     def __init__(self) -> None:
         self._testbed = TestbedSession()
         self._progress = StudyProgress()
-        self._keeper = StudyKeeper(self._progress)
+        self._run_state = RunState(self._progress)
         self._choices: Lookup = variable
         self._test: _Test | None = None
 
@@ -113,13 +113,13 @@ class StudyLibrary(ABC, Generic[_Test]):
         self._choices = resumed(variable)
         topology = self._chosen()
         document(variables_in_words(self.STUDY))
-        self._keeper.prepare(self._choices, Path(str(variable("OUTPUT DIR"))), elsewhere=self.RESUMES_ELSEWHERE)
+        self._run_state.prepare(self._choices, Path(str(variable("OUTPUT DIR"))), elsewhere=self.RESUMES_ELSEWHERE)
         environment = self._testbed.open(
             topology, NOISE_FLOOR.of(self._choices), qualifications=chosen_qualifications(self._choices)
         )
         # The journal has the testbed as its file says: suites of one run may choose another generator or none.
-        self._keeper.open(self._choices, chosen_topology(self._choices), environment)
-        self._keeper.noise, self._keeper.beyond = self._testbed.noise, self._testbed.beyond
+        self._run_state.open(self._choices, chosen_topology(self._choices), environment)
+        self._run_state.noise, self._run_state.beyond = self._testbed.noise, self._testbed.beyond
 
     @keyword
     def close_testbed(self) -> None:
@@ -127,7 +127,7 @@ class StudyLibrary(ABC, Generic[_Test]):
 
         | Suite Teardown | Close Testbed |
         """
-        self._testbed.leave(self._keeper.close)
+        self._testbed.leave(self._run_state.close)
 
     def _announce(self) -> None:
         """Log what is known of the suite before its first test, whether the testbed opens or not."""
@@ -221,9 +221,9 @@ class StudyLibrary(ABC, Generic[_Test]):
             self._progress.begin(name, ["carried over"], simulated=True)
 
         key = TestKey(f"{variable('SUITE NAME')}.{variable('TEST NAME')}", digest, digest)
-        self._keeper.begin_test(key, failed_again=True, on_carried=carried)
+        self._run_state.begin_test(key, failed_again=True, on_carried=carried)
         self._progress.open()
-        steps = self._keeper.step_journal(journal)
+        steps = self._run_state.step_journal(journal)
         self._test = test
         return steps
 
@@ -247,8 +247,8 @@ class StudyLibrary(ABC, Generic[_Test]):
             EndOfRun: No further test can run.
             SkipExecution: The testbed lacks something.
         """
-        self._keeper.begin_steps()
-        with self._keeper.ending():
+        self._run_state.begin_steps()
+        with self._run_state.ending():
             return skipping(steps)
 
     def _remark(self, sentence: str | None) -> None:
@@ -262,11 +262,11 @@ class StudyLibrary(ABC, Generic[_Test]):
         if self._test is None:
             return None
         test, self._test = self._test, None
-        record = self._keeper.end_test(
+        record = self._run_state.end_test(
             test, status, message, lambda record: csv_files(type(self).TABLES(record)), self._report
         )
-        if not self._keeper.ends_run:
-            with self._keeper.ending():
+        if not self._run_state.ends_run:
+            with self._run_state.ending():
                 self._testbed.qualify_again()
         return record
 
@@ -369,7 +369,7 @@ class DeployedStudyLibrary(StudyLibrary[_Deployed], Generic[_Deployed]):
 
         | Measure With Care | Phases Of Mrr |
         """
-        self._keeper.measure(self._running, self._again, lambda: BuiltIn().run_keyword(phases))
+        self._run_state.measure(self._running, self._again, lambda: BuiltIn().run_keyword(phases))
 
     @abstractmethod
     def _again(self) -> _Deployed:
@@ -434,7 +434,7 @@ class TestbedSession:
             nodes = ", ".join(topology.nodes)
             announce(f"connecting to {nodes}; the first time, agents are installed there")
         self._topology = topology = located(topology)
-        self._world = world_of(topology)
+        self._world = testbed_of(topology)
         for line in self._world.open():
             logger.warn(line)
         for line in (*attached(topology), *assumptions(topology)):

@@ -24,6 +24,7 @@ from resources.libraries.python.studies.sizing.analysis import TraceRow
 from resources.libraries.python.studies.sizing.planning.sizes import instance_names, next_size, planned
 from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
 from resources.libraries.python.studies.sizing.search.size_search import SizeSpace, SizingSearch, measured_size
+from resources.libraries.python.testbed.kinds.real_time import RealTime
 from resources.libraries.python.testbed.roles.service import (
     InstanceUse,
     IntervalClock,
@@ -31,7 +32,6 @@ from resources.libraries.python.testbed.roles.service import (
     Orchestrator,
     SizedService,
 )
-from resources.libraries.python.testbed.worlds.real_time import RealTime
 
 KeepTrace = Callable[[str, str, Sequence[TraceRow]], None]
 """Takes what an instance used: name of the size, name of the instance, rows."""

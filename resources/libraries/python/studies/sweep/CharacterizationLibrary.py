@@ -185,7 +185,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
         | Run Sweep |
         """
         service = self._running
-        with self._keeper.ending():
+        with self._run_state.ending():
             skipping(service.prepare)
         spec: SweepSpec = service.load
         row = loads(spec)
@@ -201,7 +201,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
         )
         for line in (text, service.remark):
             self._remark(line)
-        with self._keeper.ending():
+        with self._run_state.ending():
             found = skipping(service.run)
         for point in found.points:
             logger.info(f"{rate(point.rate_pps)}: " + (point.flagged or "as asked"))

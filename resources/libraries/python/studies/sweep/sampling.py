@@ -16,7 +16,7 @@ from resources.libraries.python.studies.sweep.analysis.seconds import (
 from resources.libraries.python.studies.sweep.load_steps import LoadStep, MeasuredLoad, capacity
 from resources.libraries.python.studies.sweep.model.record import SweepSpec
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.worlds.real_time import RealTime
+from resources.libraries.python.testbed.kinds.real_time import RealTime
 
 _WAYS = 2
 _GLANCE_S = 0.2

@@ -26,8 +26,8 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.roles.part import NetworkFunctions, Part, TrafficGenerator, VSwitch
-from resources.libraries.python.testbed.roles.patience import patience_of
 from resources.libraries.python.testbed.roles.service import SizedService
+from resources.libraries.python.testbed.roles.timeouts import timeout_of
 from resources.libraries.python.testbed.roles.watching import (
     CostMeter,
     FeatureSampler,
@@ -233,7 +233,7 @@ def _role_calls(remote: RemoteRole[Any]) -> Mapping[str, RoleCall]:
             continue
         hints = get_type_hints(function)
         returns = hints.pop("return")
-        wait = patience_of(function)
+        wait = timeout_of(function)
         arguments: Any = tuple[tuple(hints.values())] if hints else tuple[()]  # type: ignore[misc] # made here
         call: Call[Sequence[Any], Any] = Call(f"{remote.role}.{name}", arguments, returns, wait.seconds)
         found[name] = RoleCall(

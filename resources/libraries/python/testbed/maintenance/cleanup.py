@@ -20,7 +20,7 @@ from resources.libraries.python.testbed.node.checks.system import STALE_DAYS
 from resources.libraries.python.testbed.node.facts import Leftovers, StoredRuntime
 from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.node_query import MARK, ask, read_answer
-from resources.libraries.python.testbed.node.sent import leftovers, runtimes
+from resources.libraries.python.testbed.node.scripts import leftovers, runtimes
 from resources.libraries.python.testbed.roles.connection import Connection
 
 _PAUSE_S = 1.0

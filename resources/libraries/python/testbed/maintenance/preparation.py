@@ -16,7 +16,7 @@ from resources.libraries.python.testbed.node.facts import Leftovers
 from resources.libraries.python.testbed.node.node_query import ask
 from resources.libraries.python.testbed.node.preparation import Preparation, SettingChange, changes, prepare
 from resources.libraries.python.testbed.node.reservation import VARIABLE, Claim
-from resources.libraries.python.testbed.node.sent import leftovers
+from resources.libraries.python.testbed.node.scripts import leftovers
 
 Report = Callable[[str], None]
 

@@ -14,7 +14,7 @@ from resources.libraries.python.model.driver import Driver, KernelFeature, Requi
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.node_query import ask_all
-from resources.libraries.python.testbed.node.sent import driver_needs, leftovers, machine, ports
+from resources.libraries.python.testbed.node.scripts import driver_needs, leftovers, machine, ports
 from resources.libraries.python.testbed.roles.connection import Connection
 
 DISKS = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their free space is of interest

@@ -12,7 +12,7 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.testbed.node.checks.processors import planned_cpus
 from resources.libraries.python.testbed.node.node_query import ask
-from resources.libraries.python.testbed.node.sent import noise as sent
+from resources.libraries.python.testbed.node.scripts import noise as sent
 from resources.libraries.python.testbed.roles.connection import Connection
 
 LONGEST_S = sent.LONGEST_S

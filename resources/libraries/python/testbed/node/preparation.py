@@ -16,7 +16,7 @@ from resources.libraries.python.testbed.node.checks.memory import huge_pages, us
 from resources.libraries.python.testbed.node.checks.processors import listed, planned_cpus, ranges
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.node_query import ask
-from resources.libraries.python.testbed.node.sent import tunables
+from resources.libraries.python.testbed.node.scripts import tunables
 from resources.libraries.python.testbed.roles.connection import Connection
 
 Files = Mapping[str, str]

@@ -19,7 +19,7 @@ from resources.libraries.python.drivers.host.ownership.processes import Process,
 from resources.libraries.python.errors import CsitError, InUse, NotReady
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.testbed.node.node_query import ask
-from resources.libraries.python.testbed.node.sent import leases
+from resources.libraries.python.testbed.node.scripts import leases
 from resources.libraries.python.testbed.roles.connection import Connection
 
 VARIABLE = "CSIT_RESERVATION"

@@ -14,17 +14,17 @@ from resources.libraries.python.model.measurements.counters import InterfaceCoun
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.testbed.roles.patience import patience
+from resources.libraries.python.testbed.roles.timeouts import timeout
 
 
 class Part:
     """A part of a deployment."""
 
-    @patience(7200.0)
+    @timeout(7200.0)
     def start(self) -> None:
         """Bring it up and configure it, data threads on their planned cores."""
 
-    @patience(600.0)
+    @timeout(600.0)
     def stop(self) -> None:
         """Remove everything that `start` made. Safe to call after a failed start."""
 
@@ -130,7 +130,7 @@ class NetworkFunctions(ForwardingPart):
         del timeout_s
         return {}
 
-    @patience(120.0)
+    @timeout(120.0)
     def delete_connections(self) -> Mapping[str, Deletion]:
         """Delete all entries of all tables, without a pause between tables.
 
@@ -147,12 +147,12 @@ class TrafficGenerator(ReportingPart, ABC):
         """Begin what takes long and needs no other part; return at once. `stop` ends it, also without a start."""
 
     @abstractmethod
-    @patience(120.0, lambda trial: trial.duration_s)
+    @timeout(120.0, lambda trial: trial.duration_s)
     def run(self, trial: Trial) -> TrialResult:
         """Send, stop, let packets settle, then read the counters."""
 
     @abstractmethod
-    @patience(120.0, lambda trial: 10 * trial.duration_s)
+    @timeout(120.0, lambda trial: 10 * trial.duration_s)
     def highest_loads(self, trial: Trial) -> HighestLoads:
         """Return the highest offered load, measured or known from the links, and a load to begin a search at."""
 

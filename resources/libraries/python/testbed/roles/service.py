@@ -8,7 +8,7 @@ from typing import Protocol
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.service.spec import Size
 from resources.libraries.python.testbed.roles.part import ReportingPart
-from resources.libraries.python.testbed.roles.patience import patience
+from resources.libraries.python.testbed.roles.timeouts import timeout
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class LoadReport:
 class SizedService(ReportingPart):
     """Instances of all components, each limited to its flavor."""
 
-    @patience(7200.0)
+    @timeout(7200.0)
     def start(self) -> None:
         """Make all instances and run the install script in each.
 
@@ -48,7 +48,7 @@ class SizedService(ReportingPart):
             NotReady: A script did not end in time.
         """
 
-    @patience(120.0)
+    @timeout(120.0)
     def offer(self, load: float) -> LoadReport:
         """Run the generator script once at this load; return what it reports.
 

@@ -9,7 +9,7 @@ from resources.libraries.python.model.measurements.delays import HopDelay
 from resources.libraries.python.model.measurements.energy import MeterSeries
 from resources.libraries.python.model.measurements.features import FeatureSeries, StateGraph
 from resources.libraries.python.model.measurements.stacks import NodeStacks
-from resources.libraries.python.testbed.roles.patience import patience
+from resources.libraries.python.testbed.roles.timeouts import timeout
 
 
 class FeatureSampler(Protocol):
@@ -18,7 +18,7 @@ class FeatureSampler(Protocol):
     def start(self) -> None:
         """Begin to read."""
 
-    @patience(120.0)
+    @timeout(120.0)
     def stop(self) -> tuple[FeatureSeries, ...]:
         """End; return a value for each whole second since `start`. Safe to call after a failure."""
 
@@ -36,7 +36,7 @@ class Tracer(Protocol):
     def start(self) -> None:
         """Begin to trace."""
 
-    @patience(120.0)
+    @timeout(120.0)
     def stop(self) -> tuple[StateGraph, ...]:
         """End; return a graph for each VNF that has events. Safe to call after a failure."""
 
@@ -74,7 +74,7 @@ class CostMeter(Protocol):
     def start(self) -> None:
         """Begin."""
 
-    @patience(120.0)
+    @timeout(120.0)
     def stop(self) -> Mapping[str, Cost]:
         """End; return the cost by the NF's name in the plan. Safe to call after a failure."""
 
@@ -85,7 +85,7 @@ class CostMeter(Protocol):
 class StackSampler(Protocol):
     """Samples the call stacks of the data CPUs of vSwitch and NFs."""
 
-    @patience(60.0)
+    @timeout(60.0)
     def start(self) -> None:
         """Begin to sample.
 
@@ -93,7 +93,7 @@ class StackSampler(Protocol):
             Unsupported: This machine cannot.
         """
 
-    @patience(300.0)
+    @timeout(300.0)
     def stop(self) -> tuple[NodeStacks, ...]:
         """End; return the stacks since `start`, of each machine. Safe to call after a failure.
 

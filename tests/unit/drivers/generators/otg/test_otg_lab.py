@@ -29,16 +29,16 @@ from resources.libraries.python.planning.physical_ports import attached, silent
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.kinds import nodes as nodes_module
+from resources.libraries.python.testbed.kinds.factory import layout_of, testbed_of
+from resources.libraries.python.testbed.kinds.nodes import NodesTestbed
 from resources.libraries.python.testbed.maintenance import machines as machines_module
 from resources.libraries.python.testbed.maintenance.doctor import _of_api, _of_drivers, examine
 from resources.libraries.python.testbed.maintenance.machines import Machines
 from resources.libraries.python.testbed.node.reservation import Claim, acquire, release
-from resources.libraries.python.testbed.node.sent import leases
+from resources.libraries.python.testbed.node.scripts import leases
 from resources.libraries.python.testbed.remote.node import TestbedNode
 from resources.libraries.python.testbed.roles.connection import CompletedProgram
-from resources.libraries.python.testbed.worlds import nodes as nodes_module
-from resources.libraries.python.testbed.worlds.factory import layout_of, world_of
-from resources.libraries.python.testbed.worlds.nodes import NodesTestbed
 
 LAB = load_topology(PROJECT / "topologies" / "available" / "lab-2n-otg.yaml")
 CELL = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
@@ -249,7 +249,7 @@ def test_a_peer_cannot_take_its_place() -> None:
     asked = MeasurementRequest(
         test_type=TestType.MRR, cell=cell, frame=frame("64B"), profile=profile("ladder"), generator="iperf3"
     )  # fmt: skip
-    world = world_of(LAB)
+    world = testbed_of(LAB)
     with pytest.raises(Unsupported, match=r"^TG is driven over its API: no iperf3 can run there$"):
         world.parts(planned("link"), asked)
 

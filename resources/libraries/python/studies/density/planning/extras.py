@@ -86,7 +86,7 @@ _SHARED_GOAL = 3.2
 """The same where data threads share CPUs: the loads at which nothing is lost are far from those at which little is."""
 _VERIFY_S = 0.2
 """The trial before a measurement: do packets arrive?"""
-LEAST, MOST = 0.7, 2.0
+MIN_FACTOR, MAX_FACTOR = 0.7, 2.0
 """A single test over its estimate, for 19 of 20 tests."""
 
 

@@ -47,9 +47,10 @@ from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vsw
 from resources.libraries.python.planning.placement.cores import cpu_without_data
 from resources.libraries.python.planning.placement.instance_cpus import usable_mb
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
+from resources.libraries.python.testbed.kinds import makers
 from resources.libraries.python.testbed.node.fact_collection import named_ports
 from resources.libraries.python.testbed.node.facts import PortInventory
-from resources.libraries.python.testbed.node.sent import ports
+from resources.libraries.python.testbed.node.scripts import ports
 from resources.libraries.python.testbed.services.bundle import ServiceBundle
 from resources.libraries.python.testbed.services.node_services import (
     NodeService,
@@ -57,7 +58,6 @@ from resources.libraries.python.testbed.services.node_services import (
     load_here,
     specifications,
 )
-from resources.libraries.python.testbed.worlds import makers
 
 _NO_REALTIME_LIMIT = ("kernel/sched_rt_runtime_us", "-1")
 """Data threads run in real time. By default the kernel stops such threads for 50 ms of every second in which they were

@@ -47,6 +47,7 @@ from resources.libraries.python.testbed.agent.calls import (
 )
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Host, Parts, ignored
+from resources.libraries.python.testbed.kinds.real_time import RealTime
 from resources.libraries.python.testbed.node.energy import NodeMeters, is_remote, read_meter
 from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.noise import data_cpus, observe
@@ -57,7 +58,6 @@ from resources.libraries.python.testbed.remote.service import RemoteOrchestrator
 from resources.libraries.python.testbed.roles.part import GeneratorApi, TrafficGenerator
 from resources.libraries.python.testbed.roles.watching import Readings
 from resources.libraries.python.testbed.services.bundle import bring
-from resources.libraries.python.testbed.worlds.real_time import RealTime
 
 _KEPT_OF_CONTROLLER = ("robotframework", "MLRsearch")
 """Versions of what runs on the controller and decides about results."""

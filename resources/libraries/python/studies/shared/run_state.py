@@ -1,4 +1,4 @@
-"""The keeper of a run: its journal, space for its last records, and the record of every test."""
+"""State of a run: its journal, space for its last records, and the record of every test."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
@@ -68,7 +68,7 @@ class EndOfRun(Exception):
     ROBOT_SUPPRESS_NAME = True
 
 
-class StudyKeeper:
+class RunState:
     """Keeps a run from `open` to `close`, for tests of any study."""
 
     def __init__(self, progress: StudyProgress) -> None:

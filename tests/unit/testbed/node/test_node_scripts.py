@@ -21,17 +21,17 @@ from resources.libraries.python.drivers.functions.vm import kvm_facts
 from resources.libraries.python.drivers.generators.trex import trex_facts
 from resources.libraries.python.drivers.host.nics import device_users
 from resources.libraries.python.drivers.host.ownership.processes import process
-from resources.libraries.python.testbed.node import sent
+from resources.libraries.python.testbed.node import scripts
 from resources.libraries.python.testbed.node.fact_collection import gather
 from resources.libraries.python.testbed.node.node_query import MARK, program
-from resources.libraries.python.testbed.node.sent import driver_needs, leases, leftovers, machine, runtimes, tunables
+from resources.libraries.python.testbed.node.scripts import driver_needs, leases, leftovers, machine, runtimes, tunables
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 from tests.unit.testbed.node.machine_trees import link, tree
 from tests.unit.testbed.node.node_facts import PCI, two_nodes
 
 SENT = sorted(
     [
-        *(path for path in Path(sent.__file__).parent.glob("*.py") if path.name != "__init__.py"),
+        *(path for path in Path(scripts.__file__).parent.glob("*.py") if path.name != "__init__.py"),
         *(Path(str(import_module(each.sent).__file__)) for each in driver_registry.node_checks()),
         Path(str(device_users.__file__)),
     ]

@@ -16,10 +16,10 @@ from resources.libraries.python.testbed.agent.calls import NodeInspection
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
 if TYPE_CHECKING:
-    from resources.libraries.python.testbed.worlds.nodes import NodesTestbed
+    from resources.libraries.python.testbed.kinds.nodes import NodesTestbed
 
 
-def world_of(topology: model.Topology) -> Testbed:
+def testbed_of(topology: model.Topology) -> Testbed:
     """Make the world of a topology; it is not open yet.
 
     Raises:
@@ -27,12 +27,12 @@ def world_of(topology: model.Topology) -> Testbed:
     """
     match topology.world:
         case model.World.SIM:
-            from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed  # noqa: PLC0415
+            from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed  # noqa: PLC0415
 
             return SimulatedTestbed(topology)
         case model.World.LOCAL:
-            from resources.libraries.python.testbed.worlds.local import LocalNode  # noqa: PLC0415
-            from resources.libraries.python.testbed.worlds.nodes import NodesTestbed  # noqa: PLC0415
+            from resources.libraries.python.testbed.kinds.local import LocalNode  # noqa: PLC0415
+            from resources.libraries.python.testbed.kinds.nodes import NodesTestbed  # noqa: PLC0415
 
             return NodesTestbed(topology, [LocalNode(topology)])
         case model.World.LAB:
@@ -42,8 +42,8 @@ def world_of(topology: model.Topology) -> Testbed:
 def _lab(topology: model.Topology) -> "NodesTestbed":
     from resources.libraries.python.testbed.connection.runtime import Runtimes  # noqa: PLC0415
     from resources.libraries.python.testbed.connection.ssh import SshConnection  # noqa: PLC0415
+    from resources.libraries.python.testbed.kinds.nodes import NodesTestbed  # noqa: PLC0415
     from resources.libraries.python.testbed.remote.node import LabNode  # noqa: PLC0415
-    from resources.libraries.python.testbed.worlds.nodes import NodesTestbed  # noqa: PLC0415
 
     runtimes = Runtimes()
     nodes = [LabNode(topology, name, SshConnection, runtimes) for name in topology.machines]
