@@ -14,7 +14,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 
 _GOAL_S, _LAB_GOAL_S = 0.015, 0.03
 _MAX_S = 15.0
@@ -51,7 +51,7 @@ def trial_overhead(topology: Topology, goal_s: float, most_s: float) -> dict[str
     Raises:
         Unsupported: A requirement of the testbed is not met.
     """
-    world = testbed_of(topology)
+    world = make_testbed(topology)
     if problems := world.problems():
         world.close()
         raise Unsupported("; ".join(map(str, problems)))

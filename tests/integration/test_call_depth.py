@@ -20,7 +20,7 @@ from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.DensityLibrary import DensityLibrary
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.integration.profiled_worker import VARIABLE, depth
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
@@ -57,7 +57,7 @@ def test_a_keyword_is_few_calls_away_from_the_system_call(tmp_path: Path, monkey
         frame=frame("64B"),
         profile=profile("quick"),
     )
-    world = testbed_of(TOPOLOGY)
+    world = make_testbed(TOPOLOGY)
     world.open()
     try:
         test = DensityTest(TOPOLOGY, world, asked, fingerprint())

@@ -30,7 +30,7 @@ from resources.libraries.python.recording.qualifications import key_of
 from resources.libraries.python.search.qualification import Effort
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.loop_back import qualify
-from resources.libraries.python.testbed.kinds.factory import located, testbed_of
+from resources.libraries.python.testbed.kinds.factory import located, make_testbed
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.user_space import cell, prepared, processes, qualified_by_a_run
 from tests.realtime import LOSS, RATE, realtime
@@ -171,7 +171,7 @@ def test_a_run_qualifies_it_once_with_its_ports_joined(tmp_path: Path) -> None:
 
 def test_a_frame_that_it_does_not_send_is_left_out_of_a_qualification() -> None:
     topology = with_ditg()
-    with closing(testbed_of(located(topology))) as world:
+    with closing(make_testbed(located(topology))) as world:
         world.open()
         key = key_of(topology, world.environment(), VETH)
         with pytest.raises(Unsupported, match="64B is left out: D-ITG sends UDP in frames of 66 bytes"):

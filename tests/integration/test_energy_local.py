@@ -25,7 +25,7 @@ from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.node.energy import NodeMeters, read_meter
 from resources.libraries.python.testbed.roles.watching import Readings
 from tests.integration.energy_counters import counter
@@ -58,7 +58,7 @@ def test_the_power_of_the_counter_is_found_at_every_load() -> None:
         # A disk's journal would hold the counter up, which the kernel's tree has not.
         folder = Path(stack.enter_context(TemporaryDirectory(dir="/dev/shm"))) / "powercap"
         stack.enter_context(counter(folder, WATTS))
-        world = testbed_of(topology)
+        world = make_testbed(topology)
         patch.setattr(type(world), "meters", lambda _: NodeMeters({name: read}), raising=False)
         world.open()
         stack.callback(world.close)

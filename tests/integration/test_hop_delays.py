@@ -17,7 +17,7 @@ from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.kinds.factory import located, testbed_of
+from resources.libraries.python.testbed.kinds.factory import located, make_testbed
 from resources.libraries.python.testbed.roles.watching import HopTimer
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import needs_lab, state, topology_of, wait_for_state
@@ -122,7 +122,7 @@ def test_in_a_lab_the_dut_times_its_own_part_of_the_path(tmp_path: Path) -> None
     with Lab(used=True) as lab:
         before = state(lab)
         topology = located(load_topology(topology_of(lab, tmp_path)))
-        world = testbed_of(topology)
+        world = make_testbed(topology)
         world.open()
         asked = MeasurementRequest(test_type=TestType.MRR, cell=ROUTERS, frame=frame("64B"), profile=profile("quick"))
         made = CellUnderTest(topology, world, asked)

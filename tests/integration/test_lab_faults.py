@@ -10,7 +10,7 @@ import pytest
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.connection.runtime import FOLDER
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.maintenance.machines import Connections
 from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.reservation import ReservableNode
@@ -199,7 +199,7 @@ def test_two_runs_with_one_reservation_do_not_share_a_node(
 @contextmanager
 def opened(path: Path) -> Iterator[Testbed]:
     """A testbed that this process has."""
-    world = testbed_of(load_topology(path))
+    world = make_testbed(load_topology(path))
     world.open()
     try:
         yield world

@@ -14,7 +14,7 @@ from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.search.losses import losses_in_words
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.kinds.factory import located, testbed_of
+from resources.libraries.python.testbed.kinds.factory import located, make_testbed
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import needs_lab, state, topology_of, wait_for_state
 from tests.realtime import LOSS, realtime
@@ -42,7 +42,7 @@ def test_planted_losses_are_found_with_their_pattern_over_ssh(tmp_path: Path) ->
     with Lab(used=True) as lab:
         before, dut = state(lab), lab.nodes["DUT1"]
         topology = located(load_topology(topology_of(lab, tmp_path)))
-        world = testbed_of(topology)
+        world = make_testbed(topology)
         world.open()
         cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
         asked = MeasurementRequest(test_type=TestType.MRR, cell=cell, frame=frame("64B"), profile=profile("quick"))

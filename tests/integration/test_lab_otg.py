@@ -21,7 +21,7 @@ from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.node.reservation import reservable_generator
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import needs_lab, state, wait_for_state
@@ -122,7 +122,7 @@ def test_a_server_that_is_not_there_or_not_trusted_is_refused_in_a_sentence(
     assert re.match(said, found["what"])
     assert found["fix"] == "start the server, or say where it is by otg.location, verify and ca_file"
     assert any(row["check"] == "drivers" for row in findings), "--thorough asks the nodes, too"
-    world = testbed_of(load_topology(file))
+    world = make_testbed(load_topology(file))
     with pytest.raises(Unsupported, match=rf"^TG: {said}") as caught:
         world.open()
     assert "\n" not in str(caught.value)
@@ -132,7 +132,7 @@ def test_a_port_that_the_server_lacks_is_named_before_anything_is_deployed(
     lab: Lab, server: OtgServer, tmp_path: Path
 ) -> None:
     file = topology(lab, tmp_path, server, otg={"ports": PORTS | {"port3": "eth9"}})
-    world = testbed_of(load_topology(file))
+    world = make_testbed(load_topology(file))
     with pytest.raises(Unsupported, match=r"^OTG server https://\S+: configuration: .*eth9.*; correct device or"):
         world.open()
 
@@ -149,7 +149,7 @@ def test_what_an_earlier_run_has_left_sending_is_stopped(lab: Lab, server: OtgSe
     client.configure(configuration(sent, ports, trial.duration_s))
     client.transmit("start")
     assert {row.transmit for row in client.flow_metrics().values()} == {"started"}
-    world = testbed_of(load_topology(file))
+    world = make_testbed(load_topology(file))
     try:
         removed = world.open()
     finally:
@@ -161,7 +161,7 @@ def test_what_an_earlier_run_has_left_sending_is_stopped(lab: Lab, server: OtgSe
 def test_a_server_is_refused_while_a_run_of_another_testbed_has_it(lab: Lab, server: OtgServer, tmp_path: Path) -> None:
     with Lab(used=True) as other:
         first, second = (
-            testbed_of(load_topology(topology(each, make_folder(tmp_path / str(each.number)), server)))
+            make_testbed(load_topology(topology(each, make_folder(tmp_path / str(each.number)), server)))
             for each in (lab, other)
         )
         first.open()
@@ -193,7 +193,7 @@ def test_a_server_that_sends_flows_of_another_program_is_left_alone(
     with pytest.raises(
         InUse, match=rf"^OTG server {server.url}: another program sends there \(2 flows, such as soak lab 1 1 "
     ):
-        testbed_of(load_topology(file)).open()
+        make_testbed(load_topology(file)).open()
     assert {row.transmit for row in client.flow_metrics().values()} == {"started"}
     client.configure({})
 

@@ -20,7 +20,7 @@ from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.studies.sizing.size_trials import SizeTrials, run_sizing
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.roles.service import SizedService
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import agent_is_killed, sshd_is_killed
@@ -76,7 +76,7 @@ def topology(lab: Lab, folder: Path, **changes: Any) -> Path:
 
 @contextmanager
 def opened(lab: Lab, folder: Path) -> Iterator[Testbed]:
-    world = testbed_of(load_topology(topology(lab, folder)))
+    world = make_testbed(load_topology(topology(lab, folder)))
     world.open()
     try:
         yield world

@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.integration.otg_server import OtgServer, certificate, serving, topology
 from tests.integration.user_space import cell, deployed, victim
 from tests.realtime import RATE, realtime
@@ -97,7 +97,7 @@ def test_the_next_run_stops_what_a_killed_one_has_left_sending(server: OtgServer
         run.wait()
     client = OtgClient(Otg(location=server.url))
     assert {row.transmit for row in client.flow_metrics().values()} == {"started"}
-    world = testbed_of(topology(server.url))
+    world = make_testbed(topology(server.url))
     removed = world.open()
     world.close()
     assert any(sentence.startswith(f"stopped 2 flows of {server.url} of pid") for sentence in removed), removed

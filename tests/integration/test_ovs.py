@@ -19,7 +19,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.integration.robot_runs import results, run_robot
 from tests.integration.user_space import (
     LOCAL_OVS,
@@ -160,7 +160,7 @@ def test_without_its_programs_one_sentence_says_what_to_install(monkeypatch: pyt
     real = shutil.which
     monkeypatch.setattr(shutil, "which", lambda name, **where: None if name == "ovs-vsctl" else real(name, **where))
     text = "ovs-vsctl missing for the vSwitch ovs; install it: apt-get install openvswitch-switch"
-    assert text in map(str, testbed_of(topology_with()).problems())
+    assert text in map(str, make_testbed(topology_with()).problems())
 
 
 @realtime(LOSS)

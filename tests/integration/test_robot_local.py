@@ -15,7 +15,7 @@ from resources.libraries.python.model.result import MeasurementRequest, VerdictK
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.integration.robot_runs import (
     PROJECT,
     argv,
@@ -136,7 +136,7 @@ def test_too_little_space_for_results_is_reported_before_anything_starts(tmp_pat
 def test_a_broken_path_is_reported_with_the_last_hop_that_saw_packets() -> None:
     """An NF's port goes down behind the generator's back: real counters of real packets name the place."""
     topology = load_topology(PROJECT / "topologies" / "local.yaml")
-    world = testbed_of(topology)
+    world = make_testbed(topology)
     asked = MeasurementRequest(
         test_type=TestType.NDRPDR,
         cell=Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2),

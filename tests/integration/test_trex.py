@@ -33,7 +33,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.session import judged
 from resources.libraries.python.search.throughput import search_throughput
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import cell, deployed, processes, qualified_by_a_run, victim
 from tests.realtime import LOSS, RATE, realtime
@@ -228,7 +228,7 @@ def test_what_a_killed_run_left_the_next_one_removes() -> None:
         wait_until("its end", lambda: "" if run.poll() is not None else "it runs", 30.0)
     # The server does not end with the run: nobody told it to.
     assert left <= set(processes(PROGRAM))
-    world = testbed_of(topology())
+    world = make_testbed(topology())
     removed = world.open()
     world.close()
     assert any(PROGRAM in sentence for sentence in removed)

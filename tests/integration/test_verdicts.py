@@ -36,7 +36,7 @@ from resources.libraries.python.search.throughput import Progress
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.node.noise import observe
 from tests.integration.cpu_pulses import CPU, pulses
 from tests.integration.local_functions import named
@@ -89,7 +89,7 @@ LONG_MS = 40
 @pytest.fixture(scope="module")
 def world() -> Iterator[Testbed]:
     """The local world, waited for: other runs of this machine may hold it."""
-    found = testbed_of(TOPOLOGY)
+    found = make_testbed(TOPOLOGY)
 
     def busy() -> str:
         try:

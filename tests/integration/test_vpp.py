@@ -25,7 +25,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.testbed.settings import Container
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.integration.robot_runs import PROJECT, results, run_robot
 from tests.integration.user_space import (
     NO_VPP,
@@ -217,11 +217,11 @@ def test_replies_longer_than_a_read_are_whole() -> None:
 
 
 def test_without_it_one_sentence_says_what_to_fix(tmp_path: Path) -> None:
-    found = testbed_of(topology(prefix=str(tmp_path))).problems()
+    found = make_testbed(topology(prefix=str(tmp_path))).problems()
     assert any(f"VPP is not at nodes.<DUT>.vpp.prefix: there is no program {tmp_path}/bin/vpp; install it" in str(each)
                for each in found)  # fmt: skip
     with pytest.raises(Unsupported, match="VPP is not at"):
-        testbed_of(topology(prefix=str(tmp_path))).open()
+        make_testbed(topology(prefix=str(tmp_path))).open()
 
 
 def test_one_that_cannot_start_is_reported_with_its_last_output() -> None:

@@ -29,7 +29,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.realtime import LOSS, RATE, realtime
 from tests.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, captured, plan, run, undisturbed, veth_pair
 
@@ -200,7 +200,7 @@ def test_objects_that_do_not_load_are_reported(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("name", ["64B", "1518B", "9000B", "IMIX"])
 def test_every_frame_size_crosses_a_service_with_its_latency(name: str) -> None:
     topology = load_topology(ROOT / "topologies" / "local.yaml")
-    world = testbed_of(topology)
+    world = make_testbed(topology)
     world.open()
     try:
         cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)

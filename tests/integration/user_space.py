@@ -41,7 +41,7 @@ from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.kinds.factory import located, testbed_of
+from resources.libraries.python.testbed.kinds.factory import located, make_testbed
 from tests.integration import machine_watch
 from tests.integration.local_fabric import send
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
@@ -97,7 +97,7 @@ def prepared(
     generator: str | None = None,
 ) -> Iterator[Parts]:
     """The drivers of a cell in a world that is opened for it; the machine's lock is waited for."""
-    world = testbed_of(topology)
+    world = make_testbed(topology)
 
     def busy() -> str:
         try:
@@ -254,7 +254,7 @@ def qualified_by_a_run(topology: Topology, folder: Path) -> Qualification:
     """Qualify a generator as the first run of a machine does; check that the second run has the one that was kept."""
     said: list[str] = []
     asked = located(topology)
-    with closing(testbed_of(asked)) as world:
+    with closing(make_testbed(asked)) as world:
         world.open()
         environment = world.environment()
         found = qualification_for_run(asked, world, environment, said.append, folder)

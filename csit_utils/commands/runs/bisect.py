@@ -39,7 +39,7 @@ from resources.libraries.python.studies.density.model.selection import parse_kin
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.supervisor import supervised
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.kinds.factory import located, testbed_of
+from resources.libraries.python.testbed.kinds.factory import located, make_testbed
 from resources.libraries.python.whole_files import write_whole
 
 _SPACE_BYTES = 10_000_000
@@ -96,7 +96,7 @@ def bisect(
     digest = digest_of(spec.model_dump_json(), topology.model_dump_json(), *names)
     question = BisectionQuestion(len(revisions), share_of(spec.change), most=spec.most_observations)
     topology = located(topology)
-    with BisectionJournal(folder / BisectionJournal.FILE, digest) as journal, closing(testbed_of(topology)) as world:
+    with BisectionJournal(folder / BisectionJournal.FILE, digest) as journal, closing(make_testbed(topology)) as world:
         for line in (*journal.remarks, *world.open()):
             typer.echo(line, err=True)
         if journal.rows:

@@ -25,7 +25,7 @@ from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.selection import Selection, parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
 from resources.libraries.python.studies.density.search_priors import PriorBook, newest_run
-from resources.libraries.python.testbed.kinds.factory import layout_of, memory_of, testbed_of
+from resources.libraries.python.testbed.kinds.factory import layout_of, make_testbed, memory_of
 
 _COMMAND = "local"
 _TYPED = "COMMANDLINE"
@@ -189,7 +189,7 @@ def _refuse_without_root(testbed: Topology) -> None:
 
 def _try_to_open(testbed: Topology) -> None:
     """Check before Robot starts that the testbed is usable, and clean up after a killed run."""
-    world = testbed_of(testbed)
+    world = make_testbed(testbed)
     for line in world.open():
         typer.echo(line, err=True)
     world.close()

@@ -29,7 +29,7 @@ from resources.libraries.python.planning.loop_cables import loop_cables, no_cabl
 from resources.libraries.python.recording.qualifications import FOLDER, key_of, store, stored
 from resources.libraries.python.search.qualification import BRIEF, Effort
 from resources.libraries.python.testbed.deployment.loop_back import qualify as measure
-from resources.libraries.python.testbed.kinds.factory import located, testbed_of
+from resources.libraries.python.testbed.kinds.factory import located, make_testbed
 
 _MAX_FRAMES = 16
 _HEADS = (
@@ -87,7 +87,7 @@ def qualify(
         typer.echo(f"looped back over virtual ports, not NICs: {reason}", err=True)
     chosen = located(chosen)
     effort = BRIEF if brief else Effort()
-    with closing(testbed_of(chosen)) as world:
+    with closing(make_testbed(chosen)) as world:
         for line in world.open():
             typer.echo(line, err=True)
         key = key_of(chosen, world.environment(), port_kind(chosen))

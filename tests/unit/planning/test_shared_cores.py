@@ -23,7 +23,7 @@ from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates, core_usage
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import NOWHERE, SIM, cpus
 from tests.unit.examples import share
 from tests.unit.planning.core_tables import FEASIBLE_HALF, GRID, SLIDES_HALF
@@ -137,7 +137,7 @@ def test_it_is_deployed_and_recorded() -> None:
     asked = MeasurementRequest(
         test_type=TestType.MRR, cell=cell(2, 1), frame=frame("64B"), profile=profile("quick,mrr=1,mrr_trial=0.1")
     )
-    test = DensityTest(WITHOUT_SMT, testbed_of(WITHOUT_SMT), asked, NOWHERE)
+    test = DensityTest(WITHOUT_SMT, make_testbed(WITHOUT_SMT), asked, NOWHERE)
     test.deploy()
     test.verify_traffic()
     test.mrr()

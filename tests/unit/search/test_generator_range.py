@@ -31,7 +31,7 @@ from resources.libraries.python.studies.shared.library import TestbedSession
 from resources.libraries.python.testbed.deployment import loop_back
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run, qualify, qualify_again
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import NOWHERE, SIM, qualification, qualified_point
 
 GOALS = {goal.name: goal for goal in profile("ladder").goals}
@@ -206,7 +206,7 @@ def test_a_qualification_is_repeated_in_trials_as_long_and_gets_no_worse(
     topology = SIM.model_copy(
         update={"simulation": {**(SIM.simulation or {}), "model": "sharp", "generator": {"loss_free_pps": 2e6}}}
     )
-    world = testbed_of(topology)
+    world = make_testbed(topology)
     found = qualification(better := qualified_point(loss_free_pps=3e6), worse := qualified_point("512B"))
     trials_s: list[float] = []
 
@@ -228,7 +228,7 @@ def test_a_frame_that_the_generator_does_not_send_leaves_the_others_in(monkeypat
         return qualified_point(size.name)
 
     monkeypatch.setattr(loop_back, "qualify_point", point)
-    world = testbed_of(SIM)
+    world = make_testbed(SIM)
     key, sizes = key_of(SIM, world.environment(), VETH), [frame(name) for name in ("64B", "512B")]
     found = qualify(SIM, world, key, frames=sizes, flow_counts=[2], effort=Effort())
     assert [each.frame.name for each in found.points] == ["512B"]
@@ -238,7 +238,7 @@ def test_a_frame_that_the_generator_does_not_send_leaves_the_others_in(monkeypat
 
 
 def test_each_trial_of_a_cell_is_looked_at() -> None:
-    world, seen = testbed_of(SIM), list[TrialResult]()
+    world, seen = make_testbed(SIM), list[TrialResult]()
     world.on_trial = seen.append
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
     asked = MeasurementRequest(test_type=TestType.MRR, cell=cell, frame=frame("64B"), profile=profile("ladder"))
@@ -254,7 +254,7 @@ def measured(tmp_path: Path, **generator: object) -> tuple[Qualification | None,
     topology = SIM.model_copy(
         update={"simulation": {**(SIM.simulation or {}), "model": "sharp", "generator": generator}}
     )
-    world = testbed_of(topology)
+    world = make_testbed(topology)
     found = qualification_for_run(topology, world, NOWHERE, lambda _: None, tmp_path)
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
     asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("ladder"))

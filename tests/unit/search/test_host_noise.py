@@ -19,7 +19,7 @@ from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, 
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import NOWHERE, SIM, cpu_noise, plan_of
 from tests.unit.drivers.generators.counted_arrivals import counted
 
@@ -99,7 +99,7 @@ def test_the_noise_floor_is_one_line() -> None:
 def measured(**simulation: object) -> Draft[DensityRecord]:
     parameters = {**(SIM.simulation or {}), "model": "sharp", **simulation}
     topology = SIM.model_copy(update={"simulation": parameters})
-    world = testbed_of(topology)
+    world = make_testbed(topology)
     asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=CELL, frame=frame("64B"), profile=profile("ladder"))
     test = DensityTest(topology, world, asked, NOWHERE, noise=world.noise(0.9))
     test.deploy()

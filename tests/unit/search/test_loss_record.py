@@ -15,7 +15,7 @@ from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density import run
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import NOWHERE, SIM
 
 LOADS = ["NDR", "PDR", "OVERLOAD"]
@@ -29,7 +29,7 @@ def searched() -> DensityTest:
     topology = type(SIM).model_validate(said)
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
     asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
-    test = DensityTest(topology, testbed_of(topology), asked, NOWHERE)
+    test = DensityTest(topology, make_testbed(topology), asked, NOWHERE)
     test.deploy()
     test.search(("NDR", "PDR"))
     return test

@@ -5,7 +5,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import NOWHERE, SIM
 from tests.unit.search.search_fakes import found
 
@@ -15,7 +15,7 @@ def test_latency_is_of_shares_of_the_soak_rate_and_the_rate_has_its_verdict() ->
     asked = MeasurementRequest(
         test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("soak,time=120")
     )
-    experiment = DensityTest(SIM, testbed_of(SIM), asked, NOWHERE)
+    experiment = DensityTest(SIM, make_testbed(SIM), asked, NOWHERE)
     experiment.deploy()
     experiment.search(("NDR", "PDR"))
     said = experiment.latency()

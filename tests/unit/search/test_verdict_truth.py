@@ -9,7 +9,7 @@ from resources.libraries.python.model.result import MeasurementRequest, Verdict,
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import NOWHERE, SIM
 
 VSWITCH, NF = VerdictKind.VSWITCH_BOUND, VerdictKind.NF_BOUND
@@ -27,7 +27,7 @@ CELLS = {
 def measured(cell: Cell, test_type: TestType = TestType.NDRPDR, **simulation: object) -> Draft:
     topology = SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), **simulation}})
     asked = MeasurementRequest(test_type=test_type, cell=cell, frame=frame("64B"), profile=profile("ladder"))
-    experiment = DensityTest(topology, testbed_of(topology), asked, NOWHERE)
+    experiment = DensityTest(topology, make_testbed(topology), asked, NOWHERE)
     experiment.deploy()
     experiment.verify_traffic()
     if test_type is TestType.MRR:

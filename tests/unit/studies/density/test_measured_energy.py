@@ -5,7 +5,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import NOWHERE, SIM
 
 
@@ -13,7 +13,7 @@ def test_a_node_without_a_meter_is_a_warning_and_has_no_power() -> None:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
     asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
     topology = SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), "power": {"platform_w": 0.0}}})
-    test = DensityTest(topology, testbed_of(topology), asked, NOWHERE)
+    test = DensityTest(topology, make_testbed(topology), asked, NOWHERE)
     test.idle_energy(1.0)
     test.deploy()
     found = test.energy(1.0)

@@ -44,7 +44,7 @@ from resources.libraries.python.studies.shared.choices_before_run import AT_STAR
 from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
 from resources.libraries.python.studies.shared.robot_context import announce, document, skipping, variable
-from resources.libraries.python.studies.shared.run_state import RunState
+from resources.libraries.python.studies.shared.run_state import StudyRunState
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
@@ -53,7 +53,7 @@ from resources.libraries.python.testbed.deployment.loop_back import (
     qualification_for_run,
     qualify_again,
 )
-from resources.libraries.python.testbed.kinds.factory import located, refuse_wrong_simulation, testbed_of
+from resources.libraries.python.testbed.kinds.factory import located, make_testbed, refuse_wrong_simulation
 
 _Test = TypeVar("_Test", bound=StudyTest)
 _Stepped = TypeVar("_Stepped", bound=StepStudy[Any, Any, Any, Any])
@@ -93,7 +93,7 @@ class StudyLibrary(ABC, Generic[_Test]):
     def __init__(self) -> None:
         self._testbed = TestbedSession()
         self._progress = StudyProgress()
-        self._run_state = RunState(self._progress)
+        self._run_state = StudyRunState(self._progress)
         self._choices: Lookup = variable
         self._test: _Test | None = None
 
@@ -434,7 +434,7 @@ class TestbedSession:
             nodes = ", ".join(topology.nodes)
             announce(f"connecting to {nodes}; the first time, agents are installed there")
         self._topology = topology = located(topology)
-        self._world = testbed_of(topology)
+        self._world = make_testbed(topology)
         for line in self._world.open():
             logger.warn(line)
         for line in (*attached(topology), *assumptions(topology)):

@@ -68,7 +68,7 @@ class EndOfRun(Exception):
     ROBOT_SUPPRESS_NAME = True
 
 
-class RunState:
+class StudyRunState:
     """Keeps a run from `open` to `close`, for tests of any study."""
 
     def __init__(self, progress: StudyProgress) -> None:

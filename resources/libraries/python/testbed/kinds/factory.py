@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from resources.libraries.python.testbed.kinds.nodes import NodesTestbed
 
 
-def testbed_of(topology: model.Topology) -> Testbed:
+def make_testbed(topology: model.Topology) -> Testbed:
     """Make the world of a topology; it is not open yet.
 
     Raises:

@@ -15,7 +15,7 @@ from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.physical_ports import located
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.kinds.factory import testbed_of
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
 from resources.libraries.python.testbed.node.checks import drivers, memory, ports, processors, system
 from resources.libraries.python.testbed.node.energy import is_remote, read_meter
@@ -60,7 +60,7 @@ def examine(
     findings += _of_api(topology)
     if topology.world is not model.World.LAB or (thorough and len(facts) == len(topology.machines)):
         report("trying what drivers need")
-        findings += _of_drivers(topology, testbed_of(topology))
+        findings += _of_drivers(topology, make_testbed(topology))
     return findings
 
 

@@ -30,7 +30,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.kinds import nodes as nodes_module
-from resources.libraries.python.testbed.kinds.factory import layout_of, testbed_of
+from resources.libraries.python.testbed.kinds.factory import layout_of, make_testbed
 from resources.libraries.python.testbed.kinds.nodes import NodesTestbed
 from resources.libraries.python.testbed.maintenance import machines as machines_module
 from resources.libraries.python.testbed.maintenance.doctor import _of_api, _of_drivers, examine
@@ -249,7 +249,7 @@ def test_a_peer_cannot_take_its_place() -> None:
     asked = MeasurementRequest(
         test_type=TestType.MRR, cell=cell, frame=frame("64B"), profile=profile("ladder"), generator="iperf3"
     )  # fmt: skip
-    world = testbed_of(LAB)
+    world = make_testbed(LAB)
     with pytest.raises(Unsupported, match=r"^TG is driven over its API: no iperf3 can run there$"):
         world.parts(planned("link"), asked)
 

@@ -19,9 +19,9 @@
 #include <bpf/bpf_helpers.h>
 
 #define FRACTION_BITS 20
-#define MOST_FLOWS 512
-#define MOST_SIZES 512
-#define MOST_CAPTURED 3496 /* bytes of a frame of a capture: no more fit into a live frame */
+#define MAX_FLOWS 512
+#define MAX_SIZES 512
+#define MAX_CAPTURED 3496 /* bytes of a frame of a capture: no more fit into a live frame */
 #define CLOCK_READS 48 /* before a frame is returned, about 1 us */
 
 #define ETHERNET_BYTES 14
@@ -103,8 +103,8 @@ struct size {
 
 struct shared {
 	struct state state;
-	struct flow flows[MOST_FLOWS];
-	struct size sizes[MOST_SIZES];
+	struct flow flows[MAX_FLOWS];
+	struct size sizes[MAX_SIZES];
 };
 
 /* A frame of a capture. Addresses and checksums are written into `bytes` for each flow. */
@@ -115,7 +115,7 @@ struct captured {
 	__u32 sum; /* likewise, of what the checksum of TCP, UDP or ICMPv6 covers */
 	__u32 checksum_offset; /* of that checksum; 0: it has none that covers addresses */
 	__u32 pad;
-	__u8 bytes[MOST_CAPTURED];
+	__u8 bytes[MAX_CAPTURED];
 };
 
 /* The number of entries is set before loading. */
@@ -312,7 +312,7 @@ static __always_inline int write_captured(struct xdp_md *ctx, const struct state
 	if (!captured)
 		return -1;
 	length = captured->length;
-	if (length < SHORTEST || length > MOST_CAPTURED)
+	if (length < SHORTEST || length > MAX_CAPTURED)
 		return -1;
 	if (length != state->largest && bpf_xdp_adjust_tail(ctx, (int)(length - state->largest)))
 		return -1;
@@ -340,7 +340,7 @@ static __always_inline int write_captured(struct xdp_md *ctx, const struct state
 	}
 	offset = captured->checksum_offset;
 	if (offset) {
-		if (offset > MOST_CAPTURED - 2)
+		if (offset > MAX_CAPTURED - 2)
 			return -1;
 		*(__u16 *)(captured->bytes + offset) = ipv4_checksum(captured->sum + sum) ?: 0xffff;
 	}
@@ -355,7 +355,7 @@ static __always_inline int send(struct xdp_md *ctx, struct state *state, __u64 i
 	struct size *size;
 	void *frame;
 
-	if (index >= MOST_FLOWS)
+	if (index >= MAX_FLOWS)
 		goto failed;
 	flow = &shared.flows[index];
 	barrier_var(flow);
@@ -366,7 +366,7 @@ static __always_inline int send(struct xdp_md *ctx, struct state *state, __u64 i
 			goto failed;
 		goto sent;
 	}
-	if (kind->size >= MOST_SIZES)
+	if (kind->size >= MAX_SIZES)
 		goto failed;
 	size = &shared.sizes[kind->size];
 	barrier_var(size);
