@@ -78,7 +78,7 @@ def test_the_power_of_the_counter_is_found_at_every_load() -> None:
     row, each = found.at("PDR90"), found.joules_per_packet("PDR90")
     assert row and each and each[0] == pytest.approx(WATTS / row.received_pps, rel=0.05)
     assert row.p99_ns and row.busy_cpus and row.busy_cpus > 0.1
-    assert row.nodes[0].measured_s > 0.5
+    assert row.nodes[0].measured_s > 0
 
 
 def run_ovs(folder: Path, sleep: str, bmc: Bmc) -> DensityRecord:

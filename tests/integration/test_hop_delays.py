@@ -83,6 +83,33 @@ def packet_sockets(deployment: Deployment) -> int:
 
 
 @realtime(CPU)
+@needs_lab
+def test_in_a_lab_the_dut_times_its_own_part_of_the_path(tmp_path: Path) -> None:
+    """The first test: ports of the cell that all others share have the same names, on the same kernel."""
+    with Lab(used=True) as lab:
+        before = state(lab)
+        topology = located(load_topology(topology_of(lab, tmp_path)))
+        world = make_testbed(topology)
+        world.open()
+        asked = MeasurementRequest(test_type=TestType.MRR, cell=ROUTERS, frame=frame("64B"), profile=profile("quick"))
+        made = CellUnderTest(topology, world, asked)
+        plan = made.plan()
+        try:
+            deployment = made.deploy(plan)
+            (port,) = [hop.interface for hop in plan.paths[0].hops if (hop.owner, hop.counter) == ("nf-1-2", "tx")]
+            with delayed("nf-1-2", port, DELAY_S, Path(f"/proc/{lab.nodes['DUT1'].pid}/root")):
+                found = probed((deployment, "64B"))
+        finally:
+            removal = made.remove()
+            world.close()
+        assert removal is None
+        assert {row.owner for row in found} == PARTS - {LINK}, "the generator's ports have another clock"
+        late = {(row.owner, row.direction) for row in found if row.median_s >= DELAY_S}
+        assert late == {("nf-1-2", Direction.FORWARD)}, found
+        wait_for_state(lab, before)
+
+
+@realtime(CPU)
 @pytest.mark.parametrize("run", [1, 2, 3])
 @pytest.mark.parametrize("owner", ["nf-1-1", "nf-1-2", "vswitch"])
 def test_a_delay_is_that_of_the_owner_of_the_port(chain: tuple[Deployment, str], owner: str, run: int) -> None:
@@ -114,32 +141,6 @@ def test_the_part_with_20_us_more_than_before_is_the_delayed_one(chain: tuple[De
     more = {name: after[name] - before[name] for name in PARTS}
     assert max(more, key=lambda name: more[name]) == owner, more
     assert MIN_S / 2 < more[owner] < 2 * MIN_S, more
-
-
-@realtime(CPU)
-@needs_lab
-def test_in_a_lab_the_dut_times_its_own_part_of_the_path(tmp_path: Path) -> None:
-    with Lab(used=True) as lab:
-        before = state(lab)
-        topology = located(load_topology(topology_of(lab, tmp_path)))
-        world = make_testbed(topology)
-        world.open()
-        asked = MeasurementRequest(test_type=TestType.MRR, cell=ROUTERS, frame=frame("64B"), profile=profile("quick"))
-        made = CellUnderTest(topology, world, asked)
-        plan = made.plan()
-        try:
-            deployment = made.deploy(plan)
-            (port,) = [hop.interface for hop in plan.paths[0].hops if (hop.owner, hop.counter) == ("nf-1-2", "tx")]
-            with delayed("nf-1-2", port, DELAY_S, Path(f"/proc/{lab.nodes['DUT1'].pid}/root")):
-                found = probed((deployment, "64B"))
-        finally:
-            removal = made.remove()
-            world.close()
-        assert removal is None
-        assert {row.owner for row in found} == PARTS - {LINK}, "the generator's ports have another clock"
-        late = {(row.owner, row.direction) for row in found if row.median_s >= DELAY_S}
-        assert late == {("nf-1-2", Direction.FORWARD)}, found
-        wait_for_state(lab, before)
 
 
 def test_nothing_is_left_open(chain: tuple[Deployment, str]) -> None:
