@@ -140,6 +140,12 @@ def test_a_report_survives_the_wire() -> None:
         assert wire.trial_report(json.loads(line_of(asdict(before)))) == before
 
 
+def test_the_specification_of_a_worker_survives_the_wire() -> None:
+    flow = wire.FlowSpec("tg-1", "tg-2", "02:00:00:00:00:01", "02:00:00:00:00:02", "10.1.0.0", 16, "20.1.0.1")
+    before = wire.WorkerSpec("csit-generator", (2, 3), alone=True, flows=(flow, flow))
+    assert wire.worker_spec(json.loads(line_of(asdict(before)))) == before
+
+
 @pytest.mark.parametrize(
     ("sent", "offered_s", "limited"),
     [

@@ -171,7 +171,7 @@ class TrialReport:
 
 def worker_spec(plain: dict[str, Any]) -> WorkerSpec:
     """A worker's specification from its line."""
-    flows = tuple(FlowSpec(**{**flow, "headers": tuple(flow.get("headers", ()))}) for flow in plain["flows"])
+    flows = tuple(FlowSpec(**flow) for flow in plain["flows"])
     return WorkerSpec(**{**plain, "cpus": tuple(plain["cpus"]), "flows": flows})
 
 
