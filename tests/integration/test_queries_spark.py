@@ -35,7 +35,12 @@ def test_both_engines_give_the_same_answer(dataset: Path, title: str) -> None:
     here, there = (asked(dataset, QUESTIONS[title], *engine) for engine in ((), ON_SPARK))
     assert [list(row) for row in here] == [list(row) for row in there]
     for one, other in zip(here, there, strict=True):
-        assert one == pytest.approx(other, rel=1e-12)
+        assert one == {name: _nearly(value) for name, value in other.items()}
+
+
+def _nearly(value: object) -> object:
+    """A mean may differ in its last digit, by the order of the sum."""
+    return pytest.approx(value, rel=1e-12) if isinstance(value, float) else value
 
 
 def test_both_engines_have_the_same_views(dataset: Path) -> None:
