@@ -125,10 +125,10 @@ def test_nginx_in_a_virtual_machine_meets_its_like(tmp_path: Path) -> None:
 
 
 @pytest.mark.parallel
-def test_a_kind_that_the_testbed_lacks_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_a_kind_that_the_testbed_lacks_is_skipped_in_one_sentence(tmp_path: Path) -> None:
     before = network_state()
     done = run(tmp_path, SPEC.replace("kind: linux_router", "kind: testpmd"))
-    assert done.returncode == 1
+    assert done.returncode == 0 and "1 skipped" in done.stdout, done.stdout
     assert "testpmd" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
     wait_for_network_state(before)

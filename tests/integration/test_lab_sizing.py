@@ -283,7 +283,7 @@ def test_what_killed_agents_left_is_listed_and_cleaned_up(lab: Lab, tmp_path: Pa
         for ask in (service.use, service.problems):  # of the DUT, of the TG first: both know it afterwards
             with pytest.raises(ConnectionFailed):
                 ask()
-    assert len(processes(MARK)) == 2, "they outlive the agent"
+    wait_for_processes(0)  # scripts and what they started end with the agent
     listed = csit("cleanup", path)
     for what in (
         "DUT1: network namespace csit-front-1", "DUT1: folder /var/lib/csit-density/service", "DUT1: control group ",
@@ -292,7 +292,7 @@ def test_what_killed_agents_left_is_listed_and_cleaned_up(lab: Lab, tmp_path: Pa
         assert what in listed, listed
     removed = csit("cleanup", path, "--yes")
     assert "DUT1: removed folder /var/lib/csit-density/service" in removed
-    assert removed.count("killed process") == 2
+    assert "killed process" not in removed
 
 
 def test_agents_that_are_let_go_remove_the_service(lab: Lab, tmp_path: Path) -> None:

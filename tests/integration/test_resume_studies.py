@@ -222,9 +222,9 @@ def test_a_study_that_came_to_its_end_is_carried_over(ended: Path) -> None:
 
 
 def test_a_study_with_other_settings_begins_anew_and_says_so(ended: Path) -> None:
-    study = interference(ended.parent)
-    options = (*SIM, *study.options, "-v", "SET:repetitions=1")
-    done = run_robot(ended, *options, "-v", f"RESUME:{ended}", sources=[study.suite])
+    study, once = interference(ended.parent), INTERFERENCE.replace("repetitions: 3", "repetitions: 1")
+    suite = suite_of("interference", "interference/pairs.yaml", once, ended.parent)
+    done = run_robot(ended, *SIM, *study.options, "-v", f"RESUME:{ended}", sources=[suite])
     assert done.returncode == 0, done.stdout + done.stderr
     sentence = "interference.jsonl has no interference study with these settings: all steps are measured"
     assert sentence in done.stdout + done.stderr

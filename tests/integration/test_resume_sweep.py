@@ -123,7 +123,7 @@ def test_a_run_that_came_to_its_end_measures_nothing_again(resumed: tuple[Path, 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("-v", "SWEEP_DURATION:3"), "the run was started with SWEEP_DURATION '' and cannot be resumed with '3'"),
+        (("-v", "SWEEP_DURATION:3"), "the run was started with SWEEP_DURATION '2' and cannot be resumed with '3'"),
         (("-v", "GENERATOR:ditg"), "the run was started with GENERATOR '' and cannot be resumed with 'ditg'"),
     ],
 )

@@ -33,7 +33,7 @@ OF_A_RUN = {
 }
 """Keys of records that tell when and how a test was run. Other programs of the machine change its settings, and git is
 given a second."""
-RESUMED = re.compile(r'"\d+ loads were measured in an interrupted run from [^"]*"')
+RESUMED = re.compile(r'"\d+ loads were measured before the run was resumed[^"]*"')
 CHAINS = """\
 name: two
 vnfs:

@@ -232,7 +232,9 @@ def _refuse_unread(suites: Iterable[_Suite], given: Variables) -> None:
     own = GlobalVariables(RobotSettings()).as_dict(decoration=False)
     values = given.as_dict(decoration=False).items()
     chosen = [name for name, value in values if name not in own and not (inspect.ismodule(value) or callable(value))]
-    refuse_misspelt(chosen, [name for _, files, libraries in suites for name in _names(files, libraries)])
+    known = [name for _, files, libraries in suites for name in _names(files, libraries)]
+    if known:  # suites of others read what they like
+        refuse_misspelt(chosen, known)
 
 
 def _refuse_wrong(

@@ -191,12 +191,12 @@ def _shake_hands(transport: Transport, hop: SshHop, who: str, before: Sequence[S
         key = transport.get_remote_server_key()  # there is none where the time has passed
     except (paramiko.SSHException, EOFError, OSError) as error:
         reason = str(error) or "it closed the connection"
-        if reason.startswith("Error reading SSH protocol banner"):
+        said_nothing = not str(error) or reason.startswith("Error reading SSH protocol banner")
+        if said_nothing and hop.proxy:
+            reason = f"ProxyCommand of your SSH configuration brings no SSH version: {hop.proxy}"
+        elif said_nothing and str(error):
             reason = (
-                f"ProxyCommand of your SSH configuration brings no SSH version: {hop.proxy}"
-                if hop.proxy
-                else "it sent no SSH version; OpenSSH refuses clients for a while after failed logins "
-                "(PerSourcePenalties)"
+                "it sent no SSH version; OpenSSH refuses clients for a while after failed logins (PerSourcePenalties)"
             )
         raise ConnectionFailed(f"{who} does not answer as an SSH server: {reason}") from error
     shown = PresentedKey(hop.known_as, key.get_name(), key.asbytes())
