@@ -229,6 +229,12 @@ def test_misspelt_variables_of_files_are_refused(
     assert found == "-v STACS: no such variable; did you mean STACKS?"
 
 
+def test_suites_without_a_study_read_what_they_like(tmp_path: Path) -> None:
+    nodes = PROJECT / "tests" / "integration" / "robot" / "nodes.robot"
+    dry = ["-d", str(tmp_path / "run"), "--dryrun", "--console", "none", *variables("ANY:1"), str(nodes)]
+    assert run_suites(dry) == 0
+
+
 def test_variable_files_count(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     wrong, suite = tmp_path / "wrong.py", str(STUDIES / "outage.robot")
     wrong.write_text("SET = ['share=5', 'repetitions=2']\n", encoding="utf-8")
