@@ -28,11 +28,15 @@ from tests.integration.lab_runs import needs_lab, state, wait_for_state
 from tests.integration.otg_server import OtgServer, certificate, serving
 from tests.integration.robot_runs import csit, results, run_robot
 from tests.realtime import LOSS, realtime
-from tests.unit.drivers.generators.otg.otg_configurations import FLOWS
+from tests.unit.drivers.generators.otg.otg_configurations import FORWARD
 
 pytest.importorskip("snappi", reason="snappi is not installed: ./csit setup requirements-otg")
 pytestmark = [pytest.mark.root, needs_lab]
 PORTS = {"port1": "cab1", "port2": "cab2", "port3": "cab3", "port4": "cab4"}
+BOTH_WAYS = (
+    FORWARD,
+    FORWARD.model_copy(update={"direction": Direction.REVERSE, "tx_interface": "tg-1-2", "rx_interface": "tg-1-1"}),
+)
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +149,7 @@ def test_what_an_earlier_run_has_left_sending_is_stopped(lab: Lab, server: OtgSe
     trial = Trial(load_pps=1000.0, duration_s=60.0, frame=frame("128B"))
     with subprocess.Popen(["true"]) as ended:
         pass
-    sent = sent_flows(FLOWS, trial, latency=False, sender=f"{CONTROLLER} {ended.pid}")
+    sent = sent_flows(BOTH_WAYS, trial, latency=False, sender=f"{CONTROLLER} {ended.pid}")
     client.configure(configuration(sent, ports, trial.duration_s))
     client.transmit("start")
     assert {row.transmit for row in client.flow_metrics().values()} == {"started"}
@@ -187,7 +191,9 @@ def test_a_server_that_sends_flows_of_another_program_is_left_alone(
     client = OtgClient(load_topology(file).tg.settings(Otg))
     ports = {"tg-1-1": ServerPort("port1", "cab1"), "tg-1-2": ServerPort("port2", "cab2")}
     trial = Trial(load_pps=1000.0, duration_s=60.0, frame=frame("128B"))
-    sent = [replace(each, name=f"soak {each.name}") for each in sent_flows(FLOWS, trial, latency=False, sender="lab 1")]
+    sent = [
+        replace(each, name=f"soak {each.name}") for each in sent_flows(BOTH_WAYS, trial, latency=False, sender="lab 1")
+    ]
     client.configure(configuration(sent, ports, trial.duration_s))
     client.transmit("start")
     with pytest.raises(

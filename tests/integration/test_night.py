@@ -77,7 +77,7 @@ def test_a_night_on_this_machine_ends_in_time(tmp_path: Path) -> None:
         assert row.status == NOT_BEGUN or before.elapsed_s + row.seconds <= budget_s
     assert "unseen: never measured" in done.stdout
     wrong = csit("night", str(PROJECT / "topologies" / "local.yaml"), "-v", "NOISE_FLOOR:11")
-    assert wrong.returncode == 2 and wrong.stderr.startswith("NOISE_FLOOR '11': the noise floor is observed for ")
+    assert wrong.returncode == 2 and wrong.stderr.startswith("NOISE_FLOOR '11': expected 0 to 10 seconds")
     records = [record for run in output.glob("*/results") for record in results(run.parent)]
     assert len(records) >= 2 and not any(record.noise for record in records)
     assert (output / "density.html").exists() and (output / "night.html").exists()
