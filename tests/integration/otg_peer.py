@@ -104,11 +104,15 @@ class _Flow:
                 latencies_ns.append(time.time_ns() - struct.unpack_from("!Q", frame, _HEADERS_BYTES + 4)[0])
 
 
+class NotServed(Exception):
+    """A request that the client under test makes of other servers only."""
+
+
 def _headers(packet: Sequence[Mapping[str, Any]], size: int) -> Iterator[bytes]:
     """Headers of a flow, one for each of its source addresses."""
     fields = {header["choice"]: header[header["choice"]] for header in packet}
     if [*fields] != ["ethernet", "ipv4", "udp"]:
-        raise NotImplementedError(f"flows[].packet: {', '.join(fields)}")
+        raise NotServed(f"flows[].packet: {', '.join(fields)}")
     ends = (bytes.fromhex(fields["ethernet"][end]["value"].replace(":", "")) for end in ("dst", "src"))
     ethernet = b"".join(ends) + b"\x08\x00"
     sources, destination = fields["ipv4"]["src"]["increment"], IPv4Address(fields["ipv4"]["dst"]["value"]).packed
@@ -153,7 +157,7 @@ class _Peer:
         try:
             with self._lock:
                 return 200, self._done(request, asked)
-        except NotImplementedError as error:
+        except NotServed as error:
             status, text = 501, str(error)
         except Exception as error:  # boundary: a test then sees it
             status, text = 400, f"{type(error).__name__}: {error}"
@@ -175,7 +179,7 @@ class _Peer:
                 return {"choice": "flow_metrics", "flow_metrics": [flow.metrics() for flow in self._flows]}
             case "POST /monitor/metrics":
                 return {"choice": "port_metrics", "port_metrics": self._links()}
-        raise NotImplementedError(request)
+        raise NotServed(request)
 
     def _configure(self, asked: Mapping[str, Any]) -> None:
         for flow in self._flows:

@@ -34,7 +34,7 @@ MIB = 1 << 20
 
 @contextmanager
 def process_in_a_namespace(group: ControlGroup | None) -> Iterator[subprocess.Popen[str]]:
-    """Run a process that allocates as many MiB as it is told."""
+    """Run a process that allocates memory on request, in MiB."""
     name = namespaces.name_of(OWNER)
     (made,) = aside(lambda: list(namespaces.create([(name, {})])))
     argv = entering(() if group is None else group.doors, [sys.executable, "-I", "-S", "-c", HOLDER])

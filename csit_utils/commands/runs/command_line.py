@@ -34,14 +34,14 @@ _OF_CALLERS = ("TOPOLOGY", "RESUME", "QUALIFY")
 """Variables that the text may not have: who gives it does not choose the testbed, nor folders that are written."""
 
 _PLAIN_SETTINGS = re.compile(r"(?!.*program)[\w.,+/=;\[\] -]*")
-"""Keys of specifications and their values, but for programs of users and whatever YAML could hide one in."""
+"""Keys of specifications and their values, but for programs of users and YAML that could hide one."""
 
 
 def spread(arguments: Sequence[str]) -> list[str]:
     """Return a command line with the words of the text after `--args`, its second word, at the end.
 
-    The text is split as a shell splits words, once, and nothing else in it means what it means to a shell. It is
-    whatever somebody may choose, who may not choose what this machine starts, reads and writes.
+    The text is split as a shell splits words, once, and nothing else in it means what it means to a shell. It is from
+    users who may choose tests, but not programs, inputs and outputs on this machine.
 
     Raises:
         ConfigError: The command has no such option, or the text is not only tests and choices.

@@ -67,7 +67,10 @@ def _session(master: str | None) -> "SparkSession":
     if url.startswith(_CONNECT):
         return SparkSession.builder.remote(url).getOrCreate()
     # A session on this machine is asked one question: compiling well would take longer than it saves.
-    quick = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    quick: dict[str, bool | float | int | str | None] = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
     return SparkSession.builder.master(url).config(map=quick).getOrCreate()
 
 

@@ -1,4 +1,4 @@
-"""A PDR below its NDR gets a remark with both rates, whoever measured it and wherever it is read."""
+"""A PDR below its NDR gets a remark with both rates, from any source and in every reader."""
 
 from collections.abc import Sequence
 from pathlib import Path

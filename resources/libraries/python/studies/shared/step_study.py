@@ -158,9 +158,9 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
     def key(self, step: _Step) -> str:
         """Name of a step that no other step of the study has: `kill nf-1-1, repetition 1`."""
 
-    def cell_of(self, step: _Step) -> CellUnderTest:
-        """Return what a step deploys by `deploy`, not deployed yet."""
-        raise NotImplementedError
+    def cell_of(self, step: _Step) -> CellUnderTest | None:  # noqa: ARG002 - for others
+        """Return what a step deploys by `deploy`, not deployed yet; None where it deploys no cell."""
+        return None
 
     @abstractmethod
     def measure(self, step: _Step) -> _Row:
@@ -209,12 +209,13 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
         return ()
 
     def plan_of(self, step: _Step) -> Plan | None:
-        """Plan by which a step is deployed; a step in the journal counts only by the same plan.
+        """Plan by which a step is deployed, None without a cell; a step in the journal counts only by the same plan.
 
         Raises:
             PlanError: It does not fit.
         """
-        return self.cell_of(step).plan()
+        cell = self.cell_of(step)
+        return None if cell is None else cell.plan()
 
     def plan(self) -> object:
         """See that the study fits, before anything is deployed: its first step does.
@@ -354,9 +355,9 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
         Raises:
             CsitError: It does not fit, or a part does not start.
         """
-        plan = self.plan_of(step)
-        assert plan is not None  # noqa: S101 - what is deployed so has a plan
-        return self.bring_up(self.cell_of(step), plan)
+        plan, cell = self.plan_of(step), self.cell_of(step)
+        assert plan is not None and cell is not None  # noqa: S101 - what is deployed so has both
+        return self.bring_up(cell, plan)
 
     def bring_up(self, cell: CellUnderTest, plan: Plan) -> CellUnderTest:
         """Deploy a cell, which is removed by `careful`, or by `remove`.

@@ -62,9 +62,6 @@ class ServiceSizing(StepStudy[Specifications, Size, MeasuredSize, Sizing]):
     def plan(self) -> None:
         """Nothing: whether a size fits is known when it is deployed."""
 
-    def plan_of(self, size: Size) -> None:
-        """Nothing: a size has no plan."""
-
     def preview(self) -> list[str]:
         simulated = " of simulated time" if self._topology.world is World.SIM else ""
         return [cost_in_words(self.cost) + simulated]
