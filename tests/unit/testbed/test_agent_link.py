@@ -163,14 +163,3 @@ def test_an_agent_ends_in_order_on_any_line_that_is_no_request(tmp_path: Path, l
         agent.wait_for("work")
         agent.channel.send(line + b"\n")
         assert agent.end().startswith(f"switch.start was interrupted | invalid input from the controller: {why}")
-
-
-def test_input_that_is_no_json_ends_an_agent_in_order(tmp_path: Path) -> None:
-    with running(tmp_path) as agent:
-        agent.channel.send(b"GET / HTTP/1.0\n")
-        assert "invalid input from the controller: no JSON: GET / HTTP/1.0" in agent.end()
-
-
-@pytest.mark.parametrize(("silence_s", "beat_s"), [(5.0, 1.25), (20.0, 2.0), (300.0, 2.0)])
-def test_both_say_something_several_times_in_each_silence(silence_s: float, beat_s: float) -> None:
-    assert calls.beat_s(silence_s) == beat_s

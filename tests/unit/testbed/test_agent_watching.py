@@ -149,9 +149,3 @@ def test_others_than_the_chains_own_are_left_out_and_names_are_its_vnfs() -> Non
         pass
     assert [row.owner for row in watched.graphs] == ["nat"]
     assert [row.owner for row in watched.series] == [], "the only second that is kept is unknown"
-
-
-def test_a_world_that_cannot_watch_says_so() -> None:
-    with watching(parts_with(None, None), {}, 1) as watched:
-        pass
-    assert watched.notes == ["no features were sampled: not supported on this testbed"]

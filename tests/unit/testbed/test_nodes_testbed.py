@@ -14,11 +14,9 @@ from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
-from resources.libraries.python.testbed.kinds import machine as machine_module
 from resources.libraries.python.testbed.kinds.local import LocalNode
 from resources.libraries.python.testbed.kinds.machine import TestbedMachine
 from resources.libraries.python.testbed.kinds.nodes import NodesTestbed
-from resources.libraries.python.testbed.maintenance.doctor import _of_drivers
 from tests.unit.testbed.agent_service_runs import WORK, NotingMachine, NotingPart
 
 LOCAL = load_topology(Path(__file__).parents[3] / "topologies" / "local.yaml")
@@ -99,42 +97,6 @@ def test_problems_and_warnings_need_no_node_in_front() -> None:
     assert world.unsampled() == (PERF,)
     with pytest.raises(Unsupported, match=r"^no KVM; no huge pages; load kvm; or choose containers$"):
         world.open()
-
-
-def test_the_doctor_keeps_semicolons_of_problems_and_fixes() -> None:
-    world = on(WholeMachine(lacks="no KVM; no huge pages"))
-    assert [(row.level, row.what, row.fix) for row in _of_drivers(LOCAL, world)] == [
-        ("problem", "no KVM; no huge pages", FIX),
-        ("warning", "no KVM", ""),
-        ("warning", PERF.what, PERF.fix),
-    ]
-
-
-def test_the_machine_that_was_inspected_is_opened() -> None:
-    """So that it need not be checked again, which tries kernel features and ways of sending."""
-    made: list[WholeMachine] = []
-
-    def machine_of(*_: object) -> TestbedMachine:
-        made.append(WholeMachine())
-        return cast(TestbedMachine, made[-1])
-
-    world = NodesTestbed(LOCAL, [LocalNode(LOCAL, AgentService(fingerprint, machine_of=machine_of))])
-    world.open()
-    world.close()
-    assert [machine.notes for machine in made] == [["open", "clean", "close"]]
-
-
-def test_a_machine_is_checked_once_until_it_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    checks: list[str] = []
-    problem = PreflightProblem("tc", "no tc here")
-    monkeypatch.setattr(machine_module, "check", lambda: checks.append("check") or (problem,))
-    machine = TestbedMachine(LOCAL)
-    found = machine.problems()
-    for number in (1, 2):  # what failed may be in order when it is opened another time
-        with pytest.raises(Unsupported, match="no tc here"):
-            machine.open()
-        assert len(checks) == number
-    assert found == (problem,)
 
 
 def test_a_machine_that_cannot_be_opened_is_released() -> None:

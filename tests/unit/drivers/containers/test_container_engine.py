@@ -1,8 +1,6 @@
 """Command lines for container engines, and the choice of one. No engine is started here."""
 
-import io
 import os
-import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -165,14 +163,6 @@ def test_further_file_systems_of_the_machine_are_mounted_read_only(tmp_path: Pat
     of_root = engine_choice.folders_of_the_machine(Engine(name="docker"), mounts)
     assert Path("/usr") in of_root
     assert not {Path("/proc"), Path("/sys"), Path("/dev"), Path("/run")} & {*of_root}
-
-
-def test_the_empty_image_has_the_links_of_the_root_folder() -> None:
-    with tarfile.open(fileobj=io.BytesIO(engine_choice._empty_root())) as archive:
-        rows = {row.name: row for row in archive.getmembers()}
-    assert rows["usr"].isdir()
-    for link in (each for each in Path("/").iterdir() if each.is_symlink()):
-        assert rows[link.name].linkname == str(link.readlink())
 
 
 def test_a_container_that_stays_keeps_no_other_from_being_removed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,6 @@ from resources.libraries.python.drivers.functions.monitor.registration import Su
 from resources.libraries.python.drivers.functions.nftables.registration import Firewall
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall
 from resources.libraries.python.drivers.functions.vm.guest_software import Router
-from resources.libraries.python.drivers.functions.vm_application import guest_software
 from resources.libraries.python.drivers.functions.vm_application.applications import application, needed
 from resources.libraries.python.drivers.functions.vm_application.guest_software import (
     END,
@@ -39,7 +38,6 @@ from tests.builders import cpus
 
 PROJECT = Path(__file__).parents[4]
 LOCAL = load_topology(PROJECT / "topologies" / "local.yaml")
-GUESTS = guests_of(NfKind("qemu"))
 GUESTS = guests_of(NfKind("qemu"))
 HOST = cpus(16)
 
@@ -74,12 +72,6 @@ def guest(path: Path, *answers: bytes) -> Iterator[list[bytes]]:
         thread.join(60.0)
 
 
-def test_a_vsc_of_them_is_planned_and_named_like_the_same_in_containers() -> None:
-    plan = guests_plan(NfKind("qemu_firewall"), NfKind("qemu_tcpdump"), NfKind("qemu"))
-    assert plan.suite_id == "eth-l2bd-1ch-6vh-3vm1t-lnxfw+tcpdump+lnxip4"
-    assert drivers_of(LOCAL, plan.cell, {"vms": "qemu"})["vms"] == "qemu_firewall, qemu_tcpdump, qemu"
-
-
 def test_a_nat_in_a_guest_has_addresses_to_translate_to() -> None:
     (here, there) = (guests_plan(*row).functions for row in ((NfKind("qemu_nat"),), (NfKind("qemu"),)))
     (container,) = guests_plan(NfKind("linux_nat"), service_type=ServiceType.CSC).functions
@@ -94,11 +86,6 @@ def test_a_guest_behind_a_nat_has_the_way_back_to_translated_addresses_too() -> 
     assert nat.translates_to is not None
     assert f",{behind.left.route.prefix}+{nat.translates_to},{behind.left.route.address}," in words
     assert f",{behind.right.route.prefix},{behind.right.route.address}," in words
-
-
-def test_they_may_be_among_containers_of_a_chain() -> None:
-    plan = guests_plan(NfKind("linux_nat"), NfKind("qemu_firewall"), service_type=ServiceType.CSC)
-    assert [function.kind for function in plan.functions] == [NfKind("linux_nat"), NfKind("qemu_firewall")]
 
 
 def test_what_cannot_run_in_a_guest_is_refused_with_what_can() -> None:
@@ -184,19 +171,6 @@ def test_a_passive_guest_has_one_port_without_an_address_at_which_its_program_lo
     assert f"--af-packet={passive.interface}" in (tmp_path / "tap-1-1.program").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match=r"qemu_firewall cannot be passive: .*; .*qemu_ngrep"):
         Tap(position=1, kind=NfKind("qemu_firewall"))
-
-
-@pytest.mark.parametrize("kind", [kind for kind in GUESTS if kind.in_guest])
-def test_the_programs_of_every_kind_are_known_and_missing_ones_are_named(
-    monkeypatch: pytest.MonkeyPatch, kind: NfKind
-) -> None:
-    (function,) = guests_plan(kind).functions
-    made = application(function, LOCAL.dut)
-    assert made is not None and needed(kind)
-    assert not made.argv or made.argv[0] in needed(kind)
-    monkeypatch.setattr(guest_software, "path_of", lambda _: None)
-    told = [str(each) for each in guest_software.missing(LOCAL.dut, NfKind("qemu"))]
-    assert all(any(row.startswith(f"{name} missing") and kind in row for row in told) for name in needed(kind))
 
 
 def test_the_first_program_is_sound_and_no_packet_ever_passes_without_rules() -> None:

@@ -1,11 +1,9 @@
 """Tunnels as NFs without a machine: configuration of the ends, keys, routes, counters, missing programs."""
 
-import re
 import stat
 import struct
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from pyroute2.netlink.rtnl.fibmsg import fibmsg
@@ -18,20 +16,13 @@ from resources.libraries.python.drivers.functions.openvpn.driver import (
     ENDS,
     LEFT,
     RIGHT,
-    OpenVpns,
     TunnelFiles,
     configuration,
 )
 from resources.libraries.python.drivers.functions.tunnels import TunnelCounters, TunnelEnd, into, passed
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
 from resources.libraries.python.drivers.host.links.netlink import Request
-from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
-from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.kinds import makers
-from tests.unit.planning.polled_ports import together
 
-LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
 DEVICES = """Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier
     lo:    9       9    0    0    0     0          0         0        9       9    0    0    0     0       0          0
@@ -106,16 +97,6 @@ def test_a_key_is_its_owners_alone_from_the_beginning_and_can_be_forgotten(tmp_p
     assert made.certificate.exists()
 
 
-def test_an_openssl_that_fails_or_hangs_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(CommandFailed, match=r"openssl req .* ended with 3: no curve"):
-        driver.make_identity(program(tmp_path, "openssl", "echo no curve >&2; exit 3"), tmp_path)
-    monkeypatch.setattr(driver, "_WITHIN_S", 0.05)
-    with pytest.raises(NotReady, match="a certificate by openssl not ready"):
-        driver.make_identity(program(tmp_path, "openssl", "exec sleep 60"), tmp_path)
-    with pytest.raises(CsitError, match=r"^/no/openssl cannot be run: No such file or directory$"):
-        driver.make_identity("/no/openssl", tmp_path)
-
-
 def machine(monkeypatch: pytest.MonkeyPatch, folder: Path, *, version: str = "OpenVPN 2.6.14", tun: str = "") -> None:
     """One with an openvpn of a version, openssl and a device for tunnels."""
     paths = {
@@ -125,39 +106,3 @@ def machine(monkeypatch: pytest.MonkeyPatch, folder: Path, *, version: str = "Op
     (folder / "tun").touch()
     monkeypatch.setattr(driver, "path_of", paths.get)
     monkeypatch.setattr(tunnels, "TUN", Path(tun) if tun else folder / "tun")
-
-
-def test_a_machine_says_in_one_sentence_each_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine(monkeypatch, tmp_path)
-    assert tuple(driver.missing()) == ()
-    machine(monkeypatch, tmp_path, version="")
-    (problem,) = map(str, driver.missing())
-    assert problem == "openvpn missing for NFs of kind openvpn; install it: apt-get install openvpn"
-    machine(monkeypatch, tmp_path, version="OpenVPN 2.5.11")
-    (problem,) = map(str, driver.missing())
-    assert problem.startswith("OpenVPN 2.5.11 is too old for NFs of kind openvpn; install 2.6 or later")
-    machine(monkeypatch, tmp_path, tun="/no/tun")
-    (problem,) = map(str, driver.missing())
-    assert problem == (
-        "/no/tun cannot be opened for NFs of kind openvpn (No such file or directory); "
-        "load the driver: modprobe tun; in a container: --device /dev/net/tun"
-    )
-
-
-def test_only_cells_that_ask_for_a_tunnel_lack_what_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine(monkeypatch, tmp_path, version="")
-    dut = load_topology(LOCAL).dut
-    (sentence,) = driver.missing()
-    assert sentence in makers.missing_for_some(dut)
-    assert sentence not in makers.missing(dut)
-
-
-def test_nothing_is_started_where_something_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine(monkeypatch, tmp_path, tun="/no/tun")
-    nothing = cast(Any, SimpleNamespace())  # would fail on any use
-    context = cast(Any, SimpleNamespace(fabric=nothing, lock=nothing, companions=lambda *_, **__: nothing))
-    functions = OpenVpns(nothing, context, together([NfKind("openvpn")]).functions)
-    with pytest.raises(Unsupported, match=re.escape("/no/tun cannot be opened for NFs of kind openvpn")):
-        functions.start()
-    assert functions.facts() == {}
-    assert functions.processed() == {}

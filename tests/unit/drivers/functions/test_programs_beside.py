@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.functions.monitor.driver import programs
 from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
 from resources.libraries.python.drivers.functions.monitor.suricata import patterns
 from resources.libraries.python.drivers.functions.nginx.program import configuration
-from resources.libraries.python.drivers.functions.process.driver import filled, names, processed
+from resources.libraries.python.drivers.functions.process.driver import processed
 from resources.libraries.python.drivers.generators.builtin import frames
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load import load_topology
@@ -63,18 +63,18 @@ def test_patterns_are_as_many_as_asked_and_all_different(count: int) -> None:
     assert programs(count, 1)[NfKind("ngrep")].argv("eth0", Path("/run/x"))[-1] == "|".join(found)
 
 
-@pytest.mark.parametrize("kind", [*MONITORS, NfKind("nginx_proxy")])
+@pytest.mark.parametrize(
+    "kind", [*MONITORS, *map(NfKind, ("nginx_proxy", "openvpn", "ipsec", "wireguard", "linux_nat", "qemu_suricata"))]
+)
 def test_a_machine_without_a_program_lacks_it_for_cells_that_ask_for_it(
     kind: NfKind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("resources.libraries.python.drivers.host.programs.program_paths._SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     dut = load_topology(LOCAL).dut
-    word = f"{kind}" if kind in MONITORS else "nginx_balancer and nginx_proxy"
-    sentences = [str(each) for each in makers.missing_for_some(dut) if f"missing for NFs of kind {word}" in str(each)]
-    assert len(sentences) == 1
-    assert "apt-get install" in sentences[0]
-    assert sentences[0] not in map(str, makers.missing(dut))
+    sentences = [str(each) for each in makers.missing_for_some(dut) if re.search(rf"\b{kind}\b", str(each))]
+    assert sentences
+    assert not {*sentences} & {*map(str, makers.missing(dut))}
 
 
 @pytest.mark.parametrize(("kind", "kept"), [(NfKind("nginx_balancer"), True), (NfKind("nginx_proxy"), False)])
@@ -88,15 +88,6 @@ def test_nginx_spreads_both_ways_and_only_a_balancer_keeps_the_source(kind: NfKi
         assert len(re.findall(rf"server 10\.1\.\d+\.\d+:{port};", text)) == 4
     assert "load_module /m.so;" in text
     assert "load_module" not in configuration(function(kind), traffic_profile(), workers=1, module=None)
-
-
-@given(st.lists(st.text(alphabet="ab{}left right", max_size=8)))
-def test_words_of_a_program_become_the_interfaces_of_its_function(argv: list[str]) -> None:
-    row = filled(argv, names(function_of_process))
-    assert row == [each.replace("{left}", "csn1x1i1").replace("{right}", "csn1x1i2") for each in argv]
-
-
-function_of_process = function(NfKind("process"))
 
 
 def test_a_program_reports_what_it_has_processed() -> None:

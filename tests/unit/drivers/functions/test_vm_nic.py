@@ -10,17 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from resources.libraries.python import driver_registry
-from resources.libraries.python.drivers.functions.vm import guest_kernel_facts
-from resources.libraries.python.drivers.functions.vm.accelerator import check_kernel, missing
 from resources.libraries.python.drivers.functions.vm.image import cached, fetch, recipe, unpacked_kernel, write
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, arguments
-from resources.libraries.python.drivers.functions.vm.registration import KERNEL, NICS, Vm
+from resources.libraries.python.drivers.functions.vm.registration import NICS, Vm
 from resources.libraries.python.errors import ConfigError, Unsupported
-from resources.libraries.python.model.findings.check_finding import Severity
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.studies.shared.choices import choices, chosen_topology, generator_chosen, rerun_of
+from resources.libraries.python.studies.shared.choices import choices, chosen_topology, rerun_of
 from resources.libraries.python.unpacking import UnpackError
 from tests.unit.drivers.functions.guest_archives import unpacked
 
@@ -81,28 +77,10 @@ def test_what_cannot_have_e1000_is_refused_with_its_place(
         load_topology(changed(tmp_path, name, **keys))
 
 
-def test_a_testbed_without_virtual_machines_on_vpp_may_keep_the_setting(tmp_path: Path) -> None:
-    """As container kinds that share memory with the vSwitch have no guests."""
-    document = yaml.safe_load((TOPOLOGIES / "local-vpp.yaml").read_text(encoding="utf-8"))
-    del document["nodes"]["DUT1"]["vms"]
-    document["nodes"]["DUT1"]["vm"] = {"nic": "e1000"}
-    path = tmp_path / "containers.yaml"
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    assert load_topology(path).dut.settings(Vm).nic == "e1000"
-
-
 @pytest.mark.parametrize("name", ["local.yaml", "local-ovs.yaml", "local-trex.yaml"])
 def test_the_variable_takes_the_place_of_the_setting_of_every_dut(name: str) -> None:
     topology = chosen(TOPOLOGIES / name, "e1000")
     assert {dut.settings(Vm) for dut in topology.duts.values()} == {Vm(nic="e1000")}
-
-
-def test_the_variable_changes_both_duts_and_nothing_else_of_a_lab() -> None:
-    path = TOPOLOGIES / "available" / "lab-2n-kernel.yaml"
-    before, after = load_topology(path), chosen(path, "e1000")
-    for node in before.nodes:
-        one, other = before.nodes[node].model_dump(), after.nodes[node].model_dump()
-        assert {key for key in other if one.get(key) != other[key]} == ({"vm"} if node in before.duts else set())
 
 
 @pytest.mark.parametrize(
@@ -117,17 +95,6 @@ def test_the_variable_changes_both_duts_and_nothing_else_of_a_lab() -> None:
 def test_a_variable_that_a_testbed_cannot_follow_is_refused(name: str, model: str, sentence: str) -> None:
     with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}"):
         chosen(TOPOLOGIES / name, model)
-
-
-def test_a_testbed_without_virtual_machines_has_no_such_choice(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^NIC_MODEL 'e1000': the testbed has no virtual machines$"):
-        chosen(changed(tmp_path, "local.yaml", vms=None), "e1000")
-
-
-def test_generator_and_network_cards_are_chosen_side_by_side() -> None:
-    both = {"TOPOLOGY": str(TOPOLOGIES / "local.yaml"), "NIC_MODEL": "e1000", "GENERATOR": "ring"}
-    topology = generator_chosen(both.get)
-    assert (topology.tg.generator.driver, topology.dut.settings(Vm).nic) == ("ring", "e1000")
 
 
 def test_a_run_with_another_model_is_another_testbed_and_says_how_to_repeat_it() -> None:
@@ -202,25 +169,6 @@ def test_an_image_is_made_of_a_kernel_with_the_driver(tmp_path: Path, nic: str, 
     assert found - {"apt-get", "download"} == names | {"busybox-static"}
 
 
-@pytest.mark.parametrize("apt", ["debian"], indirect=True)
-@pytest.mark.usefixtures("apt")
-def test_the_doctor_names_the_kernel_that_guests_get(tmp_path: Path) -> None:
-    (check,) = (each for each in driver_registry.node_checks() if each.key == "guest_kernel_facts")
-    for model, package in (("virtio", "linux-image-cloud-amd64 9-1"), ("e1000", "linux-image-amd64 9-1")):
-        dut = chosen(TOPOLOGIES / "local.yaml", model).dut
-        asked = check.arguments(dut)
-        assert asked is not None
-        (found,) = check_kernel("nodes.DUT1", dut, guest_kernel_facts.answer(dict(asked)))
-        assert (found.level, str(found)) == (Severity.OK, f"nodes.DUT1: guest kernel: {package}, for {model} NICs")
-    (tmp_path / "known" / "linux-image-amd64").unlink()
-    (found,) = check_kernel("nodes.DUT1", dut, guest_kernel_facts.answer(dict(asked)))
-    assert found.level is Severity.WARNING
-    assert str(found).startswith(
-        "nodes.DUT1.vm.nic: guest kernel: apt knows none of linux-image-amd64, linux-image-generic: "
-        "virtual machines with e1000 NICs need the image of an earlier run"
-    )
-
-
 def unpacked_packages(root: Path, *modules: str, built_in: str = "") -> Path:
     """What packages of a kernel and of busybox unpack to."""
     folder = root / "lib" / "modules" / "6.1-test"
@@ -269,24 +217,6 @@ def test_images_of_both_models_stand_beside_each_other(tmp_path: Path) -> None:
     assert {nic: set(each.description.modules) for nic, each in found.items() if each} == {
         nic: set(modules) for nic, modules in packages.items()
     }
-
-
-def test_without_apt_only_an_image_of_the_model_will_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    made = tmp_path / "csit-density" / f"guest-6.1-test-{recipe()}"
-    made.mkdir(parents=True)
-    write(unpacked_packages(tmp_path / "root", "virtio_net", "virtio_pci"), {}, made, "virtio")
-    assert not any("there is no apt-get" in str(each) for each in missing())
-    (problem,) = (str(each) for each in missing("e1000") if "there is no apt-get" in str(each))
-    assert problem.endswith("from a machine that has run a VSC with nic: e1000")
-
-
-def test_vhost_net_is_asked_of_the_hosts_kernel_for_virtio_only() -> None:
-    dut = load_topology(TOPOLOGIES / "local.yaml").dut
-    (vhost,) = (each for each in KERNEL if each.label == "vhost-net")
-    assert vhost.when(dut)
-    assert not vhost.when(chosen(TOPOLOGIES / "local.yaml", "e1000").dut)
 
 
 def packed_kernel(payload: bytes, sectors: int = 3) -> bytes:

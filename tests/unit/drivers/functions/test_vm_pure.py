@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import socket
 import subprocess
 import threading
@@ -28,7 +27,6 @@ from resources.libraries.python.drivers.functions.vm.image import (
 from resources.libraries.python.drivers.functions.vm.init import READY, command_line, render_init
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, Monitor, arguments
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
-from resources.libraries.python.model.request.kinds import NfKind
 from tests.builders import cpus, plan_of
 from tests.unit.drivers.functions.guest_archives import unpacked
 
@@ -242,11 +240,6 @@ def test_only_the_workers_of_this_guest_are_placed(tmp_path: Path) -> None:
         finally:
             worker.kill()
             other.kill()
-
-
-def test_vms_of_the_local_testbed_are_qemu() -> None:
-    assert {function.kind for function in plan_of("local", "VSC", 1, 2, cpus(8)).functions} == {NfKind("qemu")}
-    assert re.fullmatch(r"eth-l2bd-1ch-4vh-2vm1t-lnxip4", plan_of("local", "VSC", 1, 2, cpus(8)).suite_id)
 
 
 def test_memory_of_huge_pages_is_shared_and_of_the_node_of_the_ports() -> None:

@@ -3,8 +3,6 @@
 import re
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
@@ -17,16 +15,14 @@ from resources.libraries.python.drivers.functions.vm_vpp.guest_software import (
     VppInside,
     initramfs,
     interfaces_inside,
-    missing,
     placement,
     render_init,
     vcpu_cpus,
 )
 from resources.libraries.python.drivers.vpp.configuration import making, routing
-from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
@@ -47,12 +43,6 @@ def vpp_guests_plan(nodes: int = 1, cpus: int = 16) -> Plan:
     cell = Cell(service_type=ServiceType.VSC, nf_chains=1, nf_nodes=nodes)
     topology = LOCAL_VPP.model_copy(update={"nodes": {**LOCAL_VPP.nodes, "DUT1": NODE}})
     return make_plan(topology, cell, layout((cpu, cpu, 0, 0) for cpu in range(cpus)))
-
-
-def test_a_vsc_of_them_is_planned_and_named_as_csit_does() -> None:
-    plan = vpp_guests_plan(2)
-    assert plan.suite_id == "eth-l2bd-1ch-4vh-2vm1t-vppip4"
-    assert {link.medium for link in plan.links if link.b.owner == "nf-1-1"} == {Medium.VHOST_USER}
 
 
 def test_a_guest_has_a_vcpu_for_each_thread_on_the_cpu_that_is_planned_for_it() -> None:
@@ -180,8 +170,3 @@ def test_a_guests_archive_is_made_once_for_each_vpp(tmp_path: Path) -> None:
     program.write_bytes(program.read_bytes() + b"\0")
     assert initramfs(base, prefix, cache) != first
     assert not first.exists(), "the last one only is kept"
-
-
-def test_missing_parts_are_reported(tmp_path: Path) -> None:
-    node = cast(DutNode, SimpleNamespace(settings=lambda _: Vpp(prefix=str(tmp_path))))
-    assert any("there is no program" in str(problem) for problem in missing(node, NfKind("qemu_vpp")))

@@ -1,14 +1,10 @@
 """Programs of the connection to this machine: what is left of one that is killed, and how much one may say."""
 
-import os
-import signal
-from threading import Timer
-
 import pytest
 
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.redaction import keep_secret
-from resources.libraries.python.testbed.connection import local, machine
+from resources.libraries.python.testbed.connection import machine
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.connection.program import TAIL_BYTES
 
@@ -31,15 +27,3 @@ def test_the_end_of_what_a_program_says_is_kept_and_escaped_without_secrets() ->
         LocalConnection("DUT1").run(["sh", "-c", line])
     assert failed.value.stderr.endswith("\\x00***\n")
     assert len(failed.value.stderr) < 4 * TAIL_BYTES + 4
-
-
-def test_a_killed_program_that_takes_its_time_to_end_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a busy machine; an open entry in the table of processes would stay of it."""
-    pipes = local._Pipes(["sleep", "600"])
-    kill = os.killpg
-    timer = Timer(0.3, kill, (pipes._process.pid, signal.SIGKILL))
-    monkeypatch.setattr(os, "killpg", lambda *_: timer.start())
-    pipes.release()
-    assert pipes._process.returncode == -signal.SIGKILL
-    timer.join()
-    pipes.read_errors()

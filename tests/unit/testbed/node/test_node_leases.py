@@ -1,6 +1,5 @@
 """The reservation's rules: nobody ever has a node while another one may believe to have it."""
 
-import errno
 import json
 import os
 import subprocess
@@ -210,21 +209,6 @@ TestLeases = Leases.TestCase
 TestLeases.settings = settings(max_examples=share(150), stateful_step_count=40, deadline=None, derandomize=True)
 
 
-def test_the_machine_of_rules_sees_a_lease_that_is_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The proof that the search above can fail: leases that run out too early."""
-    honest = leases._left_s
-    monkeypatch.setattr(leases, "_left_s", lambda holder, now: honest(holder, now) - 5)
-    machine = Leases()
-    machine.ask("a", 10.0, 0.0)
-    machine.travelling[0][2]["holder"]["left_s"] += 5
-    machine.answer_arrives(False, 0)
-    machine.wait(6.0)
-    machine.ask("b", 10.0, 0.0)
-    machine.answer_arrives(False, 0)
-    with pytest.raises(AssertionError, match="a"):
-        machine.at_most_one_believes_to_have_it()
-
-
 @pytest.mark.parametrize("where", ["holder", "before"])
 def test_a_record_without_a_key_is_named_and_can_be_broken(tmp_path: Path, where: str) -> None:
     whole = decide(held_by_ann(), claim("bob"), at(2000))[0]
@@ -249,25 +233,6 @@ def test_a_file_that_is_no_record_can_be_broken(tmp_path: Path, text: str) -> No
     assert "./csit release TOPOLOGY --force" in leases.answer(asked)["failed"]
     assert "damaged" in leases.answer({"do": "break", "owner": "eve@here", "directory": str(tmp_path)})
     assert leases.answer(asked)["won"]
-
-
-def test_a_full_disk_leaves_the_reservation_as_it_is_until_it_runs_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(_: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    asked = claim("ann", directory=str(tmp_path))
-    assert leases.answer(asked)["won"]
-    whole = (tmp_path / "reservation.json").read_text(encoding="utf-8")
-    with monkeypatch.context() as patch:
-        patch.setattr("os.fsync", full)
-        renewed = leases.answer({**asked, "do": "renew", "lease_s": 200.0})
-        assert renewed["failed"].endswith("the reservation cannot be used: No space left on device; make space there")
-    assert [each.name for each in tmp_path.glob("reservation.json*")] == ["reservation.json"]
-    assert (tmp_path / "reservation.json").read_text(encoding="utf-8") == whole
-    assert not leases.answer(claim("bob", directory=str(tmp_path)))["won"]
-    assert leases.answer({**asked, "do": "renew"})["held"]
 
 
 class _Direct(ReservableNode):
@@ -319,21 +284,3 @@ def test_a_signal_amid_a_reservation_leaves_no_node_reserved(tmp_path: Path) -> 
     with pytest.raises(SystemExit):
         acquire(nodes, Claim(testbed="lab", reason="nightly", lease_s=46_800.0, heartbeat=False))
     assert {name: node.ask("status")["holder"] for name, node in nodes.items()} == dict.fromkeys(nodes)
-
-
-@pytest.mark.parametrize(
-    ("number", "advice"),
-    [(errno.EACCES, "; run as root, outside of user namespaces"), (errno.EROFS, "; make its file system writable")],
-)
-def test_a_record_that_cannot_be_written_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
-) -> None:
-    """Such as by root of a user namespace, who is not root of the machine."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(number, os.strerror(number), str(tmp_path))
-
-    asked = claim("ann", directory=str(tmp_path / "csit"))
-    monkeypatch.setattr("pathlib.Path.mkdir", refuse)
-    said = leases.answer(asked)["failed"]
-    assert said == f"{tmp_path}/csit: the reservation cannot be used: {os.strerror(number)}{advice}"

@@ -9,12 +9,8 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.drivers.host.nics import device_users
-from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.testbed.kinds.machine import TestbedMachine
 from resources.libraries.python.testbed.node.scripts import ports
 from tests.unit.testbed.node.machine_trees import link, tree
-from tests.unit.testbed.node.node_facts import two_nodes
 
 ONE, TWO = "0000:18:00.0", "0000:18:00.1"
 
@@ -110,22 +106,6 @@ def test_flow_control_is_what_the_kernel_says(tmp_path: Path, monkeypatch: pytes
     assert asked == [(0x8946, b"ens1f0", 0x12)]
 
 
-def test_the_record_has_the_links_and_flow_control_of_a_nodes_ports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width")
-    values = ("8.0 GT/s PCIe", "4", "8.0 GT/s PCIe", "8")
-    files = {f"sys/bus/pci/devices/{ONE}/{name}": value for name, value in zip(names, values, strict=True)}
-    root, look_at = tree(nics(tmp_path), files), ports.answer
-    monkeypatch.setattr(ports, "answer", lambda asked: look_at({**asked, "root": str(root)}))
-    monkeypatch.setattr(ports, "_pause", lambda device: {"rx": device == "ens1f0", "tx": False})
-    expected = {"PCIe link of port1": "8 GT/s x4 (32 Gb/s) of 8 GT/s x8 (63 Gb/s)"}
-    assert TestbedMachine(two_nodes(), "DUT1").port_settings() == expected, "DPDK sets flow control itself"
-    of_kernel = two_nodes(dut={"vpp": {"ports": "af_packet"}})
-    assert TestbedMachine(of_kernel, "DUT1").port_settings() == {**expected, "pause frames of port1": "rx on, tx off"}
-    assert TestbedMachine(load_topology(PROJECT / "topologies" / "local.yaml")).port_settings() == {}
-
-
 def test_the_port_of_a_virtio_device_is_one_level_below(tmp_path: Path) -> None:
     device = tmp_path / "sys/bus/pci/devices" / ONE
     tree(tmp_path, {f"sys/bus/pci/devices/{ONE}/numa_node": "1", "sys/class/net/ens3/address": "52:54:00:00:00:01"})
@@ -153,12 +133,6 @@ def test_virtual_functions_are_counted(tmp_path: Path) -> None:
     assert counted == [0, 8]
 
 
-def test_how_many_virtual_functions_a_port_can_have_is_known(tmp_path: Path) -> None:
-    root = tree(nics(tmp_path), {f"sys/bus/pci/devices/{TWO}/sriov_totalvfs": "64"})
-    found = [look(root, pci_address=address)["ports"]["port1"]["most_virtual_functions"] for address in (ONE, TWO)]
-    assert found == [0, 64]
-
-
 def test_programs_that_have_a_port_are_named(tmp_path: Path) -> None:
     root = tree(nics(tmp_path), {"proc/17/cmdline": "/usr/bin/vpp\0-c\0/etc/vpp/startup.conf\0"})
     link(root / f"sys/bus/pci/devices/{TWO}/iommu_group", root / "sys/kernel/iommu_groups/18")
@@ -167,8 +141,3 @@ def test_programs_that_have_a_port_are_named(tmp_path: Path) -> None:
     said = device_users.answer({"root": str(root), "devices": {ONE: None, TWO: None, "0000:99:00.0": None}})
     vpp = {"pid": 17, "command": "/usr/bin/vpp -c /etc/vpp/startup.conf"}
     assert said == {"users": {ONE: [], TWO: [vpp], "0000:99:00.0": []}}
-
-
-def test_a_port_of_the_kernel_alone() -> None:
-    said = ports.answer({"ports": {"port1": {"device": "lo", "pci_address": None}}})["ports"]["port1"]
-    assert (said["device"], said["pci_address"], said["addresses"][:1]) == ("lo", None, ["127.0.0.1"])

@@ -7,7 +7,7 @@ import pytest
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.ditg import programs
-from resources.libraries.python.drivers.generators.ditg.driver import DitgGenerator, most_runs, trial_result
+from resources.libraries.python.drivers.generators.ditg.driver import DitgGenerator, trial_result
 from resources.libraries.python.drivers.generators.ditg.programs import (
     Packets,
     SenderRun,
@@ -25,7 +25,6 @@ from resources.libraries.python.model.measurements.counters import InterfaceCoun
 from resources.libraries.python.model.measurements.trial import Protocol, Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.testbed.nodes import TgNode
-from resources.libraries.python.testbed.deployment import cell
 from tests.unit.drivers.generators.trex.stand_in import plan
 
 B512 = Frame(name="512B", parts=(FramePart(frame_bytes=512),))
@@ -168,35 +167,10 @@ def generator(rows: int, flows: int) -> DitgGenerator:
     return DitgGenerator(cast(TgNode, None), DriverContext(rated, cast(Fabric, None), cast(MachineLock, None), 1518))
 
 
-@pytest.mark.parametrize("flows", [1, 17, 18, 26, 27, 64])
-def test_runs_end_before_the_deadline_of_their_trial(flows: int) -> None:
-    """Else the trial ends as a broken system. A flow is closed in a second, and a busy machine is somewhat later."""
-    for duration_s in (0.5, 600.0):
-        assert duration_s + 1.2 * flows < programs.most_s(duration_s, flows) < duration_s + cell._TRIAL_S - 2
-    assert most_runs(flows) * (1 + 1.2 * flows) < cell._TRIAL_S - 2
-
-
 def test_flows_of_all_instances_are_as_many_as_can_be_closed_in_time() -> None:
     generator(rows=2, flows=32)
     with pytest.raises(Unsupported, match=r"^D-ITG closes .*: at most 64 in all, and the plan has 66$"):
         generator(rows=2, flows=33)
-
-
-@pytest.mark.parametrize(("flows", "runs"), [(17, 3), (18, 2), (26, 2), (27, 1), (64, 1)])
-def test_the_highest_load_is_looked_for_as_long_as_there_is_time(
-    flows: int, runs: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[float] = []
-
-    def run(_: DitgGenerator, trial: Trial) -> TrialResult:
-        asked.append(trial.load_pps)
-        sent = round(trial.load_pps) // 2
-        return result(trial.model_copy(update={"duration_s": 1}), sent=sent, received=sent, logged=100)
-
-    monkeypatch.setattr(DitgGenerator, "run", run)
-    found = generator(1, flows).highest_loads(TRIAL)
-    assert asked == [100_000 * 2**number for number in range(runs)]
-    assert found.offered_pps == pytest.approx(0.9 * asked[-1], rel=0.01)
 
 
 @pytest.mark.parametrize(

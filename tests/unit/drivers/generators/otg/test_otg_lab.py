@@ -11,7 +11,6 @@ import pytest
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.generators.otg import driver as otg_driver
-from resources.libraries.python.drivers.generators.otg.client import OtgRefusal
 from resources.libraries.python.drivers.generators.otg.driver import OtgApi, OtgGenerator
 from resources.libraries.python.drivers.generators.otg.flows import ServerPort, configuration, sent_flows, server_ports
 from resources.libraries.python.drivers.generators.otg.registration import Otg
@@ -23,7 +22,6 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.physical_ports import attached, silent
 from resources.libraries.python.planning.plan import make_plan
@@ -33,9 +31,9 @@ from resources.libraries.python.testbed.kinds import nodes as nodes_module
 from resources.libraries.python.testbed.kinds.factory import layout_of, make_testbed
 from resources.libraries.python.testbed.kinds.nodes import NodesTestbed
 from resources.libraries.python.testbed.maintenance import machines as machines_module
-from resources.libraries.python.testbed.maintenance.doctor import _of_api, _of_drivers, examine
+from resources.libraries.python.testbed.maintenance.doctor import _of_api, _of_drivers
 from resources.libraries.python.testbed.maintenance.machines import Machines
-from resources.libraries.python.testbed.node.reservation import Claim, acquire, release
+from resources.libraries.python.testbed.node.reservation import Claim, acquire
 from resources.libraries.python.testbed.node.scripts import leases
 from resources.libraries.python.testbed.remote.node import TestbedNode
 from resources.libraries.python.testbed.roles.connection import CompletedProgram
@@ -102,17 +100,6 @@ class _Api(OtgApi):
 
 PROBLEM = PreflightProblem("refused; no route to it", "start it; or correct otg.location")
 """A server's own words may have semicolons."""
-
-
-def test_the_doctor_says_that_the_server_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver_registry, "load", {driver_registry.generators()["otg"].api: _Api}.__getitem__)
-    (finding,) = [row for row in examine(_unreachable(LAB)) if row.place == "nodes.TG"]
-    assert (finding.level, finding.check, finding.what, finding.fix) == (
-        "problem",
-        "generator",
-        PROBLEM.what,
-        PROBLEM.fix,
-    )
 
 
 class _Dut:
@@ -206,44 +193,6 @@ def test_a_reservation_for_hours_has_the_server_too_and_runs_join_it(monkeypatch
         _opened(stack, location)
 
 
-@pytest.mark.usefixtures("records")
-def test_a_reservation_made_on_another_machine_is_joined_and_the_server_taken_for_the_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    location = LAB.tg.settings(Otg).location
-    monkeypatch.setenv("CSIT_RESERVATION", "made-elsewhere")
-    with Machines(LAB) as machines:
-        of_api = {name: node for name, node in machines.reservable.items() if name not in machines.places}
-        with ExitStack() as stack:
-            _opened(stack, location)
-            monkeypatch.delenv("CSIT_RESERVATION")
-            with pytest.raises(InUse, match=rf"^TG \({location}\) is reserved by "):
-                _opened(stack, location)
-            (strange,) = release(of_api, "another")
-            assert strange.startswith(f"TG ({location}) is not reserved with this token: it is that of ")
-        assert release(of_api, "made-elsewhere") == (), "it was free already"
-        with ExitStack() as stack:
-            _opened(stack, location)
-
-
-@pytest.mark.usefixtures("records")
-def test_without_the_rights_to_reserve_a_server_it_is_used_with_a_warning(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(_Here, "rights", False)
-    with ExitStack() as stack:
-        _opened(stack, "https://192.0.2.41:8443")
-        _opened(stack, "https://192.0.2.41:8443")
-    assert "https://192.0.2.41:8443 cannot be reserved without root or sudo here: " in caplog.text
-
-
-def _unreachable(topology: Topology) -> Topology:
-    """The same, with a DUT that nothing waits for."""
-    dut = topology.dut
-    access = dut.access.model_copy(update={"host": "127.0.0.1", "port": 1}) if dut.access else None
-    return topology.model_copy(update={"nodes": topology.nodes | {"DUT1": dut.model_copy(update={"access": access})}})
-
-
 def test_a_peer_cannot_take_its_place() -> None:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
     asked = MeasurementRequest(
@@ -319,22 +268,6 @@ def test_a_server_that_others_use_or_that_is_gone_is_left_alone(using: Any, erro
         assert caught.value is error
     generator.stop()
     assert not client.did
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "text"),
-    [
-        (OtgRefusal("no 1/4"), Unsupported, "no 1/4; correct device or otg.ports of port1, port2, port3, port4"),
-        (CsitError("connection reset"), CsitError, "connection reset"),
-    ],
-)
-def test_only_ports_that_the_server_refuses_are_to_be_corrected(
-    using: Any, error: CsitError, kind: type[CsitError], text: str
-) -> None:
-    using(_Client(refuses=error))
-    with pytest.raises(CsitError) as caught:
-        OtgApi(LAB.tg).open()
-    assert (type(caught.value), str(caught.value)) == (kind, text)
 
 
 def test_the_first_trial_waits_for_the_cables(using: Any, monkeypatch: pytest.MonkeyPatch) -> None:
