@@ -31,7 +31,6 @@ _SHORT = 40
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--inputs", type=int, default=0, help="so many new inputs for each target; 0: the same 40 always")
-    parser.addoption("--coverage-guided", type=int, default=0, help="seconds of atheris for each function; 0: none")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,6 +1,6 @@
 """Functions that read what others wrote, called with bytes: thousands of inputs per second.
 
-`test_fuzz_functions.py` feeds them mutated examples, `coverage_guided.py` inputs that atheris makes.
+`test_fuzz_functions.py` feeds them mutated examples.
 """
 
 import gzip

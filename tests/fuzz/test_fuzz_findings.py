@@ -1,7 +1,7 @@
 """Inputs that once ended in a hang, in gigabytes, in a traceback or in a lie: refused, or read as far as whole.
 
 `FINDINGS` has the inputs, each within the bounds of the oracle: only errors of this project, 2 s, 300 MB, messages of
-at most 600 characters. `TESTED_BY` has findings that need more than an input, with their tests.
+at most 600 characters.
 """
 
 import gzip
@@ -474,68 +474,3 @@ def test_damaged_parts_of_datasets(results: Path, tmp_path: Path, damage: str) -
         done = run(_FILE, "show", str(folder))
         assert done.status in (1, 2) and str(folder) in done.err, done
         run(_FILE, "answer", str(folder), "--rate", "100kpps")
-
-
-TESTED_BY = {
-    "counts of 10^12 in records": "tests/fuzz/test_fuzz_results.py::test_counts_that_no_system_has",
-    "repetitions of a sizing": "tests/unit/csit_utils/test_previews.py::test_a_sizing_that_cannot_end_is_refused",
-    "silence after bad lines": "tests/unit/testbed/test_link_lines.py::test_silence_after_bad_pieces_is_noticed",
-    "archives that unpack to much more": "tests/unit/test_unpacking.py::test_bombs",
-    "archives packed by bzip2 or LZMA": "tests/unit/test_unpacking.py::test_bombs",
-    "200 MB of packed 'a'": "tests/fuzz/test_fuzz_results.py::test_archives_that_unpack_to_much_more",
-    "answers of a BMC": "tests/integration/test_redfish_power.py::test_answers_of_another_form_are_one_sentence",
-    "a BMC of many chassis": "tests/integration/test_redfish_power.py::test_a_bmc_of_many_chassis_ends_at_the_limit",
-    "slow answers of a BMC": (
-        "tests/integration/test_redfish_power.py::test_an_answer_that_comes_a_byte_at_a_time_ends_at_the_limit"
-    ),
-    "answers of OTG servers": "tests/integration/test_otg_peers.py::test_answers_of_another_form_are_one_sentence",
-    "answers of OTG servers over gRPC": (
-        "tests/integration/test_otg_peers.py::test_answers_of_another_form_over_grpc_are_one_sentence"
-    ),
-    "damaged import lists": "tests/unit/csit_utils/test_store.py::test_a_damaged_import_is_left_out_and_named",
-    "unreadable folders": (
-        "tests/integration/test_full_disks.py::test_unreadable_files_and_folders_are_named_beside_the_good_ones"
-    ),
-    "unwritable folders": "tests/integration/test_full_disks.py::test_a_folder_without_permission_to_write_is_named",
-    "full disks": "tests/integration/test_full_disks.py::test_a_full_disk_is_named_and_nothing_is_half_written",
-    "secrets in a run": "tests/integration/test_secrets.py::test_no_secret_leaves_a_run",
-    "secrets in Robot's files": "tests/simulated/test_secrets.py::test_robot_writes_no_secrets",
-    "secrets in journals": "tests/unit/test_redaction.py::test_journals_have_no_secrets",
-    "core files in folders of others": "tests/integration/test_shared_folders.py::test_core_files_are_not_kept_there",
-    "links for core files": (
-        "tests/integration/test_shared_folders.py::test_a_link_that_another_user_has_made_is_no_core_file"
-    ),
-    "runtimes in folders of others": "tests/integration/test_shared_folders.py::test_no_runtime_is_used_from_there",
-    "terminal escapes": "tests/unit/csit_utils/test_cli_errors.py::test_control_characters_are_visible_on_a_terminal",
-    "control characters of nodes": (
-        "tests/unit/testbed/test_link_lines.py::test_control_characters_of_a_node_are_visible"
-    ),
-    "numbers that no node has": (
-        "tests/unit/testbed/test_link_lines.py::test_a_number_that_no_node_has_is_an_invalid_answer"
-    ),
-    "control characters on pages": (
-        "tests/unit/csit_utils/test_plan.py::test_control_characters_of_a_topology_are_visible_on_the_page"
-    ),
-    "COLUMNS=0": "tests/unit/csit_utils/test_plan.py::test_the_width_of_a_terminal_hides_nothing",
-    "closed standard streams": "tests/unit/csit_utils/test_cli_errors.py::test_closed_streams_are_no_defect",
-    "an encoding without a character": (
-        "tests/unit/csit_utils/test_cli_errors.py::test_no_character_is_refused_by_the_encoding_of_a_locale"
-    ),
-    "Ctrl-C while a command starts": (
-        "tests/unit/test_start_up.py::test_ctrl_c_while_a_command_starts_ends_it_without_a_word"
-    ),
-    "a traceback on request": "tests/unit/csit_utils/test_cli_errors.py::test_debug_shows_the_traceback",
-    "formulas in CSV cells": "tests/unit/test_csv_tables.py::test_every_exporter_quotes",
-    "commands in messages": "tests/unit/test_redaction.py::test_commands_can_be_pasted",
-    "a boundary for each command": (
-        "tests/unit/csit_utils/test_cli_errors.py::test_a_defect_is_one_sentence_with_a_log_for_its_owner"
-    ),
-    "a boundary for each keyword": "tests/unit/studies/shared/test_boundary.py::test_every_keyword_has_the_boundary",
-}  # fmt: skip
-"""Tests of findings, by name."""
-
-
-@pytest.mark.parametrize("name", TESTED_BY)
-def test_findings_have_their_tests(name: str) -> None:
-    file, test = TESTED_BY[name].split("::")
-    assert f"def {test}(" in (PROJECT / file).read_text(encoding="utf-8")

@@ -1,9 +1,6 @@
 """Mutated bytes for every function that reads what others wrote."""
 
 import random
-import re
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,8 +10,7 @@ import pytest
 
 from resources.libraries.python.recording.step_journal import StepJournal
 from tests.fuzz.damage import mutated
-from tests.fuzz.oracle import EXAMPLES
-from tests.fuzz.targets import PROJECT, STEPS, TARGETS, steps_of, tried
+from tests.fuzz.targets import STEPS, TARGETS, steps_of, tried
 
 _SHORT = 4_000
 """Inputs of the short pass, over all targets."""
@@ -37,20 +33,6 @@ def test_mutated_examples(name: str, tmp_path: Path, pytestconfig: pytest.Config
             kept.write_bytes(content)
             print(f"{name}: input in {kept}")
             raise
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_coverage_guided(name: str, pytestconfig: pytest.Config) -> None:
-    seconds = pytestconfig.getoption("--coverage-guided")
-    if not seconds:
-        pytest.skip("on request only: --coverage-guided SECONDS, for each target")
-    pytest.importorskip("atheris", reason="atheris is not installed: .venv/bin/pip install atheris")
-    command = [sys.executable, "-m", "tests.fuzz.coverage_guided", name, str(seconds)]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, errors="replace", check=False)
-    assert done.returncode == 0, f"{name}: {done.stderr[-3000:]}"
-    finished = re.search(r"^Done (\d+) runs", done.stderr, re.MULTILINE)
-    assert finished is not None, f"{name}: no number of inputs in {done.stderr[-3000:]}"
-    EXAMPLES[name] += int(finished[1])
 
 
 @pytest.mark.parametrize("name", TARGETS)
