@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from resources.libraries.python.errors import ConfigError, NotReady, Unsupported
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import PROJECT
 from tests.benchmarks import __main__ as bench
 from tests.benchmarks.overhead import trial_overhead
-from tests.benchmarks.watching import BLOCKS, costs, estimate, orders
+from tests.benchmarks.watching import BLOCKS, costs, orders
 
 
 def fine(rounds: int = 5) -> dict[str, object]:
@@ -26,10 +26,6 @@ def fine(rounds: int = 5) -> dict[str, object]:
 
 def impossible() -> dict[str, object]:
     raise Unsupported("needs trafgen")
-
-
-def broken() -> dict[str, object]:
-    raise NotReady("veth", 1.0, "down")
 
 
 def run(monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], *functions: Callable[..., object]) -> Result:
@@ -53,24 +49,6 @@ def test_what_cannot_run_here_is_skipped_with_its_reason_and_the_rest_runs(monke
     assert done.exit_code == 0
     assert "skipped: needs trafgen" in run(monkeypatch, ("--no-traffic",), fine, impossible).stdout
     assert run(monkeypatch, ("--no-traffic", "--no-skips"), fine, impossible).exit_code == 1
-
-
-def test_quick_figures_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    (line,) = run(monkeypatch, ("--json", "--quick", "--only", "fine"), fine).stdout.splitlines()
-    assert json.loads(line) == {"name": "fine", **fine(1), "quick": True}
-
-
-@pytest.mark.parametrize("options", [(), ("--traffic",)])
-def test_a_failed_benchmark_is_an_exit_status(options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    done = run(monkeypatch, options, broken)
-    assert done.exit_code == 1
-    assert "failed: no module tests.benchmarks.no_such_module" in " ".join(done.stdout.split())
-    assert ("failed: veth not ready" in done.stdout) == (not options)
-
-
-@pytest.mark.parametrize("options", [("--only", "none"), ("--only", "fine", "--traffic")])
-def test_a_choice_that_leaves_nothing_is_refused(options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(run(monkeypatch, options, fine).exception, ConfigError)
 
 
 @pytest.mark.parametrize("name", bench.BENCHMARKS)
@@ -101,7 +79,3 @@ def test_costs_are_found_in_spite_of_a_drift_and_of_a_disturbed_round() -> None:
     for name, found in costs(rounds).items():
         assert found.middle == pytest.approx(taken[name] / 20, abs=2e-4)
         assert found.interval and found.interval[0] <= found.middle <= found.interval[1]
-
-
-def test_too_few_differences_have_no_interval() -> None:
-    assert estimate([0.5, 0.6]).interval is None

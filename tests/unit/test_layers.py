@@ -435,12 +435,6 @@ def test_few_modules_know_how_records_name_the_size_of_a_cell() -> None:
     assert sum(is_production(path) and "nf_chains" in text_of(path) for path in python_sources()) <= MAX_NAMING_CHAINS
 
 
-@pytest.mark.parametrize(("paths", "offends"), [(("a.py",), False), (("a.py", "b.py"), True)])
-def test_shared_class_names_are_found(paths: tuple[str, ...], offends: bool) -> None:
-    trees = {path: ast.parse("class Thing: pass\nclass _Private: pass") for path in paths}
-    assert shared_class_names(trees) == ({"Thing": list(paths)} if offends else {})
-
-
 @pytest.mark.parametrize(
     ("rule", "path", "code"),
     [
@@ -468,26 +462,6 @@ def test_shared_class_names_are_found(paths: tuple[str, ...], offends: bool) -> 
 )
 def test_each_rule_sees_its_offender(rule: Rule, path: str, code: str) -> None:
     assert list(rule(path, ast.parse(code)))
-
-
-@pytest.mark.parametrize(
-    ("rule", "path", "code"),
-    [
-        (pure_rooms_need_no_machine, f"{LIBRARIES}drivers/x.py", "import os"),
-        (only_libraries_know_robot, f"{LIBRARIES}studies/chains/XLibrary.py", "import robot"),
-        (data_goes_one_way, f"{LIBRARIES}drivers/x.py", "from resources.libraries.python.errors import CsitError"),
-        (data_goes_one_way, f"{LIBRARIES}testbed/x.py", f"from {DRIVERS} import vswitches"),
-        (studies_are_above_the_rest, f"{LIBRARIES}studies/night/x.py", f"import {STUDIES}.chains.model.spec"),
-        (offline_tools_touch_no_machine, "csit_utils/night/x.py", f"from {DRIVERS}.generators import ring"),
-        (products_live_in_drivers, f"{LIBRARIES}drivers/vswitches/ovs.py", "tool = 'ovs-vsctl'"),
-        (products_live_in_drivers, f"{LIBRARIES}testbed/roles/x.py", '"""Unlike vppctl."""'),
-        (drivers_name_no_other_product, f"{LIBRARIES}drivers/vpp/x.py", "program = 'vppctl'"),
-        (drivers_name_no_other_product, f"{LIBRARIES}drivers/functions/nginx/x.py", "program = 'nginx'"),
-        (nothing_dangerous, f"{LIBRARIES}drivers/x.py", "run(argv, shell=False)\nyaml.safe_load('a: 1')"),
-    ],
-)
-def test_each_rule_leaves_others_alone(rule: Rule, path: str, code: str) -> None:
-    assert not list(rule(path, ast.parse(code)))
 
 
 @pytest.mark.parametrize(
@@ -573,13 +547,6 @@ def odd_name(stem: str) -> bool:
 def test_modules_are_named_by_nouns_of_the_field() -> None:
     paths = (path for folder in ("resources", "csit_utils") for path in (ROOT / folder).rglob("*.[pj][ys]"))
     assert not [str(path.relative_to(ROOT)) for path in paths if odd_name(path.stem)]
-
-
-@pytest.mark.parametrize(
-    ("stem", "odd"), [("entering", True), ("nic_adopted", True), ("claims", True), ("wiring", False)]
-)
-def test_odd_names_of_modules_are_found(stem: str, odd: bool) -> None:
-    assert odd_name(stem) is odd
 
 
 def test_helpers_are_not_imported_from_tests() -> None:

@@ -78,33 +78,6 @@ def test_programs_start_without(start: str, request: pytest.FixtureRequest) -> N
     assert not set(STARTS[start]) & set(modules)
 
 
-def test_a_package_that_drivers_defer_is_whole_for_other_programs() -> None:
-    code = (
-        "import resources.libraries.python.drivers.host.links.netlink, sys; before = 'pyroute2.ndb' in sys.modules;"
-        "import pyroute2; from pyroute2 import netns; print(before, pyroute2.IPRoute.__name__, netns.__name__)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "IPRoute", "pyroute2.netns"]
-
-
-@pytest.mark.slow
-def test_arrow_imports_pandas_when_it_is_needed() -> None:
-    code = (
-        "import pyarrow as pa, csit_utils.dataset.store.columns as columns; columns.convert_without_pandas();"
-        "print(pa.table({'a': [1]}).to_pandas().a.sum())"
-    )
-    assert printed(code) == "1"
-
-
-@pytest.mark.slow
-def test_programs_with_pandas_that_import_the_dataset_convert_its_columns() -> None:
-    code = (
-        "import csit_utils.dataset.store.columns, pyarrow as pa, pandas as pd;"
-        "print(pa.array(pd.Series([1.0, float('nan')])).null_count)"
-    )
-    assert printed(code) == "1"
-
-
 def printed(code: str) -> str:
     """Run code in a new interpreter and return what it prints."""
     done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)

@@ -1,6 +1,5 @@
 """Events at a given time: when they take place, and what cannot happen."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -63,37 +62,6 @@ def test_an_event_takes_place_after_its_time_and_is_prepared_before() -> None:
     assert happened.ended_ns - happened.began_ns >= 29_000_000, "the pause"
     assert happened.what == "so and so"
     assert part.disturbed() == (), "an event is reported once"
-
-
-@pytest.mark.parametrize(
-    ("event", "order"),
-    [
-        (PartEvent.PAUSE, ["before", "first", "begin", "end", "after"]),
-        (PartEvent.RESTART, ["before", "first", "begin", "as all", "end", "after"]),
-        (PartEvent.ADD, ["before", "first", "as all", "begin", "as all", "end", "after"]),
-    ],
-)
-def test_signals_go_before_data_threads_and_started_programs_do_not(
-    event: PartEvent, order: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    part = Part()
-    words = {os.SCHED_FIFO: "first", os.SCHED_OTHER: "as all"}
-    monkeypatch.setattr(os, "sched_setscheduler", lambda _, policy, __: part.said.append(words[policy]))
-    part.disturb(coming(event, after_s=0.02))
-    part.disturbed()
-    assert part.said == order
-
-
-def test_an_event_takes_place_without_the_right_to_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: int, policy: int, __: object) -> None:
-        if policy == os.SCHED_FIFO:
-            raise PermissionError
-
-    monkeypatch.setattr(os, "sched_setscheduler", refuse)
-    part = Part()
-    part.disturb(coming())
-    assert part.disturbed()
-    assert part.said == ["before", "begin", "end", "after"]
 
 
 def test_a_target_that_is_elsewhere_is_nothing_to_this_part() -> None:
@@ -191,21 +159,6 @@ def test_of_several_drivers_the_one_that_has_the_target_is_asked() -> None:
     assert len(several.disturbed()) == 1
     with pytest.raises(Unsupported, match="kill is not possible for nf-2-1"):
         several.disturb(coming(PartEvent.KILL, "nf-2-1"))
-
-
-class Stuck:
-    """NFs of a kind that cannot be stopped."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def stop(self) -> None:
-        raise CsitError(f"{self._name} does not end")
-
-
-def test_kinds_that_cannot_be_stopped_are_all_named() -> None:
-    with pytest.raises(CsitError, match=r"^nf-2-1 does not end; nf-1-1 does not end$"):
-        MixedKinds([Stuck("nf-1-1"), Stuck("nf-2-1")]).stop()  # type: ignore[list-item]
 
 
 def test_a_process_is_started_again_after_it_was_killed() -> None:

@@ -3,7 +3,6 @@
 import re
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -153,10 +152,6 @@ def test_huge_pages_are_on_the_kernels_command_line_by_numa_node() -> None:
     assert "hugepagesz=1G hugepages=0 " in kernel_line(EmulatedMachine("TG", 2, (NumaNode(1024, 64),), ()))
 
 
-def test_a_machine_without_cores_to_isolate_isolates_none() -> None:
-    assert "isolcpus" not in kernel_line(EmulatedMachine("TG", 1, (NumaNode(512),), ()))
-
-
 def test_memory_of_numa_nodes_is_all_of_the_memory() -> None:
     for machine in EmulatedLayout(nodes=3).machines():
         argv = arguments(machine, BOOT, 1)
@@ -179,13 +174,6 @@ def test_a_reboot_does_not_end_a_machine_and_its_disk_is_not_written() -> None:
     (disk,) = values(argv, "-drive")
     assert "file=/cache/a,,b/disk.ext4," in disk
     assert "snapshot=on" in disk
-
-
-@pytest.mark.parametrize(("accelerator", "words"), [("kvm", ("kvm", "host")), ("tcg", ("tcg", "Cascadelake"))])
-def test_the_accelerator_comes_with_its_cpu(accelerator: Any, words: tuple[str, str]) -> None:
-    argv = arguments(EmulatedLayout().machines()[0], BOOT, 1, accelerator)
-    assert values(argv, "-accel")[0].startswith(words[0])
-    assert values(argv, "-cpu")[0].startswith(words[1])
 
 
 @each_layout

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.studies.registry import explanations
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LONGEST_REASON, MAX_CAPTURE_BYTES, MAX_CAPTURED_PACKETS
 from resources.libraries.python.model.request.capture import LARGEST, SMALLEST, read_capture
@@ -250,8 +249,3 @@ def test_a_packed_capture_is_bounded(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_named(name: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=f"{name}: cannot be read: {reason}"):
         frame(f"pcap:{name}")
-
-
-def test_the_explanation_of_captures_has_the_source_of_their_formats() -> None:
-    text = explanations()["capture"].how
-    assert "draft-ietf-opsawg-pcap)" in text and "draft-ietf-opsawg-pcapng)" in text

@@ -1,7 +1,5 @@
 """Receive queues of a planned port."""
 
-import json
-
 from resources.libraries.python.model.plan import Port
 
 _ONE = Port(owner="vswitch", interface="vs-1", mac="02:00:00:00:00:01", data_thread=3)
@@ -9,10 +7,6 @@ _ONE = Port(owner="vswitch", interface="vs-1", mac="02:00:00:00:00:01", data_thr
 
 def test_a_port_without_a_list_has_one_queue_on_its_data_thread() -> None:
     assert _ONE.queues == (3,)
-
-
-def test_the_json_of_a_port_with_one_queue_is_what_it_was() -> None:
-    assert json.loads(_ONE.model_dump_json()).keys() == {"owner", "interface", "mac", "data_thread", "nic", "vlan"}
 
 
 def test_several_queues_survive_the_journey_through_json() -> None:

@@ -52,14 +52,6 @@ def test_every_hop_routes_both_networks_of_its_instance_to_its_neighbour() -> No
     assert plan.suite_id == "eth-l2bd-2ch-12mif-6dcr2t-lnxip6+lnxip6+lnxfw"
 
 
-def test_ipv4_plans_are_what_they_were() -> None:
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    plan = make_plan(SIM, cell, SIM.dut.layout)
-    assert plan.flows[0].source_ip == "10.1.0.1"
-    assert plan.functions[0].right.route.prefix == "20.1.0.0/16"
-    assert plan.suite_id.endswith("simip4")
-
-
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [

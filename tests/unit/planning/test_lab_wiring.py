@@ -207,13 +207,6 @@ def test_owners_of_two_duts_continue_the_numbers() -> None:
     assert plan.cores.cpus("vswitch-2") == plan.cores.cpus("vswitch"), "each on its own machine"
 
 
-def test_shared_cpus_are_in_the_json_and_no_others() -> None:
-    plan = planned(("CSC", 1, 1, 1, "mac", True))
-    assert '"shared":true' in plan.model_dump_json()
-    assert "shared" not in planned(("CSC", 1, 1, 1, "link", True)).model_dump_json()
-    assert Plan.model_validate_json(plan.model_dump_json()) == plan
-
-
 @pytest.mark.parametrize(
     ("mac", "function"), [("b4:96:91:00:00:01", "b6:96:91:00:00:01"), ("52:54:00:00:00:01", "56:54:00:00:00:01")]
 )

@@ -31,12 +31,6 @@ def kernel_lab(**changes: Any) -> Topology:
     return lab(vswitch="linux_bridge", generator="ring", containers="linux_router", **changes)
 
 
-def of_two_kinds(**port: Any) -> Topology:
-    said = kernel_lab().model_dump(mode="json")
-    said["nodes"]["TG"]["interfaces"]["port2"] |= {"driver": "ice", **port}
-    return Topology.model_validate(said)
-
-
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("discriminator", ["link", "vlan"])
 def test_services_are_planned_as_without_them(discriminator: Any, first: bool) -> None:
@@ -149,47 +143,3 @@ def test_what_is_measured_is_kept_for_the_nic() -> None:
     assert port_kind(kernel_lab()) == port_kind(shipped("local")) == VETH
     modelled = looped(shipped("available/lab-2n-vpp"))
     assert port_kind(modelled).startswith(f"{next(iter(modelled.tg.interfaces.values())).model} ")
-
-
-@pytest.mark.parametrize(
-    ("topology", "said"),
-    [
-        (
-            kernel_lab(),
-            r"^no cable joins two of TG's ports \(port1, port2\), and a loop through a DUT would measure it",
-        ),
-        (
-            looped(kernel_lab(), rate_bps=25 * 10**9),
-            r"^TG's ports port1, port2 are i40e 10 Gb/s by the kernel, and no cable to itself joins two of that kind: "
-            r"loop10 - loop11 \(i40e 25 Gb/s by the kernel\)$",
-        ),
-        (
-            looped(kernel_lab(), driver="ice"),
-            r"joins two of that kind: loop10 - loop11 \(ice 10 Gb/s by the kernel\)$",
-        ),
-        (
-            looped(kernel_lab(), model="unknown", driver=None),
-            r"joins two of that kind: loop10 - loop11 \(unknown 10 Gb/s by the kernel\)$",
-        ),
-        (
-            looped(lab(tg_cores=16, trex={"ports": "dpdk"}), pci_address=None),
-            r"10 Gb/s by DPDK \(vfio-pci\), and .*: loop10 - loop11 \(TRex on DPDK needs a pci_address; .*\)$",
-        ),
-        (
-            looped(of_two_kinds()),
-            r"^TG's ports are of 2 kinds, and a qualification is of one: "
-            r"port1 \(i40e 10 Gb/s by the kernel\); port2 \(ice 10 Gb/s by the kernel\)$",
-        ),
-        (
-            looped(shipped("available/lab-2n-kernel")),
-            r"^nodes.TG.interfaces: model and driver of port1, port2, port3, port4 are unknown, so it is not known "
-            r"whether a cable to itself is of the same NIC$",
-        ),
-        (looped(of_two_kinds(driver=None)), r": model and driver of port2 are unknown, so"),
-    ],
-)
-def test_why_nics_are_not_qualified_is_one_sentence(topology: Topology, said: str) -> None:
-    assert not loop_cables(topology)
-    assert port_kind(topology) == VETH
-    with pytest.raises(AssertionError, match=said):
-        raise AssertionError(no_cable(topology))

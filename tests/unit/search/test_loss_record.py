@@ -7,8 +7,6 @@ import pytest
 
 from csit_utils.report.details.loss_patterns import loss_notes
 from resources.libraries.python.driver_registry import generators
-from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
@@ -61,19 +59,3 @@ def test_a_generator_that_numbers_no_packets_leaves_the_reason_and_the_other_res
     assert said == tuple(f"{load} {reason}" for load in LOADS)
     assert loss_notes(draft.losses, draft.loss_patterns) == tuple(f"{load}: {reason}" for load in LOADS)
     assert draft.ndr is not None
-
-
-def test_a_load_of_too_many_packets_is_left_out_alone(searched: DensityTest) -> None:
-    measure = searched._cell.measure
-
-    def refuse(trial: Trial, keep: object) -> TrialResult:
-        if trial.load_pps > searched.draft.pdr.lower_pps:
-            raise Unsupported("the generator cannot count losses: too many")
-        return measure(trial, keep)
-
-    with patch.object(searched._cell, "measure", refuse):
-        searched.losses(0.1)
-    draft = searched.draft
-    searched.remove()
-    assert [row.label for row in draft.losses] == LOADS[:2] and list(draft.loss_patterns) == LOADS
-    assert draft.loss_patterns["OVERLOAD"] == "not measured: the generator cannot count losses: too many"

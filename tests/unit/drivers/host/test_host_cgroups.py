@@ -42,7 +42,6 @@ UNIFIED = {
     "memory.events": "low 0\noom 2\noom_kill 1\n",
     "cpuset.cpus": "",
 }
-Machine = Callable[[], Controllers]
 
 
 def group_files(folder: Path) -> dict[str, str]:
@@ -114,11 +113,6 @@ def test_version_2_is_one_folder(tmp_path: Path) -> None:
     assert (found.version, found.folders("csit-a-1")) == (2, (tmp_path / "csit-a-1",))
 
 
-def test_a_machine_without_controllers_says_which_and_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(Unsupported, match=r"cpu, cpuacct, memory is mounted; in a container, start it with"):
-        second(tmp_path, controllers="pids")
-
-
 def test_limits_of_version_1_are_quota_memory_and_cpus(tmp_path: Path) -> None:
     group = ControlGroup(first(tmp_path), "csit-edge-1")
     group.make(GroupLimits(0.25, 64 << 20, frozenset({1})))
@@ -128,11 +122,6 @@ def test_limits_of_version_1_are_quota_memory_and_cpus(tmp_path: Path) -> None:
     assert said["memory.limit_in_bytes"] == str(64 << 20)
     assert said["cpuset.cpus"] == "1"
     assert said["cpuset.mems"] == "0\n", "a group of version 1 takes no process before it has memory nodes"
-
-
-def test_a_group_of_version_1_that_is_not_pinned_has_all_cpus(tmp_path: Path) -> None:
-    ControlGroup(first(tmp_path), "csit-edge-1").make(GroupLimits(0.5, 1 << 20))
-    assert (tmp_path / "cpuset" / "csit-edge-1" / "cpuset.cpus").read_text() == "0-1\n"
 
 
 def test_limits_of_version_2_are_written_and_missing_controllers_handed_down(
@@ -212,12 +201,6 @@ def test_a_group_that_is_there_is_not_taken(tmp_path: Path) -> None:
     ControlGroup(found, "csit-edge-1").make()
     with pytest.raises(CsitError, match=r"there is a control group .*csit-edge-1 already"):
         ControlGroup(found, "csit-edge-1").make()
-
-
-def test_pinning_without_its_controller_is_refused(tmp_path: Path) -> None:
-    group = ControlGroup(second(tmp_path, controllers="cpu memory"), "csit-edge-1")
-    with pytest.raises(Unsupported, match="no control group controller cpuset"):
-        group.make(GroupLimits(1.0, 1 << 20, frozenset({0})))
 
 
 @given(cpus=st.floats(min_value=0.001, max_value=64))

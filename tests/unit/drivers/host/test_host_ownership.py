@@ -17,7 +17,6 @@ from resources.libraries.python.drivers.containers import container_cleanup
 from resources.libraries.python.drivers.containers.container_cleanup import Contained
 from resources.libraries.python.drivers.containers.engine import Engine
 from resources.libraries.python.drivers.containers.registration import CONTAINERS
-from resources.libraries.python.drivers.host.cpu import memory
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.nics import nic_driver
 from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, Binding, PciDrivers
@@ -26,7 +25,6 @@ from resources.libraries.python.drivers.host.ownership import ownership
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.ownership_record import read_record
 from resources.libraries.python.drivers.host.ownership.processes import process
-from resources.libraries.python.drivers.probes.tracer import tracefs
 from resources.libraries.python.drivers.vpp import instance
 from resources.libraries.python.drivers.vpp.registration import SEGMENTS
 from resources.libraries.python.errors import CsitError
@@ -223,11 +221,6 @@ def test_a_setting_that_a_killed_run_changed_is_put_back_by_the_next(tmp_path: P
         (sentence,) = machine.remove_leftovers()
         assert sentence.startswith("set kernel/limit back to 950000, changed by pid")
         assert (root / "kernel" / "limit").read_text(encoding="ascii") == "950000"
-
-
-def test_a_setting_that_the_kernel_does_not_have_is_left_alone(tmp_path: Path) -> None:
-    with MachineLock(tmp_path / "lock", kernel_settings(tmp_path)) as machine:
-        assert machine.set_for_run("kernel/none", "-1") is None
 
 
 def refuse_writes(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
@@ -478,36 +471,6 @@ def test_containers_of_a_killed_run_are_removed_by_the_next(monkeypatch: pytest.
         (sentence,) = machine.remove_leftovers()
         assert sentence.startswith("removed podman container csit-nf-1-1 of pid ")
         assert [*mine.engine.command, "rm", "--force", "--time", "0", "abc"] in asked
-        assert machine.leftovers() == []
-    assert not (tmp_path / "owner.json").exists()
-
-
-def test_the_record_of_an_earlier_version_is_read_and_its_leftovers_are_removed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Keys are those that there were before packages of drivers declared them."""
-    dead = {"pid": 4194304, "start_ticks": 1, "command": "robot"}
-    record = {
-        "owner": dead, "user": "me", "since": "2026-01-01T00:00:00+00:00", "namespaces": {}, "workers": [],
-        "groups": [], "containers": [], "folders": [], "traces": ["csit-1"], "settings": {}, "ports": [],
-        "bindings": [], "functions": [], "huge_files": ["csit-trex"],
-    }  # fmt: skip
-    (tmp_path / "owner.json").write_text(json.dumps(record), encoding="utf-8")
-    files = tmp_path / "huge"
-    files.mkdir()
-    (files / "csit-trexmap_0").touch()
-    (tmp_path / "mounts").write_text(f"none {files} hugetlbfs rw 0 0\n", encoding="utf-8")
-    monkeypatch.setattr(memory.remove_files, "__defaults__", (tmp_path / "mounts",))
-    monkeypatch.setattr(tracefs, "remove", lambda name: name == "csit-1")
-    with MachineLock(tmp_path) as machine:
-        assert [each.partition(" of pid")[0] for each in machine.remove_leftovers()] == [
-            "removed tracing instance csit-1",
-            f"removed huge page file {files}/csit-trexmap_0",
-        ]
-        machine.claim("traces", "csit-2")
-        assert machine.leftovers() == ["tracing instance csit-2"]
-        assert json.loads((tmp_path / "owner.json").read_text(encoding="utf-8"))["traces"] == ["csit-2"]
-        machine.release("traces", ["csit-2"])
         assert machine.leftovers() == []
     assert not (tmp_path / "owner.json").exists()
 

@@ -110,19 +110,6 @@ def test_what_is_no_free_network_port_is_refused(pci: FakePci) -> None:
     assert not pci.written
 
 
-def test_missing_features_of_the_machine_are_reported(pci: FakePci) -> None:
-    with pytest.raises(Unsupported, match=r"no driver igb_uio for .* in this kernel: modprobe igb_uio loads none"):
-        drivers(pci).look(PORT, "igb_uio")
-    pci.modules.add("igb_uio")
-    assert drivers(pci).look(PORT, "igb_uio").driver == "i40e"
-    pci.add(OTHER, "i40e", port="nosuch1", group=7)
-    with pytest.raises(Unsupported, match=f"{PORT} shares IOMMU group 7 with {OTHER}, which the driver i40e has"):
-        drivers(pci).look(PORT)
-    pci.add("0000:3a:00.0", "pcieport", group=7)  # a bridge does not matter
-    pci.write(pci.root / "bus/pci/devices" / OTHER / "driver/unbind", OTHER)
-    assert drivers(pci).look(PORT).driver == "i40e"
-
-
 def test_without_an_iommu_only_where_that_was_allowed(pci: FakePci, caplog: pytest.LogCaptureFixture) -> None:
     pci.add(OTHER, "i40e", port="nosuch1")
     with pytest.raises(Unsupported, match=f"{OTHER} is behind no IOMMU; boot with intel_iommu=on"):
@@ -133,17 +120,6 @@ def test_without_an_iommu_only_where_that_was_allowed(pci: FakePci, caplog: pyte
     binding = drivers(pci).look(OTHER)
     drivers(pci).bind(binding)
     assert "without an IOMMU: nothing protects memory" in caplog.text
-
-
-def test_a_driver_that_does_not_come_is_named(pci: FakePci) -> None:
-    host = drivers(pci)
-    binding = host.look(PORT)
-    pci.refuse_probe = True
-    with pytest.raises(CsitError, match=r"cannot be written to .*drivers_probe: Invalid argument"):
-        host.bind(binding)
-    pci.refuse_probe = False
-    host.restore(binding)
-    assert pci.driver(PORT) == "i40e"
 
 
 def test_a_driver_that_ignores_a_port_is_waited_for(pci: FakePci, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """What is found out about ports: from a sysfs in a folder, and from the real ports of this machine, read only."""
 
 from pathlib import Path
-from socket import if_nametoindex
 
 import pytest
 
@@ -44,30 +43,6 @@ def test_a_port_of_user_space_has_no_name_but_facts(pci: FakePci) -> None:
     pci.write(pci.root / "bus/pci/drivers_probe", PORT)
     assert (driver_of(folder), numa_node_of(PORT, None, pci.root)) == ("vfio-pci", 1)
     assert (device_at(PORT, pci.root), index_at(PORT, pci.root)) == (None, None)
-
-
-def real_ports() -> dict[str, list[str]]:
-    """Interfaces of this machine by their PCI address; others are on USB, VMBus or virtio without PCI."""
-    found: dict[str, list[str]] = {}
-    for entry in Path("/sys/class/net").iterdir():
-        device = (entry / "device").resolve()
-        address = device.parent.name if device.name.startswith("virtio") else device.name
-        if (entry / "device").exists() and Path("/sys/bus/pci/devices", address).exists():
-            found.setdefault(address, []).append(entry.name)
-    return found
-
-
-@pytest.mark.slow  # they may be renamed or removed meanwhile
-def test_real_ports_of_this_machine() -> None:
-    ports = {address: names[0] for address, names in real_ports().items() if len(names) == 1}
-    if not ports:
-        pytest.skip("this machine has no port on a PCI bus")
-    for address, interface in ports.items():
-        assert device_at(address) == interface
-        assert index_at(address) == if_nametoindex(interface)
-        assert driver_of(Path("/sys/bus/pci/devices", address))
-        vendor, device = pci_ids(address)
-        assert vendor and device and vendor.startswith("0x") and device.startswith("0x")
 
 
 def has_open(root: Path, pid: int, command: str, *files: str) -> None:

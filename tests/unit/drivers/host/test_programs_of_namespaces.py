@@ -40,9 +40,3 @@ def test_one_that_hangs_up_and_ends_later_is_named(companions: Companions, monke
     companions.start("nf-1-1", ["sh", "-c", "sleep 0.3; exit 7"])
     companions.start("nf-1-2", ["sleep", "600"])
     assert problems_at_an_end([companions]) == ("wireguard of nf-1-1 ended with 7; it said last: nothing",)
-
-
-def test_where_none_ends_there_is_no_problem(companions: Companions, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.libraries.python.drivers.host.programs.namespace_programs._ENDING_S", 0.05)
-    companions.start("nf-1-1", ["sleep", "600"])
-    assert problems_at_an_end([companions]) == ()

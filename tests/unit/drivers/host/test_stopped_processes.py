@@ -7,16 +7,14 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Thread, Timer
+from threading import Thread
 
 import pytest
 
 from resources.libraries.python.drivers.host.cgroups import cgroup_tree
-from resources.libraries.python.drivers.host.ownership import processes
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import (
     end_group,
-    end_of,
     exit_status,
     is_stopped,
     process,
@@ -100,26 +98,6 @@ def test_what_a_program_has_started_is_continued_with_it(tmp_path: Path) -> None
         daemon.wait_end(NEVER_S)
         assert time.monotonic() - begin < NEVER_S
     assert gone(child)
-
-
-def test_a_process_whose_other_threads_are_still_ending_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its first thread is a zombie until the last has ended, and it cannot be reaped until then."""
-    script = """
-import ctypes, os, sys, threading
-threading.Thread(target=lambda: sys.stdin.read() or os._exit(7)).start()
-ctypes.CDLL(None).syscall(60, 0)
-"""
-    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE) as running:
-        wait_until("end of its first thread", lambda: "" if gone(running.pid) else "it is there", NEVER_S, 0.005)
-        assert running.poll() is None
-        with monkeypatch.context() as impatient:
-            impatient.setattr(processes, "_EXIT_S", 0.01)
-            assert end_of(running) == "is ending, and takes more than 0 s for that (a core file?)"
-        assert running.stdin is not None
-        closing = Timer(0.2, running.stdin.close)
-        closing.start()
-        assert end_of(running) == "ended with 7"
-        closing.join()
 
 
 @pytest.mark.slow

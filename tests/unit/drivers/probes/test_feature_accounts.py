@@ -110,10 +110,6 @@ def test_a_machine_without_such_files_has_none_of_them(tmp_path: Path) -> None:
     assert MachineAccount(tmp_path).read() == {}
 
 
-def test_the_real_machine_has_all_of_its_features() -> None:
-    assert MachineAccount().read().keys() == {feature.name for feature in FEATURES if feature.side.value == "machine"}
-
-
 def test_what_was_started_for_an_owner_is_found_by_its_name_and_what_was_not_is_left_alone(tmp_path: Path) -> None:
     rows = {10: (1, "other nf-7-1"), 50: (1, "robot"), 51: (50, "qemu -name nf-7-1 -m 64"), 52: (50, "x nf-7-10")}
     for pid, (parent, command) in rows.items():

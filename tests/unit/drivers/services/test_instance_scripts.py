@@ -22,12 +22,6 @@ def test_the_indicator_is_the_last_line_whatever_comes_before(number: float, bef
     assert answer(f"{before}\n{last}", SCRIPT) == LoadReport(number, {"failed": 3.0})
 
 
-@pytest.mark.parametrize("said", ["", "\n \n"])
-def test_a_silent_script_is_reported_with_the_expected_form(said: str) -> None:
-    with pytest.raises(CsitError, match=r"generator script /specs/load.py reported nothing; the last line has to be"):
-        answer(said, SCRIPT)
-
-
 @pytest.mark.parametrize(
     "said",
     [
@@ -87,22 +81,3 @@ def test_scripts_see_nothing_of_the_environment_but_where_programs_are(monkeypat
     assert set(seen) <= {"PATH", "LANG", "LC_ALL", "TZ", "CSIT_LOAD"}
     assert seen["PATH"].split(":")[0] == "/opt/bin"
     assert "/usr/sbin" in seen["PATH"].split(":"), "services are there, and not on everybody's path"
-
-
-def test_the_end_of_what_was_said_is_one_line(tmp_path: Path) -> None:
-    out, err = tmp_path / "out", tmp_path / "err"
-    out.write_text("".join(f"step {number}\n" for number in range(50)))
-    err.write_text("no such port\n")
-    text = scripts._tail(out, err)
-    assert text.endswith("step 48 | step 49 | no such port")
-    assert "step 10" not in text
-
-
-def test_of_much_output_the_end_is_read(tmp_path: Path) -> None:
-    """A terabyte without blocks: what reads all of it ends in a lack of memory."""
-    with (tmp_path / "out").open("wb") as out:
-        out.truncate(1 << 40)
-        out.seek(0, 2)
-        out.write(b"\nindicator 347\n")
-    assert scripts._tail(tmp_path / "out").endswith("| indicator 347")
-    assert answer(scripts._end(tmp_path / "out", 1000), SCRIPT) == LoadReport(347.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.sim.clock import VirtualClock
-from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation, parse_simulation, simulation_of
+from resources.libraries.python.drivers.sim.simulation import ModelName, parse_simulation, simulation_of
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 
@@ -50,10 +50,6 @@ def test_ports_give_the_line_rate_unless_parameters_do() -> None:
 def test_a_wrong_parameter_is_named(parameters: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_simulation(parameters)
-
-
-def test_defaults_are_a_simulation() -> None:
-    assert parse_simulation({}) == Simulation()
 
 
 def test_virtual_time_advances_only_on_request() -> None:

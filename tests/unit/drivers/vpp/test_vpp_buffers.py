@@ -2,24 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.vm_vpp.guest_software import VppInside
-from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.vpp.configuration import HugePageChoice
-from resources.libraries.python.drivers.vpp.installation import Site
-from resources.libraries.python.drivers.vpp.instance import VppInstance
-from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
-from resources.libraries.python.drivers.vpp.member import VppMember
 from resources.libraries.python.drivers.vpp.registration import Vpp, descriptors, guest_mb, sized
-from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
 from resources.libraries.python.model.driver import PolledPorts
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
@@ -34,10 +23,8 @@ from resources.libraries.python.planning.plan import digest, make_plan
 from resources.libraries.python.planning.polled_ports import expected, ports_of
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
-from resources.libraries.python.testbed.node.checks.memory import huge_pages
 from tests.unit.planning.labs import Word, lab
 from tests.unit.planning.polled_ports import planned, polled
-from tests.unit.testbed.node.node_facts import facts, two_nodes
 
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"
 LABS = {
@@ -155,27 +142,3 @@ def test_a_plan_warns_of_a_pool_that_is_smaller_than_the_descriptors(said: int |
 def test_ports_of_the_kernel_hold_no_buffers() -> None:
     topology = lab(smt=True, vpp={"ports": "af_packet", "buffers_per_numa": 1024})
     assert not [text for text in planned(topology, vs_dtc=4).warnings if "buffers" in text]
-
-
-@pytest.mark.parametrize(("said", "expected"), [(None, 36864), (40000, 40000)])
-def test_the_vswitch_is_started_with_it_and_says_so(
-    said: int | None, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topology = lab(smt=True, vpp={} if said is None else {"buffers_per_numa": said})
-    plan = planned(topology, vs_dtc=2)
-    fabric = cast(Fabric, SimpleNamespace(run_inside=lambda *_, **__: None, owners=()))
-    monkeypatch.setattr(Site, "folder", tmp_path)
-    site = VppSwitch(topology.dut, DriverContext(plan, fabric, MachineLock(), 1518))._site
-    interfaces = interfaces_of(plan, "vswitch", tmp_path, lambda _: InterfaceKind.DPDK)
-    member = VppMember(site, "vswitch", "VPP of the vSwitch", interfaces)
-    member.start(HugePageChoice("2m", ""), ())
-    assert f"buffers-per-numa {expected}\n" in (tmp_path / "vswitch" / "startup.conf").read_text(encoding="utf-8")
-    monkeypatch.setattr(VppInstance, "problem", lambda _: "has ended")
-    assert member.facts()["buffers"] == f"{expected} on each NUMA node"
-
-
-def test_the_doctor_counts_the_same() -> None:
-    cells = [Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, vs_dtc=2)]
-    for listed in ({}, {"cpus": "discover"}):
-        _, wanted, _ = huge_pages(two_nodes(dut=listed), "DUT1", facts(), cells)
-        assert wanted == 512 + 88 + 512 + 39, "36864 buffers, and 16384 of the NF"

@@ -1,5 +1,6 @@
 """The reservation's rules: nobody ever has a node while another one may believe to have it."""
 
+import errno
 import json
 import os
 import subprocess
@@ -233,6 +234,25 @@ def test_a_file_that_is_no_record_can_be_broken(tmp_path: Path, text: str) -> No
     assert "./csit release TOPOLOGY --force" in leases.answer(asked)["failed"]
     assert "damaged" in leases.answer({"do": "break", "owner": "eve@here", "directory": str(tmp_path)})
     assert leases.answer(asked)["won"]
+
+
+def test_a_full_disk_leaves_the_reservation_as_it_is_until_it_runs_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    asked = claim("ann", directory=str(tmp_path))
+    assert leases.answer(asked)["won"]
+    whole = (tmp_path / "reservation.json").read_text(encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        renewed = leases.answer({**asked, "do": "renew", "lease_s": 200.0})
+        assert renewed["failed"].endswith("the reservation cannot be used: No space left on device; make space there")
+    assert [each.name for each in tmp_path.glob("reservation.json*")] == ["reservation.json"]
+    assert (tmp_path / "reservation.json").read_text(encoding="utf-8") == whole
+    assert not leases.answer(claim("bob", directory=str(tmp_path)))["won"]
+    assert leases.answer({**asked, "do": "renew"})["held"]
 
 
 class _Direct(ReservableNode):
