@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from csit_utils.commands.runs.local import CELLS, MORE_THAN_ONE_VM
-from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from tests.integration.preloaded import PreloadedRun
 from tests.integration.robot_runs import (
     PROJECT,
@@ -60,24 +59,6 @@ def test_stopped_in_a_trial_it_cleans_up_and_still_reports(tmp_path: Path, endin
     assert "failed" in stdout
 
 
-@pytest.mark.parametrize(
-    ("options", "status", "sentence"),
-    [
-        (["--cells", "0x1"], 2, "no cells in '0x1'; rows and columns count from 1"),
-        (["--frames", "63B"], 2, "no frame size '63B'"),
-        (["--search", "wild"], 2, "no search profile 'wild'; choose from ladder, quick"),
-        (["--topology", "none.yaml"], 2, "none.yaml: cannot be read: No such file or directory"),
-        (["--topology", "topologies/sim.yaml", "--cells", "10x10"], 1, "needs 153 cores on NUMA 0, 28 available"),
-    ],
-)
-def test_what_is_wrong_is_one_sentence(tmp_path: Path, options: list[str], status: int, sentence: str) -> None:
-    done = csit("local", *options, "--output", str(tmp_path / "out"))
-    assert done.returncode == status
-    assert sentence in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert done.stdout == ""
-
-
 @realtime(RATE)
 def test_by_default_all_service_types_are_measured_and_of_vms_the_smallest_cell(tmp_path: Path) -> None:
     """The choice that the command hands to Robot, with the rows that Robot then makes of it."""
@@ -89,11 +70,3 @@ def test_by_default_all_service_types_are_measured_and_of_vms_the_smallest_cell(
     cells = Counter((row.findtext("tag[.='VSC']") or "other", row.findtext("tag[.='1R1C']") or "more") for row in rows)
     assert cells == {("VSC", "1R1C"): 1, ("other", "1R1C"): 2, ("other", "more"): 4}
     assert "VSC,CSC,CSP" in csit("local", "--help").stdout
-
-
-def test_a_machine_in_use_is_reported_with_its_user(tmp_path: Path) -> None:
-    with MachineLock():
-        done = csit("local", *SMALL, "--output", str(tmp_path))
-    assert done.returncode == 1
-    assert done.stderr.startswith("this machine is in use by pid ")
-    assert len(done.stderr.strip().splitlines()) == 1

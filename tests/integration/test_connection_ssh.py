@@ -103,29 +103,6 @@ def test_a_changed_host_key_is_refused_with_the_fix(lab: Lab) -> None:
         lab.trust()
 
 
-@pytest.mark.parametrize("place", ["plain", "hashed", "by pattern", "beside another one"])
-def test_the_user_s_known_hosts_count(lab: Lab, home: Path, place: str) -> None:
-    node, known = lab.nodes[DUT], home / "known_hosts"
-    make_key(home / "other")
-    other = (home / "other.pub").read_text(encoding="utf-8").split()[1]
-    line = {
-        "by pattern": f"!203.0.113.255,203.0.*.{node.address.split('.')[-1]} {node.host_key}\n",
-        "beside another one": f"{node.address} ssh-ed25519 {other}\n{node.address} {node.host_key}\n",
-    }.get(place, f"{node.address} {node.host_key}\n")
-    known.write_text(line, encoding="utf-8")
-    if place == "hashed":
-        subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(known)], check=True, capture_output=True)
-        assert node.address not in known.read_text(encoding="utf-8")
-    assert hostname(Access(**lab.access(DUT, known_hosts=None))) == "dut1"
-
-
-def test_a_revoked_host_key_is_refused(lab: Lab, tmp_path: Path) -> None:
-    known = tmp_path / "known"
-    row = f"{lab.nodes[DUT].address} {lab.nodes[DUT].host_key}\n"
-    known.write_text(f"{row}@revoked {row}", encoding="utf-8")
-    assert "line 2 of" in refusal(Access(**lab.access(DUT, known_hosts=str(known))))
-
-
 # -- who we are -------------------------------------------------------------------------------------------------------
 
 
@@ -146,12 +123,6 @@ def test_a_wrong_password_is_shown_nowhere(
     said = refusal(Access(**lab.access(DUT, user="guest", key_file=None, password=PASSWORD)))
     assert said.endswith("does not let guest in; tried: password of env:CSIT_DUT_PASSWORD")
     assert wrong not in said + caplog.text
-
-
-def test_a_password_that_is_not_there(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CSIT_DUT_PASSWORD", raising=False)
-    said = refusal(Access(**lab.access(DUT, key_file=None, password=PASSWORD)), ConfigError)
-    assert "password says env:CSIT_DUT_PASSWORD, but the variable CSIT_DUT_PASSWORD is not set" in said
 
 
 def test_nothing_to_log_in_with(lab: Lab) -> None:
@@ -388,18 +359,6 @@ def test_a_cable_that_is_pulled(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> No
     wait_for_end(word)
     lab.reconnect(DUT)
     assert connection.run(["hostname"]).stdout == "dut1\n"
-    connection.close()
-
-
-def test_more_sessions_than_the_server_wants(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = SshConnection(DUT, Access(**lab.access(DUT)))
-    talks = [connection.open(["cat"]) for _ in range(10)]
-    with monkeypatch.context() as while_full:
-        while_full.setattr(ssh, "_REFUSED_S", 0.1)
-        with pytest.raises(ConnectionFailed, match=r"DUT1 refuses one more session .*MaxSessions"):
-            connection.run(["true"])
-    talks.pop().close()
-    assert connection.run(["true"]).status == 0
     connection.close()
 
 

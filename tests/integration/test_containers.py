@@ -20,7 +20,6 @@ from resources.libraries.python.drivers.host.links.namespaces import inode
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
 from resources.libraries.python.drivers.host.ownership.ownership_record import OwnershipRecord
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
@@ -236,15 +235,6 @@ def test_docker_does_the_same_without_an_image() -> None:
             ["docker", "ps", "--format", "{{.Names}}"], capture_output=True, text=True, check=True, timeout=60
         )
         assert {"csit-nf-1-1", "csit-nf-2-1"} <= {*shown.stdout.split()}
-
-
-def test_an_image_that_is_not_there_is_a_sentence_before_anything_starts() -> None:
-    settings = Container(engine="podman", image="localhost/csit-no-such-image:1")
-    with (
-        pytest.raises(CsitError, match="bring the image: podman pull localhost/csit-no-such-image:1"),
-        deployed(topology(settings), cell("CSC", 1, 1)),
-    ):
-        pass
 
 
 @realtime(LOSS)

@@ -1,7 +1,7 @@
 """D-ITG's flows through a real router: counted, timed, and nothing left of them."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -18,19 +18,13 @@ from resources.libraries.python.drivers.generators.ditg.programs import (
 )
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
-from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Departures, Protocol, Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.loop_cables import VETH
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.recording.qualifications import key_of
-from resources.libraries.python.search.qualification import Effort
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.deployment.loop_back import qualify
-from resources.libraries.python.testbed.kinds.factory import located, make_testbed
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.user_space import cell, prepared, processes, qualified_by_a_run
 from tests.realtime import LOSS, RATE, realtime
@@ -148,15 +142,6 @@ def variation(log: Packets) -> float:
     return float(np.std(np.concatenate([each / each.mean() for each in gaps])))
 
 
-def test_a_plan_with_the_many_addresses_of_a_density_test_is_refused() -> None:
-    topology, asked = with_ditg(), cell("CSP", 1, 1)
-    with (
-        pytest.raises(Unsupported, match="at most 64 in all, and the plan has"),
-        prepared(topology, asked),
-    ):
-        pass
-
-
 @realtime(RATE)
 def test_a_run_qualifies_it_once_with_its_ports_joined(tmp_path: Path) -> None:
     (point,) = qualified_by_a_run(with_ditg(), tmp_path).points
@@ -167,12 +152,3 @@ def test_a_run_qualifies_it_once_with_its_ports_joined(tmp_path: Path) -> None:
     assert point.floor_ns is not None and 100 < point.floor_ns < 1e7
     assert point.gap_load_pps is not None and point.gap_p50_ns is not None and point.gap_p999_ns is not None
     assert 100 < point.gap_p50_ns <= point.gap_p999_ns < 0.5e9
-
-
-def test_a_frame_that_it_does_not_send_is_left_out_of_a_qualification() -> None:
-    topology = with_ditg()
-    with closing(make_testbed(located(topology))) as world:
-        world.open()
-        key = key_of(topology, world.environment(), VETH)
-        with pytest.raises(Unsupported, match="64B is left out: D-ITG sends UDP in frames of 66 bytes"):
-            qualify(topology, world, key, frames=[frame("64B")], flow_counts=[2], effort=Effort())

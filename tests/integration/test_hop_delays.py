@@ -155,8 +155,3 @@ def test_nothing_is_left_open(chain: tuple[Deployment, str]) -> None:
     hops.stop()
     assert (packet_sockets(deployment), open_descriptors(), threading.active_count()) == before
     assert hops.stop() == ()
-
-
-def test_without_numbered_probes_there_are_no_delays_and_one_sentence(chain: tuple[Deployment, str]) -> None:
-    assert probed(chain, probe_pps=0.0) == ()
-    assert hops_of(chain).facts()["delays by part"].startswith("no numbered probe was seen at any port")

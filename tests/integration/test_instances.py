@@ -155,13 +155,6 @@ def test_a_failing_install_script_is_one_sentence_and_leaves_nothing(
         pytest.fail("it is not up")
 
 
-def test_a_script_of_an_unknown_interpreter_is_named(tmp_path: Path) -> None:
-    specs = specifications(tmp_path)
-    specs.generator.write_text("#!/no/such/interpreter\n")
-    with running(specs) as service, pytest.raises(CommandFailed, match=r"generator.sh cannot be run: No such file"):
-        service.offer(10)
-
-
 @pytest.mark.parametrize(
     ("generator", "error", "says"),
     [

@@ -19,7 +19,6 @@ from resources.libraries.python.drivers.host.links.namespaces import name_of
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
-from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow
@@ -230,8 +229,3 @@ def test_a_stateful_firewall_and_a_gateway_see_the_same_packets_from_trafgen(tmp
         assert sorted(packets(ours)) == sorted(packets(peers)), "the same packets, to the byte"
         both = deployment.parts.generator.run(trial)
         assert [(flow.sent, flow.received) for flow in both.flows] == [(flows, flows)] * 2
-
-
-def test_a_nat_is_refused_in_a_sentence() -> None:
-    with pytest.raises(PlanError, match="IPv6 does not apply to an NF of kind linux_nat"), running(LOCAL, "linux_nat"):
-        pass

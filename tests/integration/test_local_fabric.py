@@ -2,10 +2,8 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -16,7 +14,6 @@ import pytest
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import check
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
@@ -181,32 +178,3 @@ def test_what_a_killed_run_left_is_removed_by_the_next(machine: MachineLock) -> 
     wait_for_network_state(before)
     with deployed(plan_of("local", "CSC", 1, 2), machine):
         pass
-
-
-def test_this_machine_has_all_that_is_needed() -> None:
-    assert check() == ()
-
-
-def test_missing_rights_are_reported_in_one_sentence() -> None:
-    reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
-        os.setuid(65534)
-        os.write(writer, "|".join(map(str, check())).encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as said:
-        assert said.read() == (
-            "CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN, CAP_SYS_NICE missing for user 65534; "
-            "run as root, in a container with --privileged --pid=host"
-        )
-    os.waitpid(child, 0)
-
-
-def test_a_namespace_that_is_entered_is_left_again(machine: MachineLock) -> None:
-    with deployed(plan_of("local", "CSC", 1, 1), machine) as (fabric, _, _):
-        before = Path("/proc/thread-self/ns/net").readlink()
-        assert "csg1p1" in fabric.run_inside(GENERATOR, lambda: [name for _, name in socket.if_nameindex()])
-        assert Path("/proc/thread-self/ns/net").readlink() == before
-        with pytest.raises(CsitError, match="cannot be entered"):
-            namespaces.run_inside("csit-nobody", time.monotonic)

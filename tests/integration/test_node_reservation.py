@@ -1,6 +1,5 @@
 """Reservations by real processes: over pipes on this machine, and over real SSH servers of a lab in namespaces."""
 
-import json
 import multiprocessing
 import os
 import re
@@ -167,26 +166,6 @@ def test_a_run_joins_a_reservation_and_leaves_it(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("CSIT_RESERVATION", "5f0c2e9b-of-no-one")  # masked in all messages from now on
     with pytest.raises(InUse, match="DUT1 is not reserved with the token in CSIT_RESERVATION: it is that of"):
         Lease({"DUT1": here(tmp_path)}, "lab", "a run").__enter__()
-
-
-def test_a_file_that_is_no_record_is_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "reservation.json").write_text("{half", encoding="utf-8")
-    with pytest.raises(CsitError, match="is no record of this program; look at it, then"):
-        acquire({"DUT1": here(tmp_path)}, claim())
-    assert (tmp_path / "reservation.json").read_text(encoding="utf-8") == "{half"
-
-
-def test_a_record_without_a_key_can_be_broken(tmp_path: Path) -> None:
-    nodes = {"DUT1": here(tmp_path)}
-    acquire(nodes, claim())
-    record = tmp_path / "reservation.json"
-    state = json.loads(record.read_text(encoding="utf-8"))
-    del state["holder"]["owner"]
-    record.write_text(json.dumps(state), encoding="utf-8")
-    with pytest.raises(CsitError, match="is damaged"):
-        acquire(nodes, claim())
-    assert break_open(nodes) == {"DUT1": None}
-    assert acquire(nodes, claim()) == ()
 
 
 def _try_over_ssh(access: dict[str, Any], connecting: Any, gate: Any, said: Any) -> None:

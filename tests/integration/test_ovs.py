@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -19,7 +18,6 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.integration.robot_runs import results, run_robot
 from tests.integration.user_space import (
     LOCAL_OVS,
@@ -154,13 +152,6 @@ def test_a_port_that_it_cannot_use_is_named() -> None:
         subprocess.run(["ip", "-n", "csit-vswitch", "link", "del", "csv1p1"], check=True)
         stack.callback(parts.switch.stop)
         parts.switch.start()
-
-
-def test_without_its_programs_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = shutil.which
-    monkeypatch.setattr(shutil, "which", lambda name, **where: None if name == "ovs-vsctl" else real(name, **where))
-    text = "ovs-vsctl missing for the vSwitch ovs; install it: apt-get install openvswitch-switch"
-    assert text in map(str, make_testbed(topology_with()).problems())
 
 
 @realtime(LOSS)

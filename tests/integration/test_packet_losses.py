@@ -14,9 +14,7 @@ import pytest
 
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
-from resources.libraries.python.drivers.generators.xdp import receiver
 from resources.libraries.python.drivers.generators.xdp.support import why_not
-from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.search.losses import LossPattern, losses_in_words, pattern_of
 from tests.integration.numbered_captures import Seen, dumped, seen_at
@@ -214,15 +212,6 @@ def test_packets_of_another_flow_are_not_taken_for_those_of_this_one(generator: 
     assert [(flow.lost, flow.duplicates) for flow in result.losses] == [(0, 0), (0, 0)]
     assert sum(flow.foreign for flow in result.losses) == 300
     assert "packets of other flows or trials arrived" in "; ".join(map(losses_in_words, result.losses))
-
-
-@ONLY_XDP
-def test_more_packets_than_can_be_counted_are_refused(generator: BuiltInGenerator) -> None:
-    packets = 2 * receiver.MAX_NUMBERS
-    with pytest.raises(Unsupported, match=r"134,217,728 packets in a trial, and 67,108,864 can .*: make it 2.0 times"):
-        generator.run(counting(60.0, packets / 60.0))
-    with Forwarder(untouched, untouched):
-        assert generator.run(counting(0.1, 1000.0)).losses
 
 
 @ONLY_XDP

@@ -44,9 +44,3 @@ def test_simulated_results_are_refused(tmp_path: Path) -> None:
     done = pictures(tmp_path, simulated=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert "simulated results; the pictures show measured ones" in done.stderr
-
-
-def test_the_pictures_of_the_readme_are_small() -> None:
-    taken = sorted((PROJECT / "docs" / "pictures").iterdir())
-    assert [path.name for path in taken] == ["heat-map.png", "test-page.png"]
-    assert all(path.stat().st_size < _MAX_BYTES for path in taken)

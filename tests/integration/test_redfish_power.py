@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError, Unsupported
+from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError
 from resources.libraries.python.model.testbed.access import Redfish
 from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.testbed.node import energy
@@ -53,19 +53,6 @@ def test_a_wrong_password_is_refused_and_never_shown(bmc: tuple[str, Bmc], monke
     with pytest.raises(CsitError, match=r"nodes\.DUT1\.energy: https://localhost") as refused:
         server.read(server.meter())
     assert "a-wrong-one" not in str(refused.value)
-
-
-def test_a_chassis_that_is_not_there_is_named(bmc: tuple[str, Bmc]) -> None:
-    _, server = bmc
-    with pytest.raises(CsitError, match="nowhere"):
-        server.read(server.meter(chassis="nowhere"))
-
-
-def test_a_chassis_without_power_says_so(bmc: tuple[str, Bmc], monkeypatch: pytest.MonkeyPatch) -> None:
-    _, server = bmc
-    monkeypatch.setattr("resources.libraries.python.testbed.node.energy.power_of", lambda *_: None)
-    with pytest.raises(Unsupported, match="has no power in EnvironmentMetrics or Power"):
-        server.read(server.meter())
 
 
 CHASSIS = "/redfish/v1/Chassis"
@@ -111,11 +98,6 @@ def answering(answers: Mapping[str, object], every_s: float = 0.0) -> Iterator[R
         url = f"http://127.0.0.1:{server.server_address[1]}"
         yield Bmc("https://bmc", Path("unused")).meter().model_copy(update={"url": url, "ca_file": None})
         server.shutdown()
-
-
-def test_a_bmc_answers_over_http_in_tests_too() -> None:
-    with answering(ANSWERS) as meter:
-        assert [value for _, value in energy.read_redfish("DUT1", meter, 0.0)[0].samples] == [100.0]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Runs that are cut short and resumed end with what an uninterrupted run gives; other choices are refused."""
 
 import fcntl
-import json
 import random
 import re
 import shutil
@@ -10,7 +9,6 @@ import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -150,30 +148,6 @@ def test_a_failed_test_is_carried_over_as_failed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (["-v", "CELLS:1x1"], "the run was started with CELLS '1-2x1' and cannot be resumed with '1x1'"),
-        (["-v", "SEARCH:quick"], "the run was started with SEARCH 'ladder' and cannot be resumed with 'quick'"),
-        (["--include", "1R1C"], "the run was started with --include nothing and cannot be resumed with 1R1C"),
-        (["-v", "TOPOLOGY:{other}"], "the topology has changed"),
-    ],
-)
-def test_other_choices_are_refused_in_one_sentence(
-    tmp_path: Path, torn: Path, options: list[str], expected: str
-) -> None:
-    other = tmp_path / "other.yaml"
-    text = (PROJECT / "topologies" / "sim.yaml").read_text(encoding="utf-8")
-    other.write_text(text.replace("seed: 1\n", "seed: 2\n"), encoding="utf-8")
-    words = [word.format(other=other) for word in options]
-    before = (torn / "journal.jsonl").read_bytes()
-    done = csit("robot", "--resume", str(torn), "--log", "NONE", "--report", "NONE", *words, str(DENSITY))
-    assert done.returncode != 0
-    assert expected in done.stdout
-    assert "Traceback" not in done.stdout + done.stderr
-    assert (torn / "journal.jsonl").read_bytes() == before
-
-
-@pytest.mark.parametrize(
     ("words", "status", "sentence"),
     [
         (["robot", "--resume", "{tmp}"], 2, "not the folder of a run, journal.jsonl is missing"),
@@ -228,22 +202,6 @@ def test_a_new_run_in_a_used_folder_keeps_the_earlier_journal(tmp_path: Path) ->
     assert (tmp_path / "journal-1.jsonl").read_bytes() == earlier
     assert finished(tmp_path) == 1
     assert "is kept as journal-1.jsonl" in done.stderr
-
-
-def rewritten(folder: Path, change: dict[str, Any]) -> None:
-    """Change the header as if the run had begun elsewhere."""
-    journal = folder / "journal.jsonl"
-    head, _, rest = journal.read_text(encoding="utf-8").partition("\n")
-    header = json.loads(head)
-    header["environment"] |= change
-    journal.write_text(json.dumps(header) + "\n" + rest, encoding="utf-8")
-
-
-def test_another_kernel_is_reported_and_another_machine_too_for_simulated_results(torn: Path) -> None:
-    rewritten(torn, {"kernel": "5.4.0-old", "cpu_model": "another"})
-    done = csit("robot", "--resume", str(torn))
-    assert done.returncode == 0, done.stdout
-    assert "kernel was 5.4.0-old at the start of the run" in done.stderr
 
 
 def test_the_laptops_command_resumes_and_writes_its_report(tmp_path: Path) -> None:

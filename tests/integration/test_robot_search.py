@@ -70,17 +70,3 @@ def test_a_soak_has_a_result_of_its_own(tmp_path: Path) -> None:
     assert row.soak is not None
     assert row.soak.goal.loss_ratio == 1e-7
     assert row.soak.complete and row.soak.lower_pps and row.soak.lower_pps < (row.soak.upper_pps or 0.0)
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (["-v", "PRIORS:nowhere"], "nowhere: no such folder of earlier results"),
-        (["-v", "SEARCH:ladder,width=9"], "search ladder: 'width=9' does not fit"),
-    ],
-)
-def test_a_wrong_choice_is_reported_in_one_sentence(tmp_path: Path, options: list[str], expected: str) -> None:
-    done = run_robot(tmp_path, *SIM, *options)
-    assert done.returncode != 0
-    assert expected in done.stderr
-    assert "Traceback" not in done.stdout + done.stderr

@@ -109,31 +109,3 @@ def test_the_same_seed_gives_the_same_figures(tmp_path: Path) -> None:
         (row,) = results(tmp_path / run)
         figures.append((row.ndr, row.pdr, [trial.flows for trial in row.trials]))
     assert figures[0] == figures[1]
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ([], "no testbed chosen"),
-        (["-v", "TOPOLOGY:none.yaml"], "none.yaml: cannot be read"),
-        ([*SIM, "-v", "CELLS:banana"], "invalid cells at 'banana'"),
-        ([*SIM, "-v", "SEARCH:wild"], "no search profile 'wild'; choose from ladder, quick"),
-        (
-            [*SIM, "-v", "CELLS:10x10"],
-            "CSC 10R10C NF-1c vSwitch-1c: needs 153 cores on NUMA 0, 28 available (and 1 more)",
-        ),
-        (
-            [*SIM, "--include", "8R8C", "-v", "NF_SIZES:1c"],
-            "CSC 8R8C NF-1c vSwitch-1c: needs 99 cores on NUMA 0, 28 available",
-        ),
-        (
-            [*SIM, "--include", "2R1C", "-v", "CELLS:1x1"],
-            "the run selects no test: none of the 2 rows of the last suite passes --include 2R1C",
-        ),
-    ],
-)
-def test_a_wrong_choice_is_reported_in_one_sentence(tmp_path: Path, options: list[str], expected: str) -> None:
-    done = run_robot(tmp_path, *options, "--suite", "csc-mrr")
-    assert done.returncode != 0
-    assert expected in done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr

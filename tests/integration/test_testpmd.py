@@ -10,7 +10,6 @@ import pytest
 from resources.libraries.python.drivers.functions.testpmd.driver import missing
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
-from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.request.kinds import NfKind
 from tests.integration.robot_runs import results, run_robot
 from tests.integration.user_space import (
@@ -101,19 +100,6 @@ def test_one_that_stands_still_is_a_problem_until_it_goes_on() -> None:
 def test_a_killed_run_leaves_none() -> None:
     """They are on the machine's record, and they end by themselves when nobody is at the other end any more."""
     kill_run(VICTIM, "testpmd", "file-prefix=nf-")
-
-
-def test_one_that_cannot_start_is_reported_with_its_last_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    from resources.libraries.python.drivers.functions.testpmd import driver
-    from resources.libraries.python.drivers.functions.testpmd.command import command
-
-    right = command
-    monkeypatch.setattr(driver, "command", lambda *args, **options: [*right(*args, **options), "--no-such-option"])
-    with (
-        pytest.raises(CsitError, match=r"testpmd of nf-1-1 ended with \d+; it said last: .*Command line is incomplete"),
-        deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 1, 1, (TESTPMD,))),
-    ):
-        pass
 
 
 @realtime(LOSS)

@@ -18,14 +18,13 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp import instance
 from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
-from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.testbed.settings import Container
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.integration.robot_runs import PROJECT, results, run_robot
 from tests.integration.user_space import (
     NO_VPP,
@@ -199,14 +198,6 @@ def test_a_crash_is_reported_with_its_core_file() -> None:
     (instance.KEPT / f"vswitch.{pid}.core").unlink(missing_ok=True)
 
 
-def test_a_command_that_is_refused_says_whose_it_was() -> None:
-    with deployed(topology(), cell("CSC", 1, 1)) as deployment:
-        driver, _ = vpp_of(deployment, "nf-1-1")
-        with pytest.raises(CommandFailed, match=r"VPP of nf-1-1: set interface state nope up was refused"):
-            driver._members["nf-1-1"].instance.do(["set interface state nope up"])
-        assert deployment.problems() == ()
-
-
 def test_replies_longer_than_a_read_are_whole() -> None:
     """The client against the real socket: all commands that VPP has."""
     with deployed(topology(vswitch="linux_bridge"), cell("CSC", 1, 1, (VPP,))):
@@ -214,22 +205,6 @@ def test_replies_longer_than_a_read_are_whole() -> None:
         assert len(cli.ask("show cli")) > 4096
         assert cli.ask("show version").startswith("vpp v")
         cli.close()
-
-
-def test_without_it_one_sentence_says_what_to_fix(tmp_path: Path) -> None:
-    found = make_testbed(topology(prefix=str(tmp_path))).problems()
-    assert any(f"VPP is not at nodes.<DUT>.vpp.prefix: there is no program {tmp_path}/bin/vpp; install it" in str(each)
-               for each in found)  # fmt: skip
-    with pytest.raises(Unsupported, match="VPP is not at"):
-        make_testbed(topology(prefix=str(tmp_path))).open()
-
-
-def test_one_that_cannot_start_is_reported_with_its_last_output() -> None:
-    with (
-        pytest.raises(CsitError, match=r"VPP of the vSwitch (ended with \d+|was killed by \w+); it said last: "),
-        deployed(topology(buffers_per_numa=2**31 - 1), cell("CSC", 1, 1)),
-    ):
-        pass
 
 
 def test_a_killed_run_leaves_none() -> None:

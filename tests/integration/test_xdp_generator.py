@@ -21,7 +21,7 @@ from resources.libraries.python.drivers.generators.xdp import bpf, memory
 from resources.libraries.python.drivers.generators.xdp.sender import Registration, takes_redirected
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.cell import Cell, ServiceType
@@ -174,26 +174,6 @@ def test_the_kernel_is_asked_what_a_port_takes() -> None:
     with pytest.raises(CsitError, match="does not report XDP features of none"):
         takes_redirected("none")
     assert socket.if_nametoindex("lo") == 1  # the test itself stayed where it was
-
-
-def test_objects_that_do_not_load_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    returned, register_9 = (
-        bytes.fromhex("b400000002000000"),
-        bytes.fromhex("bf90000000000000"),
-    )  # r0 = XDP_PASS, r0 = r9
-    built = bpf.OBJECT.read_bytes()
-    assert built.count(returned) == 1
-    for content, reason in (
-        (
-            built.replace(returned, register_9),
-            r"the kernel does not load the XDP program: Permission denied \(R9 !read_ok\)",
-        ),
-        (built[:1000], r"libbpf.so.1 does not open damaged.o: .+"),
-    ):
-        (tmp_path / "damaged.o").write_bytes(content)
-        monkeypatch.setattr(bpf, "OBJECT", tmp_path / "damaged.o")
-        with pytest.raises(Unsupported, match=f"^{reason}$"):
-            bpf.XdpProgram("csit_pass")
 
 
 @realtime(LOSS)
