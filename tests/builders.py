@@ -46,16 +46,7 @@ def plan_of(
     cores: CpuLayout | None = None,
     **parts: Any,
 ) -> Plan:
-    """The plan of a cell.
-
-    Args:
-        testbed: It, or the name of a shipped one.
-        service_type: CSC, CSP or VSC.
-        nf_chains: Service instances.
-        nf_nodes: NFs in each.
-        cores: Of the DUT; those of this machine by default.
-        parts: Of the cell.
-    """
+    """The plan of a cell."""
     cell = Cell(service_type=ServiceType(service_type), nf_chains=nf_chains, nf_nodes=nf_nodes, **parts)
     return make_plan(shipped(testbed) if isinstance(testbed, str) else testbed, cell, cores or discover())
 

@@ -80,16 +80,7 @@ def pcapng(
     flags: int | None = None,
     simple: bool = False,
 ) -> bytes:
-    """A file in the format of Wireshark.
-
-    Args:
-        frames: Its packets.
-        link_type: Of its interface.
-        order: Of bytes.
-        fcs_bits: Option if_fcslen of the interface.
-        flags: Option epb_flags of each packet.
-        simple: Whether packets are in simple blocks, which have no options.
-    """
+    """A file in the format of Wireshark."""
 
     def padded(contents: bytes) -> bytes:
         return contents + bytes(-len(contents) % 4)

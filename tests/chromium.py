@@ -48,11 +48,7 @@ class Chromium:
     """One browser with one page."""
 
     def __init__(self, profile: Path) -> None:
-        """Start it.
-
-        Args:
-            profile: An empty folder for its files.
-        """
+        """Start it."""
         commands_out, self._commands = os.pipe()
         self._answers, answers_in = os.pipe()
         # Chromium reads commands from descriptor 3 and answers on 4; a shell cannot name descriptors above 9.

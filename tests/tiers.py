@@ -76,11 +76,7 @@ def usage() -> str:
 
 
 def run_tier(tier: str) -> int:
-    """Run all environments of a tier, several at a time as far as tox.ini lets them, and report.
-
-    Args:
-        tier: Nothing for the default tier, or `ALL`.
-    """
+    """Run all environments of a tier, several at a time as far as tox.ini lets them, and report."""
     names = environments(tier)
     print(plan_text(tier), flush=True)
     for name in names:

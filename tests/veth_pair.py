@@ -72,13 +72,6 @@ def veth_pair(
 ) -> Iterator[None]:
     """Make a veth pair in a new namespace, and remove both at the end.
 
-    Args:
-        namespace: Its name.
-        names: Of the interfaces.
-        mtu: In bytes.
-        receive_cpu: CPU of the data threads of both ends; None: frames are received on the sender's CPU.
-        napi: Receive by NAPI without threads too, as XDP frames require.
-
     Raises:
         Unsupported: Not root, or `ip` is not installed.
         CommandFailed: The kernel rejected a request.

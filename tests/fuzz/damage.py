@@ -14,13 +14,7 @@ _WORD = re.compile(r"[A-Za-z_][\w-]{2,}")
 
 
 def damaged(text: str, pieces: tuple[str, ...], edits: int = 4) -> st.SearchStrategy[str]:
-    """Texts near a good one.
-
-    Args:
-        text: The good one.
-        pieces: Tokens of its language.
-        edits: At most so many.
-    """
+    """Texts near a good one."""
     edit = st.tuples(
         st.sampled_from(["number", "word", "insert", "delete", "double", "truncate", "repeat"]),
         st.integers(0, max(0, len(text))),
@@ -70,13 +64,7 @@ def damaged_bytes(content: bytes, edits: int = 4) -> st.SearchStrategy[bytes]:
 
 
 def mutated(chance: random.Random, content: bytes, pieces: tuple[bytes, ...]) -> bytes:
-    """Bytes near good ones, made fast.
-
-    Args:
-        chance: Source of random numbers.
-        content: The good ones.
-        pieces: Tokens of their language.
-    """
+    """Bytes near good ones, made fast."""
     for _ in range(chance.randint(1, 4)):
         at, length = chance.randint(0, len(content)), chance.choice((0, 1, 2, 8, 40, 200))
         match chance.randrange(6):

@@ -43,10 +43,6 @@ class Outcome:
 def run(target: str, *arguments: str) -> Outcome:
     """Run a command of the command line in this process, and check it.
 
-    Args:
-        target: Name under which the input is counted.
-        arguments: Of ./csit.
-
     Raises:
         AssertionError: It ended with a defect, took too much time or memory, or its message is too long or has control
             characters.
@@ -73,12 +69,6 @@ def run(target: str, *arguments: str) -> Outcome:
 
 def refused(target: str, call: Callable[[], object], *given: str, attempts: int = 1) -> str:
     """Call a function that may raise this project's errors; return the message, empty where there was none.
-
-    Args:
-        target: Name under which the input is counted.
-        call: The function.
-        given: Paths that messages may repeat.
-        attempts: Of a call that takes too long: its CPU time is the shortest of them.
 
     Raises:
         AssertionError: As for `run`.

@@ -414,7 +414,7 @@ _IMPACT = {
     },
 }
 _TRIAL = {
-    **{"number": 0, "repetition": 0, "event": "kill of nat", "event_s": 0.01, "done": "killed", "impacts": [_IMPACT]},
+    **{"number": 0, "repetition": 0, "event": "kill of nat", "event_s": 0.01, "done": "killed", "impacts": [_IMPACT]}
 }
 _CONTENDERS = _recorded("interference")["interference"]["spec"]["contenders"]
 _LOADS = {

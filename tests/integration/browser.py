@@ -39,10 +39,6 @@ class Browser(Chromium):
     def shown(self, page: Path, *, printed: bool = False) -> int:
         """Open a page and let it draw all of its plots; returns how many there are.
 
-        Args:
-            page: A page of a report.
-            printed: First print it as PDF without scrolling: all plots are drawn then.
-
         Raises:
             AssertionError: Plots are missing on paper.
         """

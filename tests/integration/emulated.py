@@ -64,13 +64,7 @@ class Emulated:
         return self.run(node, "sh", "-ec", script, within_s=within_s)
 
     def write_topology(self, folder: Path, *, loop: bool = False, **changes: Any) -> Path:
-        """Write the topology file with parts that are other, merged into it; None takes a key away.
-
-        Args:
-            folder: Where to write `emulated.yaml`.
-            loop: Whether the cable from the TG to itself is in it, over which each run would qualify the generator.
-            changes: Such as `nodes={"DUT1": {"vswitch": "ovs"}}`.
-        """
+        """Write the topology file with parts that are other, merged into it; None takes a key away."""
         content = yaml.safe_load(self.topology.read_text(encoding="utf-8"))
         ports = content["nodes"]["TG"]["interfaces"]
         for port in [name for name, row in ports.items() if row["link"] == "loop" and not loop]:

@@ -32,13 +32,7 @@ while True:
 
 @contextmanager
 def counter(folder: Path, watts: float, inside: Callable[..., Sequence[str]] = lambda *argv: argv) -> Iterator[None]:
-    """Have an energy counter of a machine in a folder.
-
-    Args:
-        folder: Such as `/sys/class/powercap`.
-        watts: Power of the machine.
-        inside: Makes the command line that runs another one on a node.
-    """
+    """Have an energy counter of a machine in a folder."""
     argv = inside(sys.executable, "-c", _PROGRAM, str(folder / "intel-rapl:0"), str(watts), str(RANGE_UJ))
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -76,15 +76,7 @@ class Lab:
     """
 
     def __init__(self, *, duts: int = 1, cables: int = 4, loops: int = 0, used: bool = False) -> None:
-        """Say what it will be. Nothing happens before `with`.
-
-        Args:
-            duts: Nodes of type DUT, 1 or 2.
-            cables: Ports of every node, named cab1, cab2, …: odd ones towards TG port 1, even ones towards TG port 2.
-            loops: Cables from one port of the TG to another, behind the others in the numbers of ports.
-            used: Its nodes have what an agent runs on from earlier such labs of this process, as nodes that are used
-                again do: sending, unpacking and compiling it takes 5 s of CPU time.
-        """
+        """Say what it will be. Nothing happens before `with`."""
         self._used = used
         self._names = ("TG", *(f"DUT{number + 1}" for number in range(duts)))
         self._cables = cables
@@ -205,15 +197,7 @@ class Lab:
         }  # fmt: skip
 
     def topology(self, folder: Path, *, numa: bool = True, **changes: Any) -> Path:
-        """Write the topology file of this lab.
-
-        Args:
-            folder: Where to write `lab.yaml`.
-            numa: Whether it has the NUMA nodes of ports. Without them a run starts an agent on each node, only to read
-                them, before those that it works with.
-            changes: Parts of the file that shall be other, merged into it, such as
-                `nodes={"DUT1": {"containers": "testpmd"}}`; None takes a key away.
-        """
+        """Write the topology file of this lab."""
         ports: dict[str, dict[str, Any]] = {name: {} for name in self._names}
         for link, *ends in self._links():
             for name, port in ends:
@@ -266,11 +250,6 @@ class Lab:
         """Reset a node; returns when its SSH server answers again.
 
         One that is used again has what an agent runs on afterwards, too: /var/tmp outlives a reboot.
-
-        Args:
-            name: The node's.
-            down_s: How long its cables are without it.
-            reimaged: It comes back with an empty disk.
         """
         node = self.nodes[name]
         if self._used:

@@ -95,15 +95,7 @@ _LOSE_NO_NODE = (generator_is_killed, nf_loses_its_port)
 def run_losing_nodes(
     lab: Lab, folder: Path, faults: Sequence[tuple[Moment, LabFault]], *words: str, sources: Sequence[Path] = (DENSITY,)
 ) -> None:
-    """Run Robot while something breaks at chosen moments; it succeeds, lost nodes come back, and nothing is left.
-
-    Args:
-        lab: The lab.
-        folder: Of the test; results are in its folder `out`.
-        faults: What is done at which moment, in this order.
-        words: Options of Robot.
-        sources: Suites.
-    """
+    """Run Robot while something breaks at chosen moments; it succeeds, lost nodes come back, and nothing is left."""
     before, paused = state(lab), Paused(folder, [moment for moment, _ in faults])
     with going_on(folder / "out", *words, *paused.options, sources=sources) as run:
         for moment, fault in faults:

@@ -47,13 +47,7 @@ class Machine:
     """One node: namespaces, files and an SSH server of its own; processor, kernel and programs are the machine's."""
 
     def __init__(self, name: str, address: str, state: Path) -> None:
-        """Say what it will be.
-
-        Args:
-            name: Host name.
-            address: Of the SSH server.
-            state: A folder for its files, to be made.
-        """
+        """Say what it will be."""
         self.name = name
         self.address = address
         self.state = state

@@ -65,12 +65,7 @@ def running(
 
 def trial(load_pps: float = LOAD_PPS, probe_pps: float = 0.0, protocol: Protocol | None = None) -> Trial:
     return Trial(
-        load_pps=load_pps,
-        duration_s=0.5,
-        frame=frame("128B"),
-        probe_pps=probe_pps,
-        purpose="sweep",
-        protocol=protocol,
+        load_pps=load_pps, duration_s=0.5, frame=frame("128B"), probe_pps=probe_pps, purpose="sweep", protocol=protocol
     )
 
 

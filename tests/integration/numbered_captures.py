@@ -20,15 +20,7 @@ _BLOCK_S = 1.3
 def dumped(
     interface: str, file: Path, namespace: str, *, way: str = "inout", packets: str = "udp port 49190"
 ) -> Iterator[None]:
-    """Have tcpdump write packets of an interface into a file, and see that it missed none.
-
-    Args:
-        interface: In the namespace.
-        file: Of packets.
-        namespace: Name, or path of one that is not among the named ones of this machine.
-        way: `in` for those that arrive, `out` for those that leave, `inout` for both.
-        packets: Filter; by default the numbered ones.
-    """
+    """Have tcpdump write packets of an interface into a file, and see that it missed none."""
     argv = ("tcpdump", "-i", interface, "-Q", way, "-n", "-s", "96", "-B", "65536", "-Z", "root", "-w", str(file))
     command = ("nsenter", f"--net={Path('/run/netns') / namespace}", *argv, packets)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:

@@ -36,13 +36,6 @@ def study_watched(
 ) -> tuple[OutageRecord, Mapping[str, set[str]]]:
     """Run a study and look where the kernel's threads of NFs may run.
 
-    Args:
-        folder: Of the test; results are in its folder `out`.
-        spec: The specification.
-        words: Options of Robot.
-        run_script: Runs a shell script on the machine under test and returns its output.
-        every_s: How often it is asked.
-
     Returns:
         The record, and lists of CPUs by NF (`1x1`), as the kernel writes them.
     """
@@ -60,13 +53,7 @@ def study_watched(
 
 
 def check_events(record: OutageRecord, seen: Mapping[str, set[str]], most_s: float) -> None:
-    """Check restarts, additions, reloads and moves, the latter by the threads themselves.
-
-    Args:
-        record: Of a study of two instances of one firewall each, without a trial that failed.
-        seen: See `study_watched`.
-        most_s: The longest outage of an instance that an event should leave alone.
-    """
+    """Check restarts, additions, reloads and moves, the latter by the threads themselves."""
     found, plan = record.outage, record.plan
     assert found is not None and plan is not None
     assert not found.refused

@@ -46,12 +46,6 @@ def delayed(owner: str, interface: str, delay_s: float, root: Path = Path("/")) 
     """Let each packet that an owner's port sends wait, on the CPU that sends it.
 
     Skips the test where the kernel has no such programs (before 6.6).
-
-    Args:
-        owner: Owner of the port.
-        interface: The port.
-        delay_s: How long.
-        root: Root directory of the node that has it.
     """
     namespace = root / namespaces.path_of(namespaces.name_of(owner)).relative_to("/")
 

@@ -80,11 +80,7 @@ def _environment() -> dict[str, str]:
 
 @cache
 def _process(pid: int) -> socket.socket:
-    """The way to the process that has imported all; it ends with the process that has this pid.
-
-    Args:
-        pid: Of this process: a forked one has another, and needs its own.
-    """
+    """The way to the process that has imported all; it ends with the process that has this pid."""
     del pid
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:

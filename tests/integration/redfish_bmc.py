@@ -96,13 +96,7 @@ class Bmc:
 
 @contextmanager
 def emulator(folder: Path, resource: str, program: str = "") -> Iterator[Bmc]:
-    """Run the emulator with one of `RESOURCES`; its files are in the folder.
-
-    Args:
-        folder: Of its files.
-        resource: Its name.
-        program: Has `EnvironmentMetrics` follow the CPU time of this program between two readings.
-    """
+    """Run the emulator with one of `RESOURCES`; its files are in the folder."""
     import bcrypt
 
     certificate, key = folder / "certificate.pem", folder / "key.pem"

@@ -36,13 +36,7 @@ def argv(output: Path, *options: str, sources: Sequence[Path] = (DENSITY,)) -> l
 
 
 def study_suite(folder: Path, specification: str, content: str) -> Path:
-    """Write a copy of a study's suite in which one specification is another.
-
-    Args:
-        folder: Where to write it.
-        specification: As the suite names it, such as `outage/routers.yaml`.
-        content: What the specification says instead.
-    """
+    """Write a copy of a study's suite in which one specification is another."""
     chosen = folder / "small.yaml"
     chosen.write_text(content, encoding="utf-8")
     study = PROJECT / "tests" / "characterization" / f"{specification.split('/', maxsplit=1)[0]}.robot"
@@ -97,14 +91,7 @@ def environment() -> dict[str, str]:
 def csit(
     *words: str, token: str = "", output: int | IO[bytes] = subprocess.PIPE, seconds: float = 900
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command of the project to its end.
-
-    Args:
-        words: The command and its arguments.
-        token: Of the reservation that it may use.
-        output: Where its standard output goes; by default it is read.
-        seconds: The deadline.
-    """
+    """Run a command of the project to its end."""
     variables = environment() | ({"CSIT_RESERVATION": token} if token else {})
     return _completed([sys.executable, "-m", "csit_utils", *words], variables, seconds, output)
 
@@ -177,15 +164,6 @@ def held_in_a_trial(
 
     So what is done to the system under test comes in that trial, however slow this machine is, and no trial need be
     long for it.
-
-    Args:
-        run: Of Robot.
-        output: Its folder.
-        test: What its name in the journal begins with.
-        attempt: At this test.
-        sent: Counts the packets that were sent; by default those of a run on this machine.
-        at_least: So many packets, without a pause of 50 ms, are a trial.
-        seconds: The deadline.
     """
     count = sent or sent_packets
 
@@ -252,11 +230,7 @@ def wait_for_traffic(seconds: float = 120) -> None:
 
 
 def sent_packets(namespace: str = "csit-generator") -> int:
-    """Packets that the generator's first port has sent; 0 where there is none.
-
-    Args:
-        namespace: Name, or path, of the generator's.
-    """
+    """Packets that the generator's first port has sent; 0 where there is none."""
     try:
         shown = run_inside(namespace, Path("/proc/thread-self/net/dev").read_text)
     except CsitError:

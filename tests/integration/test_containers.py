@@ -29,14 +29,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.settings import Container
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from tests.integration.robot_runs import (
-    PROJECT,
-    csit,
-    going_on,
-    held_in_a_trial,
-    results,
-    run_robot,
-)
+from tests.integration.robot_runs import PROJECT, csit, going_on, held_in_a_trial, results, run_robot
 from tests.integration.user_space import cell, deployed, planned, processes, send_and_count
 from tests.realtime import LOSS, realtime
 

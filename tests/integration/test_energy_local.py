@@ -90,13 +90,7 @@ def run_ovs(folder: Path, sleep: str, bmc: Bmc) -> DensityRecord:
     (dut,) = [node for node in topology["nodes"].values() if node["type"] == "DUT"]
     dut["energy"] = bmc.settings(INTERVAL_S)
     file.write_text(yaml.safe_dump(topology), encoding="utf-8")
-    chosen = {
-        "TOPOLOGY": str(file),
-        "NF_SIZES": "1c",
-        "CELLS": "1x1",
-        "SEARCH": SEARCH,
-        "ENERGY": "2",
-    }
+    chosen = {"TOPOLOGY": str(file), "NF_SIZES": "1c", "CELLS": "1x1", "SEARCH": SEARCH, "ENERGY": "2"}
     options = [word for name, value in chosen.items() for word in ("-v", f"{name}:{value}")]
     done = run_robot(folder / "out", *options, "-v", "QUALIFY:off", "--suite", "csc-ndrpdr", seconds=240)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -132,10 +132,7 @@ def test_an_instance_whose_processes_have_ended_is_named(tmp_path: Path) -> None
         for pid in processes(MARK):
             os.kill(pid, signal.SIGKILL)
         wait_until("their end", lambda: "" if len(service.problems()) == 2 else str(service.problems()), 60.0, 0.01)
-        assert service.problems() == (
-            "all processes of back-end-1 have ended",
-            "all processes of front-1 have ended",
-        )
+        assert service.problems() == ("all processes of back-end-1 have ended", "all processes of front-1 have ended")
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,7 @@ from tests.integration.lab_runs import needs_lab, state, topology_of, wait_for_s
 from tests.realtime import LOSS, realtime
 
 NO_NFT = "; ".join(map(str, nft_missing()))
-pytestmark = [
-    pytest.mark.parallel,
-    pytest.mark.root,
-    needs_lab,
-    pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT),
-]
+pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab, pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT)]
 NF = ("ip", "netns", "exec", "csit-nf-1-1")
 LOAD_PPS = 8000.0
 """4000 each way: 100 packets in 25 ms."""

@@ -16,11 +16,7 @@ from tests.integration.robot_runs import results, run_robot
 from tests.realtime import LOSS, realtime
 
 TREX, VPP = (os.environ.get(name) for name in ("CSIT_TREX", "CSIT_VPP_PREFIX"))
-pytestmark = [
-    pytest.mark.root,
-    needs_lab,
-    pytest.mark.skipif(not TREX, reason="CSIT_TREX does not say where TRex is"),
-]
+pytestmark = [pytest.mark.root, needs_lab, pytest.mark.skipif(not TREX, reason="CSIT_TREX does not say where TRex is")]
 needs_vpp = pytest.mark.skipif(not VPP, reason="CSIT_VPP_PREFIX does not say where VPP is")
 TG = {"cpus": TG_CPUS, "generator": {"driver": "trex"}, "trex": {"directory": TREX, "ports": "af_packet"}}
 DUT = {"vswitch": "vpp", "containers": ["vpp"], "vpp": {"prefix": VPP}}

@@ -22,15 +22,7 @@ from tests.captures import MIX6, pcap
 from tests.integration.energy_counters import counter
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, agent_is_killed, run_losing_nodes
-from tests.integration.lab_runs import (
-    RT_LIMIT,
-    TG_CPUS,
-    needs_lab,
-    options,
-    state,
-    topology_of,
-    wait_for_state,
-)
+from tests.integration.lab_runs import RT_LIMIT, TG_CPUS, needs_lab, options, state, topology_of, wait_for_state
 from tests.integration.pauses import SENDING, Moment
 from tests.integration.redfish_bmc import PASSWORD, PASSWORD_VARIABLE, emulator
 from tests.integration.robot_runs import PROJECT, results, run_robot

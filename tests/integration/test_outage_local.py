@@ -37,15 +37,7 @@ from resources.libraries.python.studies.outage.model.spec import OutageSpec, Tar
 from resources.libraries.python.studies.outage.planning import starved
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
-from tests.integration.user_space import (
-    NO_VPP,
-    cell,
-    deployed,
-    planned,
-    send_and_count,
-    topology_with,
-    vpp_topology,
-)
+from tests.integration.user_space import NO_VPP, cell, deployed, planned, send_and_count, topology_with, vpp_topology
 from tests.realtime import LOSS, realtime
 
 NO_CAPTURE = "" if path_of("tcpdump") else "tcpdump is missing"
@@ -384,10 +376,7 @@ def test_vpp_is_moved_and_its_access_list_replaced_under_load(name: str) -> None
     testbed = partial(vpp_topology, vswitch="linux_bridge" if name == "vpp-nf" else "vpp", acl_rules=1000)
     with deployed(testbed(), cell("CSC", 2, 1, (NfKind(product.kind),))) as deployment:
         before = cpus(deployment)
-        for event, what in {
-            PartEvent.RELOAD: "access list of 1000 rules replaced",
-            **MOVED,
-        }.items():
+        for event, what in {PartEvent.RELOAD: "access list of 1000 rules replaced", **MOVED}.items():
             result, happened = lines_of(deployment, event, product.target)
             hit, other = impacts(result.timelines, happened)
             print(

@@ -201,10 +201,7 @@ def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
     for arguments, said in (
         (("topologies/local.yaml", "--flows", "0"), "--flows '0': a number from 1 to 64"),
         (("topologies/local.yaml", "--frames", "1B"), "1B"),
-        (
-            ("topologies/local-otg.yaml",),
-            "cannot be looped back over a veth pair by this project",
-        ),
+        (("topologies/local-otg.yaml",), "cannot be looped back over a veth pair by this project"),
         (("topologies/sim.yaml", "--show", "--folder", str(tmp_path)), "no qualification of sim"),
     ):
         done = qualify(*arguments)

@@ -98,8 +98,7 @@ def trial(entries: int, instances: int, frame_name: str = "64B") -> Trial:
 
 @realtime(LOSS)
 @pytest.mark.parametrize(
-    ("kind", "frame_name", "family"),
-    [("linux_nat", "64B", "ipv4"), ("linux_stateful_firewall", "128B-ip6", "ipv6")],
+    ("kind", "frame_name", "family"), [("linux_nat", "64B", "ipv4"), ("linux_stateful_firewall", "128B-ip6", "ipv6")]
 )
 def test_entries_and_counters_are_those_of_conntrack(kind: str, frame_name: str, family: str) -> None:
     with deployed(TOPOLOGY, cell("CSC", 2, 1, (NfKind(kind),)), frame_name) as running:

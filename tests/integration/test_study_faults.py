@@ -202,10 +202,7 @@ def test_a_run_that_is_ended_while_it_writes_or_sends_is_resumed_to_the_same_res
             monkeypatch.setenv(variable, value)
     with small_disk(folder, 80):
         paused = Paused(tmp_path, [study.writing])
-        with (
-            going_on(folder, *options, *paused.options, sources=[source]) as run,
-            paused.at(study.writing, run),
-        ):
+        with going_on(folder, *options, *paused.options, sources=[source]) as run, paused.at(study.writing, run):
             second = run_robot(folder, *options, *resume, "--output", "NONE", sources=[source])
             clock.step("+30d")
             with filled(folder):

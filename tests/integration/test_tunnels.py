@@ -29,14 +29,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.robot_runs import PROJECT
 from tests.integration.tunnel_packets import TTL, arrives, heard_by, listener, packet, send
-from tests.integration.user_space import (
-    deployed,
-    kill_run,
-    machine_stays_as_it_was,
-    planned,
-    processes,
-    send_and_count,
-)
+from tests.integration.user_space import deployed, kill_run, machine_stays_as_it_was, planned, processes, send_and_count
 from tests.realtime import CPU, LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.usefixtures("awake"), pytest.mark.root]

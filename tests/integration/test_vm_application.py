@@ -58,10 +58,7 @@ def vsc(*kinds: NfKind, size: NfSize = NfSize.ONE) -> Cell:
 
 
 @contextmanager
-def deployed(
-    plan: Plan,
-    machine: MachineLock,
-) -> Iterator[tuple[Fabric, VirtualMachines, Applications]]:
+def deployed(plan: Plan, machine: MachineLock) -> Iterator[tuple[Fabric, VirtualMachines, Applications]]:
     fabric = Fabric(plan, machine)
     inside = Applications(plan.functions, plan, TOPOLOGY.dut, lambda name: fabric.counters([name]))
     guests = VirtualMachines(plan.functions, plan, fabric, machine, BESIDE_OTHERS, inside=inside)

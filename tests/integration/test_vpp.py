@@ -237,8 +237,7 @@ def suite(folder: Path, name: str) -> DensityRecord:
     file.write_text(text.replace("vms: qemu  ", "vms: qemu_vpp  "))
     search = "SEARCH:quick,width=0.2,sum=1,time=12,latency=0.2,mrr=1"
     done = run_robot(
-        folder,
-        *("-v", f"TOPOLOGY:{file}", "-v", "NF_SIZES:1c", "-v", search, "-v", "CELLS:1x1", "--suite", name),
+        folder, *("-v", f"TOPOLOGY:{file}", "-v", "NF_SIZES:1c", "-v", search, "-v", "CELLS:1x1", "--suite", name)
     )
     assert done.returncode == 0, done.stdout + done.stderr
     (row,) = results(folder)

@@ -232,13 +232,7 @@ def victim(source: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def kill_run(source: str, program: str, mark: str) -> None:
-    """Kill a `victim` whose two processes of a program are on the machine's record, and remove what it has left.
-
-    Args:
-        source: Of the victim.
-        program: What its processes run.
-        mark: What their command lines have in them, unlike those of other runs.
-    """
+    """Kill a `victim` whose two processes of a program are on the machine's record, and remove what it has left."""
     with victim(source) as run:
         pids = {pid for pid, line in processes(program).items() if mark in line}
         record = OwnershipRecord.model_validate_json((DIRECTORY / "owner.json").read_text())

@@ -68,12 +68,7 @@ def robot_words(output: Path, topology: Path, *options: str, sources: Sequence[P
 
 
 def topology_with(path: Path, **parameters: object) -> Path:
-    """Write a copy of the simulated testbed with other parameters of its simulation.
-
-    Args:
-        path: Of the copy.
-        parameters: As in the part `simulation` of a topology.
-    """
+    """Write a copy of the simulated testbed with other parameters of its simulation."""
     rows = "".join(f"  {name}: {json.dumps(value)}\n" for name, value in parameters.items())
     text = SIM.read_text(encoding="utf-8")
     changed = text.replace("  seed: 1\n", rows if "seed" in parameters else f"  seed: 1\n{rows}")

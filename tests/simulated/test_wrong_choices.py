@@ -11,13 +11,7 @@ ON_SIM = ("robot", "-v", f"TOPOLOGY:{SIM}", *QUIETLY)
 
 
 def refused(ended: Ended, word: str, status: int = 2) -> None:
-    """Check how a command refused its input.
-
-    Args:
-        ended: The command.
-        word: What is wrong, which the sentence repeats.
-        status: Expected exit status.
-    """
+    """Check how a command refused its input."""
     assert ended.status == status, ended.stdout + ended.stderr
     assert word in ended.stderr
     assert len(ended.stderr.strip().splitlines()) == 1

@@ -75,28 +75,14 @@ class FinishedRun:
 
 
 def finished(output: Path, *options: str, sources: Sequence[Path], before: MachineState | None = None) -> FinishedRun:
-    """Run suites on this machine to their end, and wait until nothing of the run is left.
-
-    Args:
-        output: Folder of the run.
-        options: Of Robot, besides the topology.
-        sources: The suites.
-        before: The machine without any run; by default as it is now.
-    """
+    """Run suites on this machine to their end, and wait until nothing of the run is left."""
     before = before or MachineState.now()
     done: subprocess.CompletedProcess[str] = run_robot(output, *LOCAL, *options, sources=sources, seconds=_ENDS_S)
     return FinishedRun(output, done.returncode, done.stdout + done.stderr, left_since(before))
 
 
 def suite_with(folder: Path, study: str, changes: Mapping[str, str], specification: str) -> Path:
-    """Write a study's suite with a specification of the test's own.
-
-    Args:
-        folder: Where to write both.
-        study: Name of the suite.
-        changes: Words of the suite, and what replaces them; `{specification}` there is the path of the specification.
-        specification: What the specification says.
-    """
+    """Write a study's suite with a specification of the test's own."""
     chosen = folder / "specification.yaml"
     chosen.write_text(specification, encoding="utf-8")
     suite = (SUITES / f"{study}.robot").read_text(encoding="utf-8")

@@ -23,11 +23,7 @@ import numpy as np
 
 from resources.libraries.python.drivers.sim.models import Noisy
 from resources.libraries.python.studies.sweep.analysis.points import Array, observe
-from resources.libraries.python.studies.sweep.analysis.profile import (
-    QualityBounds,
-    highest_rate,
-    profile_of,
-)
+from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate, profile_of
 from resources.libraries.python.studies.sweep.analysis.regions import second_break_point
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.model.profile import BreakPoint

@@ -67,9 +67,7 @@ COMPOSITION = (
 ROBOT = re.compile(r"resources/libraries/python/studies/(shared/\w+|\w+/(\w+Library|suite_rows))\.py$")
 """Robot libraries, and modules that they alone use."""
 STUDIES = "resources.libraries.python.studies"
-BELOW_STUDIES = {
-    "density": ("recording/",),
-}
+BELOW_STUDIES = {"density": ("recording/",)}
 """Studies that folders below them import: the record that is packed."""
 DRIVERS = "resources.libraries.python.drivers"
 
@@ -499,11 +497,7 @@ def imported(tree: ast.AST, modules: Collection[str]) -> set[str]:
 
 
 def import_cycle(trees: Mapping[str, ast.AST]) -> list[str]:
-    """Modules that import each other in a circle; nothing where there are none.
-
-    Args:
-        trees: By dotted name of the module.
-    """
+    """Modules that import each other in a circle; nothing where there are none."""
     sorter = TopologicalSorter({name: imported(tree, trees) - {name} for name, tree in trees.items()})
     try:
         sorter.prepare()

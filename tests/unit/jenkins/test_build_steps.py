@@ -83,8 +83,7 @@ def test_a_patch_and_a_step_of_a_gate_are_one_word_too(build: Build) -> None:
 
 
 @pytest.mark.parametrize(
-    "topology",
-    ["sim.yaml", "/topologies/sim.yaml", "topologies/.yaml", "topologies/-a.yaml", "topologies/a b.yaml"],
+    "topology", ["sim.yaml", "/topologies/sim.yaml", "topologies/.yaml", "topologies/-a.yaml", "topologies/a b.yaml"]
 )
 def test_a_testbed_without_a_name_is_refused(tmp_path: Path, topology: str) -> None:
     """Its results would be the folder of all results, which is removed before a run."""

@@ -44,7 +44,4 @@ def test_a_number_without_its_unit_is_no_size(value: object) -> None:
 
 
 def test_the_schema_has_the_form_of_a_size() -> None:
-    assert SIZES.json_schema()["items"] == {
-        "type": "string",
-        "pattern": r"^((0\.5|[1-9][0-9]{0,2})c|0\.5c-shared)$",
-    }
+    assert SIZES.json_schema()["items"] == {"type": "string", "pattern": r"^((0\.5|[1-9][0-9]{0,2})c|0\.5c-shared)$"}

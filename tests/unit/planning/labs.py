@@ -53,12 +53,7 @@ def lab(
         else:
             nodes[name] = {"type": "DUT", "vswitch": vswitch, "containers": containers, **common, **dut_keys}
     return Topology.model_validate(
-        {
-            "metadata": {"version": 1, "name": "lab"},
-            "world": "lab",
-            "discriminator": discriminator,
-            "nodes": nodes,
-        }
+        {"metadata": {"version": 1, "name": "lab"}, "world": "lab", "discriminator": discriminator, "nodes": nodes}
     )
 
 

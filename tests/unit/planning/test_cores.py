@@ -59,10 +59,7 @@ def test_the_feasible_cells_of_28_cores_come_out(size: str, feasible: dict[int, 
 
 @pytest.mark.parametrize(
     ("size", "expected"),
-    [
-        ("1c", [[3, 5, 33], [4, 6, 34], [31, 7, 35], [32, 8, 36]]),
-        ("0.5c", [[3, 5], [4, 6], [31, 33], [32, 34]]),
-    ],
+    [("1c", [[3, 5, 33], [4, 6, 34], [31, 7, 35], [32, 8, 36]]), ("0.5c", [[3, 5], [4, 6], [31, 33], [32, 34]])],
 )
 def test_csits_example_of_2_chains_of_2_comes_out(size: str, expected: list[list[int]]) -> None:
     cores = allocate(cell(2, 2, size), socket_28(), 0, Sizes())
@@ -153,12 +150,7 @@ def test_folded_data_threads_take_the_cores_in_turn_and_those_of_nfs_follow_the_
 
 layouts = st.builds(
     lambda cores, threads, nodes, sequential: layout(
-        (
-            core * threads + thread if sequential else thread * cores + core,
-            core,
-            core % nodes,
-            core % nodes,
-        )
+        (core * threads + thread if sequential else thread * cores + core, core, core % nodes, core % nodes)
         for core in range(cores)
         for thread in range(threads)
     ),

@@ -23,10 +23,7 @@ SIM = load_topology(PROJECT / "topologies" / "sim.yaml")
 
 def planned(*kinds: str, rows: int = 2, service_type: str = "CSC") -> Plan:
     cell = Cell(
-        service_type=ServiceType(service_type),
-        nf_chains=rows,
-        nf_nodes=len(kinds),
-        nf_kinds=tuple(map(NfKind, kinds)),
+        service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=len(kinds), nf_kinds=tuple(map(NfKind, kinds))
     )
     return make_plan(SIM, cell, SIM.dut.layout, ip_version=6)
 

@@ -24,10 +24,7 @@ def planned(cores: int, *, rate_bps: int = 10**11, rx_queues: int | None = None,
     }
     changed = {"generator": tg.generator.model_copy(update={"cores": cores}), "interfaces": ports}
     dut_ports = {name: port.model_copy(update={"rate_bps": rate_bps}) for name, port in topology.dut.interfaces.items()}
-    nodes = {
-        "TG": tg.model_copy(update=changed),
-        "DUT1": topology.dut.model_copy(update={"interfaces": dut_ports}),
-    }
+    nodes = {"TG": tg.model_copy(update=changed), "DUT1": topology.dut.model_copy(update={"interfaces": dut_ports})}
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
     return make_plan(topology.model_copy(update={"nodes": nodes}), cell, {})
 

@@ -77,10 +77,7 @@ def test_two_nfs_take_turns_on_each_core() -> None:
 
 
 @settings(deadline=None, max_examples=share(100))
-@given(
-    st.integers(1, 6),
-    st.lists(st.sampled_from(["0.5c-shared", "1c", "2c"]), min_size=1, max_size=4),
-)
+@given(st.integers(1, 6), st.lists(st.sampled_from(["0.5c-shared", "1c", "2c"]), min_size=1, max_size=4))
 def test_no_other_data_threads_share_a_cpu(rows: int, sizes: list[str]) -> None:
     asked = cell(rows, len(sizes), *sizes)
     cores = allocate(asked, cpus(64), 0, Sizes())  # the most that such cells take, 63

@@ -1,10 +1,7 @@
 """Parts of a journal."""
 
 from resources.libraries.python.model.request.goal import SearchProfile
-from resources.libraries.python.recording.journal import (
-    Choices,
-    RunBegun,
-)
+from resources.libraries.python.recording.journal import Choices, RunBegun
 from tests.unit.csit_utils import builders
 
 AT = "2026-11-21T10:00:00.000+00:00"

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
 from resources.libraries.python.recording import lines
-from resources.libraries.python.recording.journal import (
-    Damage,
-    Entry,
-    Journal,
-    TestFinished,
-    TestStarted,
-    read,
-)
+from resources.libraries.python.recording.journal import Damage, Entry, Journal, TestFinished, TestStarted, read
 from resources.libraries.python.recording.lines import read_lines
 from tests.unit.examples import share
 from tests.unit.recording.journals import AT, header

@@ -140,10 +140,7 @@ def test_a_good_cell_between_bad_ones_keeps_the_run_going(tmp_path: Path) -> Non
         ({"variables": {"CELLS": "2x2"}}, "with CELLS '1x1' and cannot be resumed with '2x2'"),
         ({"include": ("CSC",)}, "with --include nothing and cannot be resumed with CSC"),
         ({"exclude": ("CSC",)}, "with --exclude nothing and cannot be resumed with CSC"),
-        (
-            {"profile": CHOICES.profile.model_copy(update={"mrr_trials": 77})},
-            "has other settings than at the",
-        ),
+        ({"profile": CHOICES.profile.model_copy(update={"mrr_trials": 77})}, "has other settings than at the"),
     ],
 )
 def test_other_choices_are_refused(change: dict[str, Any], expected: str) -> None:

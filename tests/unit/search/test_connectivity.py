@@ -14,12 +14,7 @@ NEIGHBOURS = 3
 
 
 def walk(plan: Plan, ends: dict[tuple[int, Direction], tuple[int, int]]) -> tuple[str, ...]:
-    """Diagnose a plan in which flows lose some packets.
-
-    Args:
-        plan: The plan.
-        ends: Flow to the first hop that does not see all packets, and the number that get through there.
-    """
+    """Diagnose a plan in which flows lose some packets."""
     before = {port.interface: InterfaceCounters(7, 7, 0, 0) for link in plan.links for port in (link.a, link.b)}
     rows = {name: [7 + NEIGHBOURS, 7 + NEIGHBOURS] for name in before}
     flows = []

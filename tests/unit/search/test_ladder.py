@@ -11,11 +11,7 @@ from tests.unit.examples import share
 
 
 @settings(deadline=None, max_examples=share(30))
-@given(
-    width=st.sampled_from([0.005, 0.02, 0.1]),
-    max_load_pps=st.floats(100.0, 1e9),
-    span=st.floats(10.0, 1e6),
-)
+@given(width=st.sampled_from([0.005, 0.02, 0.1]), max_load_pps=st.floats(100.0, 1e9), span=st.floats(10.0, 1e6))
 def test_neighbours_are_as_close_as_asked_and_no_closer_than_needed(
     width: float, max_load_pps: float, span: float
 ) -> None:

@@ -61,8 +61,7 @@ def test_loads_below_a_soak_rate_are_called_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("load_pps", "ndr", "pdr", "trials"),
-    [(5.9e6, True, True, 7), (6.02e6, False, True, 8), (6.1e6, False, False, 8)],
+    ("load_pps", "ndr", "pdr", "trials"), [(5.9e6, True, True, 7), (6.02e6, False, True, 8), (6.1e6, False, False, 8)]
 )
 def test_trials_at_a_rate_decide_each_goal(*, load_pps: float, ndr: bool, pdr: bool, trials: int) -> None:
     bench = Bench(capped(6e6))

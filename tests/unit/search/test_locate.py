@@ -27,15 +27,7 @@ Drops = Mapping[tuple[int, Direction, int], int]
 
 
 def walk(plan: Plan, queues: Drops, insides: Drops, *, physical: bool = False, blind: str = "") -> LocatedLosses:
-    """Locate losses of a plan in which packets are dropped on the way.
-
-    Args:
-        plan: The plan.
-        queues: Packets that meet a full queue; the index is that of the receiving hop.
-        insides: Packets that an owner drops itself; the index is that of its sending hop.
-        physical: Whether it is the receiver that counts drops of a full queue, and not the sender.
-        blind: An owner without counters.
-    """
+    """Locate losses of a plan in which packets are dropped on the way."""
     rows = {port.interface: [7, 7, 7, 7] for link in plan.links for port in (link.a, link.b)}
     before = {name: InterfaceCounters(*row) for name, row in rows.items()}
     flows = []

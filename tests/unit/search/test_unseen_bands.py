@@ -8,14 +8,7 @@ from resources.libraries.python.search.findings.unseen_bands import SETTLED, SHA
 
 
 def chance(count: int, share: float, low: int = 0, further: int = 0) -> float:
-    """By counting all outcomes: probability that a band has too few of all values.
-
-    Args:
-        count: Values that are drawn.
-        share: Of the lower band.
-        low: Values in it already.
-        further: Values there are besides.
-    """
+    """By counting all outcomes: probability that a band has too few of all values."""
     total = 0.0
     for outcome in product((0, 1), repeat=count):
         ones = sum(outcome)

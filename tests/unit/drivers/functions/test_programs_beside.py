@@ -37,11 +37,7 @@ def function(kind: NfKind) -> NfPlan:
     """The first NF of a plan for two instances."""
     program = UserProgram(start=("sleep", "9")) if kind == "process" else None
     asked = Cell(
-        service_type=ServiceType.CSC,
-        nf_chains=2,
-        nf_nodes=1,
-        nf_kinds=(kind,),
-        programs=(program,) if program else (),
+        service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1, nf_kinds=(kind,), programs=(program,) if program else ()
     )
     return make_plan(load_topology(LOCAL), asked, layout((cpu, cpu, 0, 0) for cpu in range(16))).functions[0]
 

@@ -13,12 +13,7 @@ import pytest
 
 from resources.libraries.python.drivers.host.cgroups import cgroup_tree
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.processes import (
-    end_group,
-    exit_status,
-    is_stopped,
-    process,
-)
+from resources.libraries.python.drivers.host.ownership.processes import end_group, exit_status, is_stopped, process
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError

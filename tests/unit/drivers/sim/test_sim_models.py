@@ -22,12 +22,7 @@ def loss_ratios(system: Model, load_pps: float, trials: int = 400) -> list[float
     return [1 - received / sent for sent, received in counts]
 
 
-@given(
-    st.sampled_from(ModelName),
-    st.floats(0.0, 3e7),
-    st.floats(0.01, 60.0),
-    st.integers(0, 2**32),
-)
+@given(st.sampled_from(ModelName), st.floats(0.0, 3e7), st.floats(0.01, 60.0), st.integers(0, 2**32))
 def test_no_more_comes_back_than_was_sent(name: ModelName, load_pps: float, duration_s: float, seed: int) -> None:
     sent, received = model(name).forward(load_pps, duration_s, Random(seed))
     assert sent == round(load_pps * duration_s)

@@ -26,12 +26,7 @@ def test_the_version() -> None:
 def test_interfaces_with_their_counters() -> None:
     found = show_output.interfaces(text("switch-interface"))
     assert list(found) == ["csv1p1", "csv1p2", "csv1x1i1", "csv1x2i2", "local0"]
-    assert found["csv1p2"].counters == {
-        "rx packets": 9984,
-        "rx bytes": 599040,
-        "tx packets": 2047,
-        "tx bytes": 122820,
-    }
+    assert found["csv1p2"].counters == {"rx packets": 9984, "rx bytes": 599040, "tx packets": 2047, "tx bytes": 122820}
     assert found["csv1p2"].up
     assert not found["local0"].up
     assert found["local0"].count("rx packets") == 0

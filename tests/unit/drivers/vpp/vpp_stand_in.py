@@ -21,14 +21,7 @@ Answer = Callable[[bytes], list[bytes]]
 def stand_in(
     path: Path, answer: Answer, options: tuple[bytes, ...] = (OPTIONS,), *, relay: bool = False
 ) -> Iterator[list[bytes]]:
-    """Serve connections one after the other; gives all lines that were read, the terminal's type among them.
-
-    Args:
-        path: Of the socket.
-        answer: To each line.
-        options: What it begins with.
-        relay: Whether a relay is on the way, which reads a line before anybody says anything.
-    """
+    """Serve connections one after the other; gives all lines that were read, the terminal's type among them."""
     read: list[bytes] = []
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))

@@ -19,12 +19,7 @@ from resources.libraries.python.drivers.generators.trex import client_process
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.profile import checksum_of, streams
 from resources.libraries.python.drivers.generators.trex.results import trial_result
-from resources.libraries.python.drivers.generators.trex.wire import (
-    OpenedPorts,
-    OpenPorts,
-    Report,
-    RunTrial,
-)
+from resources.libraries.python.drivers.generators.trex.wire import OpenedPorts, OpenPorts, Report, RunTrial
 from resources.libraries.python.drivers.host.ownership import processes
 from resources.libraries.python.errors import CsitError, NotReady
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
