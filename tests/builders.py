@@ -1,5 +1,6 @@
 """Cells and plans on the shipped testbeds, for any test."""
 
+from collections.abc import Callable
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,25 @@ NOWHERE = Environment(
     distribution=None, virtualization=None, python="", versions={}, git_revision=None, git_dirty=None,
 )  # fmt: skip
 """A machine of which nothing is known."""
+
+
+class Altered:
+    """A part of a testbed some of whose methods are others; typed as any of them."""
+
+    def __init__(self, part: object, **methods: Any) -> None:
+        vars(self).update(methods, _part=part)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["_part"], name)
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    """A function that fails with this error."""
+
+    def call(*_: object, **__: object) -> None:
+        raise error
+
+    return call
 
 
 def cpus(count: int) -> CpuLayout:

@@ -1,14 +1,13 @@
 """A deployment that fails says what it fails of, and stops what was started."""
 
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady, RunStopped, SystemBroken
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
@@ -22,90 +21,19 @@ from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
+from tests.builders import SIM as TOPOLOGY
+from tests.builders import Altered, raising
 from tests.unit.planning.labs import lab
 
-TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "sim.yaml")
 
-
-class Switch:
-    """A vSwitch with problems."""
-
-    def __init__(self, parts: Parts, *problems: str) -> None:
-        self._switch = parts.switch
-        self._problems = problems
-        self.stopped = False
-
-    def problems(self) -> tuple[str, ...]:
-        return self._problems
-
-    def stop(self) -> None:
-        self.stopped = True
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._switch, name)
-
-
-class Crashed:
-    """A generator that has crashed after its start."""
-
-    def __init__(self, parts: Parts, problem: str) -> None:
-        self._generator = parts.generator
-        self._problem = problem
-
-    def problems(self) -> tuple[str, ...]:
-        return (self._problem,)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._generator, name)
-
-
-class Waiting:
-    """NFs that wait in vain for their links to the vSwitch."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._functions = parts.functions
-
-    def start(self) -> None:
-        raise NotReady("links of nf-1-1", 20.0, "none")
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._functions, name)
-
-
-class Lost:
-    """NFs of a node that is lost while they start, and whose removal fails on another one."""
-
-    def __init__(self, parts: Parts, error: CsitError, in_removal: CsitError) -> None:
-        self._functions = parts.functions
-        self._error, self._in_removal = error, in_removal
-
-    def start(self) -> None:
-        raise self._error
-
-    def stop(self) -> None:
-        raise self._in_removal
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._functions, name)
-
-
-class Stuck:
-    """A part that starts, and fails when it is stopped."""
-
-    def __init__(self, part: object, error: Exception) -> None:
-        self._part, self._error = part, error
-
-    def stop(self) -> None:
-        raise self._error
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._part, name)
-
-
-def failing(*problems: str) -> tuple[Plan, Parts, Switch]:
+def failing(*problems: str, **functions: Any) -> tuple[Plan, Parts, list[str]]:
+    """Parts of which the vSwitch has problems and NFs wait in vain for their links; the list gets its stop."""
     plan, parts = simulated()
-    switch = Switch(parts, *problems)
-    return plan, replace(parts, switch=switch, functions=Waiting(parts)), switch  # type: ignore[arg-type]
+    stopped: list[str] = []
+    switch: Any = Altered(parts.switch, problems=lambda: problems, stop=lambda: stopped.append("switch"))
+    waits = {"start": raising(NotReady("links of nf-1-1", 20.0, "none"))}
+    waiting: Any = Altered(parts.functions, **{**waits, **functions})
+    return plan, replace(parts, switch=switch, functions=waiting), stopped
 
 
 def simulated() -> tuple[Plan, Parts]:
@@ -117,85 +45,71 @@ def simulated() -> tuple[Plan, Parts]:
 
 
 def test_a_wait_for_a_part_that_died_reports_its_death() -> None:
-    plan, parts, switch = failing("the vSwitch was killed by SIGABRT")
+    plan, parts, stopped = failing("the vSwitch was killed by SIGABRT")
     with pytest.raises(SystemBroken, match=r"^the vSwitch was killed by SIGABRT; links of nf-1-1 not ready after 20"):
         Deployment(plan, parts).__enter__()
-    assert switch.stopped
+    assert stopped
 
 
 def test_a_wait_without_a_known_reason_is_reported_as_a_timeout() -> None:
-    plan, parts, switch = failing()
+    plan, parts, stopped = failing()
     with pytest.raises(NotReady, match=r"^links of nf-1-1 not ready after 20"):
         Deployment(plan, parts).__enter__()
-    assert switch.stopped
+    assert stopped
 
 
-class Negotiating:
-    """The vSwitches of two DUTs, between which a cable with two VLANs gets its link later than all others, or never."""
-
-    def __init__(self, parts: Parts, looks: float) -> None:
-        self._switch = parts.switch
-        self._looks = looks
-        self.notes: list[str] = []
-
-    def without_link(self) -> tuple[str, ...]:
-        self.notes.append("asked")
-        self._looks -= 1
-        return ("csv1p2", "csv2p2", "csv1p3", "csv2p3") if self._looks >= 0 else ()
-
-    def problems(self) -> tuple[str, ...]:
-        return tuple(f"{name} has no carrier" for name in self.without_link())
-
-    def stop(self) -> None:
-        self.notes.append("stopped")
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._switch, name)
-
-
-def negotiating(topology: Topology, looks: float) -> tuple[Deployment, Negotiating]:
-    """A cell of a testbed, with parts that are simulated."""
+def negotiating(topology: Topology, looks: float) -> tuple[Deployment, list[str]]:
+    """A cell of simulated parts, whose cable with two VLANs gets its link after so many looks, and what was done."""
     cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
     asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
-    world = SimulatedTestbed(TOPOLOGY)
+    world, notes = SimulatedTestbed(TOPOLOGY), list[str]()
     parts = world.parts(make_plan(TOPOLOGY, cell, world.layout), asked)
-    switch = Negotiating(parts, looks)
-    plan = make_plan(topology, cell, topology.dut.layout)
-    return Deployment(plan, replace(parts, switch=switch)), switch  # type: ignore[arg-type]
+
+    def without_link() -> tuple[str, ...]:
+        notes.append("asked")
+        return ("csv1p2", "csv2p2", "csv1p3", "csv2p3") if notes.count("asked") <= looks else ()
+
+    def problems() -> tuple[str, ...]:
+        return tuple(f"{name} has no carrier" for name in without_link())
+
+    stop = partial(notes.append, "stopped")
+    switch: Any = Altered(parts.switch, without_link=without_link, problems=problems, stop=stop)
+    return Deployment(make_plan(topology, cell, topology.dut.layout), replace(parts, switch=switch)), notes
 
 
 def test_a_deployment_waits_for_the_cable_between_two_duts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deployment, "_LINKS_PAUSE_S", 0.0)
-    deployed, switch = negotiating(lab(2, discriminator="vlan"), looks=3)
+    deployed, notes = negotiating(lab(2, discriminator="vlan"), looks=3)
     with deployed:
-        assert switch.notes == ["asked"] * 4
-    assert switch.notes[-1] == "stopped"
+        assert notes == ["asked"] * 4
+    assert notes[-1] == "stopped"
 
 
 def test_a_cable_that_gets_no_link_is_named_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deployment, "CABLES_WITHIN_S", 0.01)
     monkeypatch.setattr(deployment, "_LINKS_PAUSE_S", 0.0)
-    deployed, switch = negotiating(lab(2, discriminator="vlan"), looks=float("inf"))
+    deployed, notes = negotiating(lab(2, discriminator="vlan"), looks=float("inf"))
     with pytest.raises(NotReady) as found:
         deployed.__enter__()
     assert found.value.what == "links of cables"
     assert found.value.last_seen == "no link at DUT1.port2 (csv1p2), DUT2.port1 (csv1p3)"
-    assert switch.notes[-1] == "stopped"
+    assert notes[-1] == "stopped"
 
 
 def test_a_cable_without_a_link_because_of_a_crash_reports_the_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deployment, "CABLES_WITHIN_S", 0.01)
-    deployed, switch = negotiating(lab(2, discriminator="vlan"), looks=float("inf"))
-    deployed.parts = replace(deployed.parts, generator=Crashed(deployed.parts, "TRex was killed by SIGSEGV"))  # type: ignore[arg-type]
+    deployed, notes = negotiating(lab(2, discriminator="vlan"), looks=float("inf"))
+    crashed: Any = Altered(deployed.parts.generator, problems=lambda: ("TRex was killed by SIGSEGV",))
+    deployed.parts = replace(deployed.parts, generator=crashed)
     with pytest.raises(SystemBroken, match=r"^TRex was killed by SIGSEGV; links of cables not ready after 0"):
         deployed.__enter__()
-    assert switch.notes[-1] == "stopped"
+    assert notes[-1] == "stopped"
 
 
 def test_links_are_not_asked_for_where_there_are_no_cables() -> None:
-    deployed, switch = negotiating(TOPOLOGY, looks=float("inf"))
+    deployed, notes = negotiating(TOPOLOGY, looks=float("inf"))
     with deployed:
-        assert switch.notes == []
+        assert notes == []
 
 
 def under_test(test_type: TestType = TestType.MRR, search: str = "quick") -> CellUnderTest:
@@ -222,18 +136,15 @@ def test_the_highest_load_is_found_by_trials_that_are_no_longer_than_those_of_mr
 ) -> None:
     asked: list[Trial] = []
 
-    class Generator:
-        def highest_loads(self, trial: Trial) -> HighestLoads:
-            asked.append(trial)
-            return HighestLoads(offered_pps=2e6, search_pps=1e6)
-
-        def __getattr__(self, name: str) -> object:
-            return getattr(parts.generator, name)
+    def highest_loads(trial: Trial) -> HighestLoads:
+        asked.append(trial)
+        return HighestLoads(offered_pps=2e6, search_pps=1e6)
 
     cell = under_test(test_type, search)
     cell.deploy(cell.plan())
     parts = cell.deployment.parts
-    cell.deployment.parts = replace(parts, generator=Generator())  # type: ignore[arg-type]
+    generator: Any = Altered(parts.generator, highest_loads=highest_loads)
+    cell.deployment.parts = replace(parts, generator=generator)
     assert cell.highest_loads().search_pps == 1e6
     assert [trial.duration_s for trial in asked] == [duration_s]
     assert cell.remove() is None
@@ -248,12 +159,9 @@ def test_a_signal_in_a_removal_ends_the_run_and_another_failure_is_a_sentence(
 
         exit = signal
 
-    def fails(*_: object) -> None:
-        raise Failure("Execution terminated by signal")
-
     cell = under_test()
     cell.deploy(cell.plan())
-    monkeypatch.setattr(Deployment, "__exit__", fails)
+    monkeypatch.setattr(Deployment, "__exit__", raising(Failure("Execution terminated by signal")))
     if signal:
         with pytest.raises(RunStopped, match=r"^Execution terminated by signal$"):
             cell.remove()
@@ -263,76 +171,41 @@ def test_a_signal_in_a_removal_ends_the_run_and_another_failure_is_a_sentence(
 
 
 def test_the_first_cause_is_reported_before_failed_stops() -> None:
-    plan, parts, _ = failing()
     lost = ConnectionFailed("DUT1: the agent ended with 137")
-    functions = Lost(parts, lost, CsitError("TG: port cab1 cannot be given back"))
-    with pytest.raises(
-        SystemBroken, match=r"^DUT1: the agent ended with 137; TG: port cab1 cannot be given back$"
-    ) as told:
-        Deployment(plan, replace(parts, functions=functions)).__enter__()  # type: ignore[arg-type]
+    in_removal = CsitError("TG: port cab1 cannot be given back")
+    plan, parts, _ = failing(start=raising(lost), stop=raising(in_removal))
+    with pytest.raises(SystemBroken, match=f"^{lost}; {in_removal}$") as told:
+        Deployment(plan, parts).__enter__()
     assert told.value.__cause__ is lost
 
 
 def test_all_parts_that_cannot_be_stopped_are_named() -> None:
     plan, parts = simulated()
-    functions = Stuck(parts.functions, OSError(16, "Device or resource busy"))
-    switch = Stuck(parts.switch, CsitError("TG: port cab1 cannot be given back"))
-    deployment = Deployment(plan, replace(parts, functions=functions, switch=switch))  # type: ignore[arg-type]
+    functions: Any = Altered(parts.functions, stop=raising(OSError(16, "Device or resource busy")))
+    switch: Any = Altered(parts.switch, stop=raising(CsitError("TG: port cab1 cannot be given back")))
+    deployment = Deployment(plan, replace(parts, functions=functions, switch=switch))
     deployment.__enter__()
     with pytest.raises(CsitError, match="port cab1 cannot be given back") as told:
         deployment.__exit__(None, None, None)
-    assert "cleanup failed: [Errno 16] Device or resource busy" in str(told.value)
+    assert "Device or resource busy" in str(told.value)
 
 
 def test_a_part_that_cannot_be_stopped_so_that_the_run_ends_ends_it() -> None:
-    plan, parts, _ = failing()
-    functions = Lost(parts, ConnectionFailed("DUT1: gone"), RunStopped("DUT1 does not come back"))
-    with pytest.raises(RunStopped, match=r"^DUT1 does not come back$"):
-        Deployment(plan, replace(parts, functions=functions)).__enter__()  # type: ignore[arg-type]
-
-
-class Prepared:
-    """A generator that writes down what is done with it, and what its NFs do."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._generator = parts.generator
-        self.done: list[str] = []
-
-    def prepare(self) -> None:
-        self.done.append("prepare")
-
-    def start(self) -> None:
-        self.done.append("start")
-
-    def stop(self) -> None:
-        self.done.append("stop")
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._generator, name)
-
-
-class Watching:
-    """Cables that see what has been done with a generator before them."""
-
-    def __init__(self, generator: Prepared, seen: list[str]) -> None:
-        self._generator, self._seen = generator, seen
-
-    def start(self) -> None:
-        self._seen.extend(self._generator.done)
-
-    def stop(self) -> None:
-        assert "stop" not in self._generator.done, "it is ended after the parts that were started later"
+    ends = RunStopped("DUT1 does not come back")
+    plan, parts, _ = failing(start=raising(ConnectionFailed("DUT1: gone")), stop=raising(ends))
+    with pytest.raises(RunStopped, match=f"^{ends}$"):
+        Deployment(plan, parts).__enter__()
 
 
 def test_a_part_is_prepared_before_the_others_start_and_ended_if_these_cannot() -> None:
     plan, parts, _ = failing()
-    generator = Prepared(parts)
-    seen: list[str] = []
-    monitored = replace(parts, cables=(Watching(generator, seen),), generator=generator)  # type: ignore[arg-type]
+    done: list[str] = []
+    steps = {name: partial(done.append, f"{name} generator") for name in ("prepare", "start", "stop")}
+    cables: Any = SimpleNamespace(start=lambda: done.append("start cables"), stop=lambda: done.append("stop cables"))
+    generator: Any = Altered(parts.generator, **steps)
     with pytest.raises(NotReady, match="links of nf-1-1"):
-        Deployment(plan, monitored).__enter__()
-    assert seen == ["prepare"], "before the cables"
-    assert generator.done == ["prepare", "stop"]
+        Deployment(plan, replace(parts, cables=(cables,), generator=generator)).__enter__()
+    assert done == ["prepare generator", "start cables", "stop cables", "stop generator"]
 
 
 def test_a_part_that_ends_while_others_are_looked_at_is_named_before_what_they_have_lost() -> None:
