@@ -16,8 +16,7 @@ from tests.fuzz.damage import damaged, damaged_bytes
 from tests.fuzz.oracle import run
 
 XML = (
-    "<",
-    ">",
+    *'<>"',
     "</test>",
     "<test>",
     "<![CDATA[",
@@ -26,41 +25,29 @@ XML = (
     "&#0;",
     "&x;",
     "<!ENTITY a 'b'>",
-    '"',
-    "CSIT-RESULT ",
     "CSIT-RESULT {",
     "\x1b[2J",
 )
-JSON = ("{", "}", "[", "]", ",", ":", '"', "null", "\\ud800", "1e999", "NaN", '"packed":"', '"version":')
+JSON = (*'{}[],:"', "null", "\\ud800", "1e999", "NaN", '"packed":"', '"version":')
 RECORDS = PROJECT / "tests" / "fuzz" / "recorded"
-CSV = (",", ";", "\n", '"', "=1+1", "rate_pps", "\r", "\x00")
+CASES: dict[str, tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
+    "run/output.xml": ("output.xml", XML + JSON, (("show",), ("outcome",), ("answer", "--rate", "100kpps"))),
+    "run/journal.jsonl": ("journal.jsonl", (*JSON, "\n"), (("outcome",),)),
+    "csit.info.json": ("test.info.json", JSON, (("show",),)),
+    "nfvbench.json": ("test.info.json", JSON, (("show",),)),
+}
+"""Texts among the results: their name elsewhere, pieces of their language, and commands that read them."""
 
 
+@pytest.mark.parametrize("name", CASES)
 @given(data=st.data())
-def test_output_xml(results: Path, tmp_path: Path, data: st.DataObject) -> None:
-    whole = (results / "run" / "output.xml").read_text(encoding="utf-8")
-    file = tmp_path / "output.xml"
-    file.write_text(data.draw(damaged(whole, XML + JSON)), encoding="utf-8", errors="replace")
-    run("output.xml", data.draw(st.sampled_from(["show", "outcome"])), str(file))
-
-
-@given(data=st.data())
-def test_reports_of_damaged_output(results: Path, tmp_path: Path, data: st.DataObject) -> None:
-    whole = (results / "run" / "output.xml").read_text(encoding="utf-8")
-    file = tmp_path / "output.xml"
-    file.write_text(data.draw(damaged(whole, JSON, edits=2)), encoding="utf-8", errors="replace")
-    run("answers", "answer", str(file), "--rate", "100kpps")
-
-
-@given(data=st.data())
-def test_archives(results: Path, tmp_path: Path, data: st.DataObject) -> None:
-    kind = data.draw(st.sampled_from(["zip", "gz"]))
-    whole = (results / "run.zip").read_bytes()
-    if kind == "gz":
-        whole = gzip.compress((results / "run" / "output.xml").read_bytes(), 1)
-    file = tmp_path / ("run.zip" if kind == "zip" else "output.xml.gz")
-    file.write_bytes(data.draw(damaged_bytes(whole)))
-    run("archive", "show", str(file))
+def test_damaged_texts(name: str, results: Path, tmp_path: Path, data: st.DataObject) -> None:
+    called, pieces, commands = CASES[name]
+    whole = (results / name).read_text(encoding="utf-8")
+    file = shutil.copytree(results / "run", tmp_path / "run", dirs_exist_ok=True) / called
+    file.write_text(data.draw(damaged(whole, pieces)), encoding="utf-8", errors="replace")
+    command, *options = data.draw(st.sampled_from(commands))
+    run(name, command, str(file.parent if command == "outcome" else file), *options)
 
 
 def bomb() -> bytes:
@@ -130,35 +117,3 @@ def test_stored_datasets(results: Path, tmp_path: Path, data: st.DataObject) -> 
             victim.mkdir()
     command = data.draw(st.sampled_from([("show",), ("answer", "--rate", "100kpps")]))
     run("dataset", *command, str(folder))
-
-
-@given(data=st.data())
-def test_results_of_other_tools(results: Path, tmp_path: Path, data: st.DataObject) -> None:
-    file = tmp_path / "test.info.json"
-    name = data.draw(st.sampled_from(["csit.info.json", "nfvbench.json"]))
-    whole = (results / name).read_text(encoding="utf-8")
-    file.write_text(data.draw(damaged(whole, JSON)), encoding="utf-8", errors="replace")
-    run("foreign file", "show", str(file))
-
-
-@given(data=st.data())
-def test_statistics_tables(tmp_path: Path, data: st.DataObject) -> None:
-    whole = "rate_pps,throughput_pps,loss_ratio,delay_s,cpu_percent\n" + "".join(
-        f"{rate},{min(rate, 50000)},{max(0, 1 - 50000 / rate)},{1e-4},{min(100, rate / 500)}\n"
-        for rate in range(10_000, 100_000, 10_000)
-    )
-    file = tmp_path / "S_statistics.csv"
-    file.write_text(data.draw(damaged(whole, CSV)), encoding="utf-8", errors="replace")
-    run("S_statistics", "profile", str(file))
-
-
-@given(data=st.data())
-def test_journals(results: Path, tmp_path: Path, data: st.DataObject) -> None:
-    folder = tmp_path / "run"
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(results / "run", folder)
-    journal = folder / "journal.jsonl"
-    journal.write_text(
-        data.draw(damaged(journal.read_text(encoding="utf-8"), (*JSON, "\n"))), encoding="utf-8", errors="replace"
-    )
-    run("journal", "outcome", str(folder))

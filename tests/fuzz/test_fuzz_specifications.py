@@ -18,110 +18,44 @@ from tests.fuzz.damage import NUMBERS, damaged
 from tests.fuzz.oracle import refused, run, times
 from tests.unit.planning.labs import TWO_NODES
 
-SPECS = PROJECT / "tests" / "characterization" / "specs"
-YAML = (
-    "&a ",
-    "*a",
-    "<<: *a",
-    "- ",
-    "[",
-    "]",
-    "{",
-    "}",
-    ": ",
-    "? ",
-    "!!int ",
-    "!!binary ",
-    "|",
-    ">",
-    "\t",
-    "\n",
-    "#",
-    "---",
-    "'",
-    '"',
-    "%",
-)
-JSON = ("[", "]", "{", "}", ",", ":", '"', "null", "true", "\\ud800", "\\", "1e9999", "/*", "\n")
-POLICY = (">", "<", "(", ")", "and", "or", "not", "only", "before", "firewall", "nat", "*", "?", ",", '"', "{", "\\")
-
-
-def text_of(*path: str) -> str:
-    return Path(PROJECT, *path).read_text(encoding="utf-8")
-
-
-TOPOLOGIES = [text_of("topologies", name) for name in ("sim.yaml", "local.yaml", "available/lab-2n-vpp.yaml")]
-CHAINS = text_of("tests", "characterization", "specs", "chains", "four-vnfs.yaml")
-INTERFERENCE = text_of("tests", "characterization", "specs", "interference", "pairs.yaml")
-OUTAGE = text_of("tests", "characterization", "specs", "outage", "routers.yaml")
-STATEFUL = text_of("tests", "characterization", "specs", "stateful", "firewall.yaml")
-DEPLOYMENT, WORKLOAD = (
-    text_of("tests", "characterization", "specs", "clearwater", name) for name in ("deployment.json", "workload.json")
-)
-
-
-@given(st.sampled_from(TOPOLOGIES).flatmap(lambda text: damaged(text, YAML)))
-def test_topologies(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "lab.yaml"
-    file.write_text(text, encoding="utf-8", errors="replace")
-    run("topology", "plan", str(file), "--cells", "1x1,2x2", "--types", "CSC")
-
-
+YAML = ("&a ", "*a", "<<: *a", "- ", *"[]{}|>\t\n#'\"%", ": ", "? ", "!!int ", "!!binary ", "---")
+JSON = (*'[]{},:"\\\n', "null", "true", "\\ud800", "1e9999", "/*")
+POLICY = (*'><()*?,"{\\', "and", "or", "not", "only", "before", "firewall", "nat")
 LSCPU = "# CPU,Core,Socket,Node\n" + "".join(f"{cpu},{cpu % 8},0,0\n" for cpu in range(16))
+CPU_ROWS = (*",-\n#\u0663", "# cpu,node,core,online", "0,0,0,0\n")
+LAB = str(PROJECT / "topologies" / "available" / "lab-2n-kernel.yaml")
+SPECS = "tests/characterization/specs"
 
 
-@given(damaged(LSCPU, (",", "-", "\n", "#", "# cpu,node,core,online", "0,0,0,0\n", "\u0663")))
-def test_cpus_of_nodes(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "lscpu.txt"
-    file.write_text(text, encoding="utf-8", errors="replace")
-    lab = PROJECT / "topologies" / "available" / "lab-2n-kernel.yaml"
-    run("output of lscpu", "plan", str(lab), "--cells", "1x1", "--types", "CSC", "--cpus", f"DUT1={file}")
+def text_of(path: str) -> str:
+    return (PROJECT / path).read_text(encoding="utf-8")
 
 
-@given(damaged(TWO_NODES, YAML))
-def test_topologies_of_csit(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "csit.yaml"
-    file.write_text(text, encoding="utf-8", errors="replace")
-    run("topology of CSIT", "convert", str(file))
+CASES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    **{
+        name: (text_of(f"topologies/{name}"), YAML, ("plan", "FILE", "--cells", "1x1,2x2", "--types", "CSC"))
+        for name in ("sim.yaml", "local.yaml", "available/lab-2n-vpp.yaml")
+    },
+    "lscpu.txt": (LSCPU, CPU_ROWS, ("plan", LAB, "--cells", "1x1", "--types", "CSC", "--cpus", "DUT1=FILE")),
+    "csit.yaml": (TWO_NODES, YAML, ("convert", "FILE")),
+    "chains": (text_of(f"{SPECS}/chains/four-vnfs.yaml"), YAML + POLICY, ("chains", "FILE")),
+    "interference": (text_of(f"{SPECS}/interference/pairs.yaml"), YAML, ("interference", "FILE")),
+    "outage": (text_of(f"{SPECS}/outage/routers.yaml"), YAML, ("outage", "FILE")),
+    "stateful": (text_of(f"{SPECS}/stateful/firewall.yaml"), YAML, ("stateful", "FILE")),
+    "deployment.json": (text_of(f"{SPECS}/clearwater/deployment.json"), JSON, ("size", "FILE", "FOLDER/workload.json")),
+    "workload.json": (text_of(f"{SPECS}/clearwater/workload.json"), JSON, ("size", "FOLDER/deployment.json", "FILE")),
+}  # fmt: skip
+"""What is damaged, by name of the file or command: the text, pieces of its language, the command."""
 
 
-@given(damaged(CHAINS, YAML + POLICY))
-def test_studies_of_chains(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "spec.yaml"
-    file.write_text(text, encoding="utf-8", errors="replace")
-    run("chain study", "chains", str(file))
-
-
-@given(damaged(INTERFERENCE, YAML))
-def test_studies_of_interference(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "spec.yaml"
-    file.write_text(text, encoding="utf-8", errors="replace")
-    run("interference study", "interference", str(file))
-
-
-@given(damaged(OUTAGE, YAML))
-def test_studies_of_outages(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "spec.yaml"
-    file.write_text(text, encoding="utf-8", errors="replace")
-    run("outage study", "outage", str(file))
-
-
-@given(damaged(STATEFUL, YAML))
-def test_studies_of_stateful_density(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "spec.yaml"
-    file.write_text(text, encoding="utf-8", errors="replace")
-    run("stateful study", "stateful", str(file))
-
-
-@given(damaged(DEPLOYMENT, JSON), damaged(WORKLOAD, JSON), st.sampled_from(["deployment", "workload", "both"]))
-def test_sizings(tmp_path: Path, deployment: str, workload: str, which: str) -> None:
-    folder = tmp_path / "spec"
-    shutil.copytree(SPECS / "clearwater", folder, dirs_exist_ok=True)
-    if which != "workload":
-        (folder / "deployment.json").write_text(deployment, encoding="utf-8", errors="replace")
-    if which != "deployment":
-        (folder / "workload.json").write_text(workload, encoding="utf-8", errors="replace")
-    run("sizing", "size", str(folder / "deployment.json"), str(folder / "workload.json"))
+@pytest.mark.parametrize("name", CASES)
+@given(data=st.data())
+def test_files_that_users_write(name: str, tmp_path: Path, data: st.DataObject) -> None:
+    text, pieces, command = CASES[name]
+    folder = shutil.copytree(PROJECT / SPECS / "clearwater", tmp_path / "spec", dirs_exist_ok=True)
+    file = folder / Path(name).name
+    file.write_text(data.draw(damaged(text, pieces)), encoding="utf-8", errors="replace")
+    run(name, *(word.replace("FILE", str(file)).replace("FOLDER", str(folder)) for word in command))
 
 
 PIECES = st.sampled_from(
@@ -143,25 +77,8 @@ def test_selections_of_too_many_cells(cells: str) -> None:
 
 
 WORDS = st.one_of(
-    st.sampled_from(
-        [
-            "--json",
-            "--cells",
-            "--types",
-            "--quiet",
-            "-o",
-            "--into",
-            "--rate",
-            "--p99",
-            "-",
-            "--",
-            "=",
-            "",
-            "\x1b[31m",
-            "é" * 300,
-        ]
-    ),
-    st.sampled_from(NUMBERS),
+    st.sampled_from(["--json", "--cells", "--types", "--quiet", "-o", "--into", "--rate", "--p99", "-", "--", "="]),
+    st.sampled_from(["", "\x1b[31m", "é" * 300, *NUMBERS]),
     st.text(max_size=30),
 )
 OFFLINE = ("plan", "size", "chains", "interference", "outage", "stateful", "report", "show", "import", "export",
