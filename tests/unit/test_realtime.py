@@ -67,30 +67,6 @@ def test_one_that_always_fails_fails_with_all_that_happened(tmp_path: Path) -> N
     assert all(f"assert {number} > 9" in told for number in (1, 2, 3))
 
 
-def test_what_fails_before_and_after_a_test_counts_too(tmp_path: Path) -> None:
-    status, told = run(
-        tmp_path,
-        "@pytest.fixture\ndef late(number):\n    assert number > 1\n    yield\n    assert number > 2\n"
-        "@realtime(LOSS)\ndef test_a(late):\n    pass\n",
-    )
-    assert status == 0, told
-    assert "1 passed, 2 again" in told
-    assert "(setup)" in told and "(teardown)" in told
-
-
-@pytest.mark.parametrize(("tests", "tries"), [(9, 4), (24, 6)])
-def test_a_change_that_breaks_much_is_reported_soon(tmp_path: Path, tests: int, tries: int) -> None:
-    many = f"@pytest.mark.parametrize('n', range({tests}))\n"
-    status, told = run(
-        tmp_path,
-        f"@realtime(LOSS)\n{many}def test_a(n):\n    assert False\n{many}def test_b(n):\n    pass\n"
-        f"@realtime(LOSS)\n{many}def test_left_out(n):\n    pass\n",
-        *("-k", "not left_out"),
-    )
-    assert status == 1
-    assert f"{tests} failed, {tests} passed, {tests} deselected, {tries} again" in told
-
-
 def test_a_test_without_the_grant_has_one_try(tmp_path: Path) -> None:
     status, told = run(tmp_path, "def test_a(number):\n    assert number > 1\n")
     assert status == 1

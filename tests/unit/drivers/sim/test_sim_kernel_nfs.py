@@ -1,14 +1,9 @@
 """Simulated NFs of the kernel: known capacities, CPU use that tells of the load, NFs that instances share."""
 
-from pathlib import Path
-
 import pytest
 
 from resources.libraries.python.drivers.sim.probes import SimSampler
-from resources.libraries.python.drivers.sim.simulation import parse_simulation
 from resources.libraries.python.drivers.sim.truth import capacity_pps, nfs_pps
-from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.kinds import NfKind
@@ -103,22 +98,3 @@ def test_counters_of_a_shared_nf_distinguish_its_instances() -> None:
         for node in (1, 2, 3):
             assert counts[f"csn{instance}x{node}i1"].rx_packets == sent[instance, Direction.FORWARD]
             assert counts[f"csn{instance}x{node}i2"].rx_packets == sent[instance, Direction.REVERSE]
-
-
-def test_an_nf_that_does_not_scale_is_as_fast_with_more_cores_and_leaves_them_idle() -> None:
-    limit = {"linux_nat": 1.0}
-    rates = [bed(cell(NAT, size=size), scales_to=limit).system.capacity_pps(SMALL) for size in ("0.5c", "1c", "2c")]
-    assert rates[0] < rates[1] == rates[2]
-    large = bed(cell(NAT, size="2c"), scales_to=limit)
-    assert used(large, 2 * rates[2])["nf-1-1"] == (1.0, 1.0, 0.0, 0.0)
-    router = bed(cell(ROUTER, size="2c"), scales_to=limit)
-    assert router.system.capacity_pps(SMALL) == capacity_pps(cell(ROUTER, size="2c"), SMALL)
-    with pytest.raises(ConfigError, match=r"simulation\.scales_to\.linux_nat: .* is not above 0"):
-        parse_simulation({"scales_to": {"linux_nat": 0}})
-
-
-def test_the_shipped_topology_simulates_them_and_has_its_own_kind_by_default() -> None:
-    topology = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
-    assert topology.dut.containers[:4] == (NfKind("sim"), ROUTER, FIREWALL, NAT)
-    default = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1)
-    assert bed(default).system.capacity_pps(SMALL) == capacity_pps(default, SMALL)

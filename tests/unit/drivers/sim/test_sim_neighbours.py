@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.sim.simulation import Simulation, parse_simulation
+from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.drivers.sim.truth import CONTENTION, is_guaranteed, left_by
-from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
@@ -102,12 +101,3 @@ def test_limits_are_a_guarantee_where_all_have_one_and_the_line_carries_them_tog
     limits: tuple[float | None, ...], guaranteed: bool
 ) -> None:
     assert is_guaranteed([nf(NfKind("pktstat"), each) for each in limits], LINE_PPS) is guaranteed
-
-
-def test_a_testbed_changes_the_constants_of_a_kind() -> None:
-    changed = parse_simulation(
-        {"sensitivity": {"pktstat": 0.4}, "half_pressure": {"pktstat": 0.5}, "pressure": {"ngrep": 0.5}}
-    )
-    assert left_by([nf(NfKind("ngrep"))], nf(NfKind("pktstat")), changed, LINE_PPS) == pytest.approx(1 - 0.4 / 2)
-    with pytest.raises(ConfigError, match=r"simulation\.half_pressure\.pktstat"):
-        parse_simulation({"half_pressure": {"pktstat": 0}})

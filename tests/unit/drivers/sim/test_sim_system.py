@@ -1,13 +1,10 @@
 """The three simulated drivers on one system: counts agree, faults are found, runs repeat."""
 
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.simulation import ModelName
-from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
@@ -18,9 +15,6 @@ from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
 from tests.unit.examples import share
-
-FEASIBLE = {1: [1, 2, 4, 6, 8, 10], 2: [1, 2, 4, 6, 8], 4: [1, 2, 4], 6: [1, 2], 8: [1, 2], 10: [1]}
-"""Rows and columns that fit 28 cores with 1c NFs."""
 
 
 def planned(service_type: str = "CSC", rows: int = 2, columns: int = 2) -> Plan:
@@ -98,21 +92,9 @@ def test_counts_agree_everywhere(
         assert max(f.sent for f in result.flows) - min(f.sent for f in result.flows) <= 1
 
 
-def test_a_fair_system_loses_the_same_of_all_flows() -> None:
-    flows = Bed(planned("CSC", 4, 1), model="sharp").run(20e6).flows
-    assert max(flow.received for flow in flows) - min(flow.received for flow in flows) <= 2
-
-
 def test_an_unfair_one_does_not() -> None:
     flows = Bed(planned("CSC", 4, 1), model="sharp", unfairness=0.5).run(20e6).flows
     assert max(flow.received for flow in flows) > 1.1 * min(flow.received for flow in flows)
-
-
-def test_a_cell_without_the_nf_that_limits_is_as_it_was() -> None:
-    usual, other, own = (
-        Bed(planned("CSC", 1, 2), limited_by=name).system.limit_owners(SMALL) for name in (None, "nf-2-1", "nf-1-2")
-    )
-    assert usual == other != own == {"nf-1-2"}
 
 
 def test_unfairness_keeps_the_total() -> None:
@@ -141,36 +123,11 @@ def test_a_fault_is_found_where_it_is(drop_at: tuple[str, ...], service_type: st
         assert f"not at {following}" in complaint
 
 
-def test_packets_end_where_nothing_has_been_started() -> None:
-    bed = Bed(planned("CSC", 1, 1))
-    bed.functions.stop()
-    assert all("last seen at vswitch csv1x1i" in complaint for complaint in bed.complaints())
-    bed.functions.start()
-    assert bed.complaints() == ()
-    bed.switch.stop()
-    assert all("last seen at generator" in complaint for complaint in bed.complaints())
-
-
-def test_a_generator_has_to_be_started() -> None:
-    bed = Bed(planned("CSC", 1, 1))
-    bed.generator.stop()
-    bed.generator.stop()
-    with pytest.raises(NotReady, match="not started"):
-        bed.run(1e6)
-
-
 @pytest.mark.parametrize(("name", "line_pps"), [("64B", 29_761_904), ("1518B", 1_625_487), ("IMIX", 6_687_472)])
 def test_line_rate_follows_the_frame(name: str, line_pps: int) -> None:
     bed = Bed(planned())
     trial = Trial(load_pps=1.0, duration_s=1.0, frame=frame(name))
     assert bed.generator.highest_loads(trial).offered_pps == pytest.approx(line_pps, abs=1)
-
-
-def test_large_frames_are_line_bound() -> None:
-    bed = Bed(planned("CSC", 1, 1))
-    large = frame("1518B")
-    outcome = search_throughput(bed.generator.run, LADDER, large, bed.system.maximum_pps(large), bed.clock.now)
-    assert outcome.generator_bound
 
 
 def test_beyond_its_reach_the_generator_says_so() -> None:
@@ -194,14 +151,6 @@ def test_a_trial_takes_virtual_time_with_overhead() -> None:
     assert (first.offered_duration_s, first.total_duration_s) == (2.0, 2.25)
     assert first.started_at == "2000-01-01T00:00:00.000+00:00"
     assert second.started_at == "2000-01-01T00:00:02.250+00:00"
-
-
-def test_probes_without_load_have_latency_and_no_counts() -> None:
-    result = Bed(planned("CSC", 2, 1)).run(0.0, 5.0, probe_pps=1000.0)
-    assert result.sent == 0
-    assert result.loss_ratio is None
-    assert len(result.latency) == 4
-    assert all(flow.sent == flow.received == 5000 for flow in result.latency)
 
 
 def test_latency_of_every_instance_and_direction_grows_with_load() -> None:
@@ -248,16 +197,3 @@ def test_threads_run_where_they_are_planned() -> None:
         for port in (link.a, link.b):
             if port.interface in actual:
                 assert actual[port.interface] == {bed.plan.cores.cpus(port.owner)[port.data_thread]}
-
-
-@pytest.mark.slow
-def test_a_matrix_is_measured_in_seconds() -> None:
-    """NDR, PDR and latency of the 38 cells of two service types that fit 28 cores: some 4 s of processor time."""
-    begin = time.process_time()
-    for service_type in ("CSC", "CSP"):
-        for rows, all_columns in FEASIBLE.items():
-            for columns in all_columns:
-                bed = Bed(planned(service_type, rows, columns))
-                pdr = bed.search().pdr
-                measure_latency(bed.generator.run, LADDER, SMALL, pdr.lower_pps if pdr else None)
-    assert time.process_time() - begin < 30

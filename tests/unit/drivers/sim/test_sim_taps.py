@@ -2,16 +2,13 @@
 
 import pytest
 
-from resources.libraries.python.drivers.sim.latency import CROSSING_NS
 from resources.libraries.python.drivers.sim.probes import SimSampler
 from resources.libraries.python.drivers.sim.truth import capacity_pps, one_pps
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
-from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap, TestType
-from resources.libraries.python.model.request.function import Limits, UserProgram
+from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
 from resources.libraries.python.studies.sweep.analysis.seconds import work
 from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
 
@@ -30,15 +27,6 @@ def beside(*kinds: NfKind) -> Cell:
 
 def bed(asked: Cell, **parameters: object) -> Bed:
     return Bed(make_plan(TOPOLOGY, asked, TOPOLOGY.dut.layout), TestType.NDRPDR, model="sharp", **parameters)
-
-
-def losses(done: TrialResult) -> dict[int, float]:
-    """Loss ratio by instance."""
-    sent, received = dict[int, int](), dict[int, int]()
-    for flow in done.flows:
-        sent[flow.instance] = sent.get(flow.instance, 0) + flow.sent
-        received[flow.instance] = received.get(flow.instance, 0) + flow.received
-    return {instance: 1 - received[instance] / sent[instance] for instance in sent}
 
 
 def test_a_tap_gets_both_ways_of_its_segment() -> None:
@@ -91,17 +79,6 @@ def test_a_tap_is_as_busy_as_its_own_capacity_says_and_not_the_port_towards_it()
     assert after.threads["csv1t1"].running_ns == 0
 
 
-def test_the_path_alone_crosses_the_vswitch_once_in_a_snake_and_twice_in_a_pipeline() -> None:
-    snake = chain(taps=(Tap(position=1, kind=TCPDUMP),))
-    pipeline = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=0)
-    for asked, crossings in ((snake, 1), (pipeline, 2)):
-        running = bed(asked)
-        assert running.run(1000.0, probe_pps=100.0).loss_ratio == 0
-        assert running.system._flows[0].shape.steps_ns.count(CROSSING_NS) == crossings
-        assert running.system.limit_owners(SMALL) == {"vswitch"}
-    assert capacity_pps(chain(), SMALL) == 2 * capacity_pps(pipeline, SMALL)
-
-
 def test_a_limited_nf_does_less_and_uses_no_more_than_its_limit() -> None:
     """The planted fault: the truth that an analysis has to find."""
     free, limited = chain(ROUTER, ROUTER), chain(ROUTER, ROUTER, limits=(Limits(), Limits(cpu=0.5)))
@@ -114,19 +91,6 @@ def test_a_limited_nf_does_less_and_uses_no_more_than_its_limit() -> None:
     assert running.system.used_s()["nf-1-1"] > 0.5
 
 
-def test_services_beside_each_other_lose_alone() -> None:
-    running = bed(beside(ROUTER, NGREP), pressure={ROUTER: 0, NGREP: 0})
-    slow, fast = (running.system._truth.capacity_pps(SMALL, (instance,)) for instance in (2, 1))
-    assert (slow, fast) == (one_pps(NGREP, 1.0), one_pps(ROUTER, 1.0))
-    assert running.system.capacity_pps(SMALL) == 2 * slow  # what all carry without that one of them loses
-    done = running.run(4 * slow, probe_pps=100.0)
-    assert losses(done) == {1: 0, 2: pytest.approx(0.5, abs=1e-5)}
-    assert running.system.limit_owners(SMALL) == {"nf-1-1", "nf-2-1"}
-    assert running.system._truth.limit_owners(SMALL, (2,)) == {"nf-2-1"}
-    means = {row.instance: row.mean_ns or 0.0 for row in done.latency}
-    assert means[2] > means[1]
-
-
 def test_each_of_them_is_as_busy_as_its_own_capacity_says() -> None:
     running = bed(beside(ROUTER, NGREP, NGREP), pressure={ROUTER: 0, NGREP: 0})
     sampler = SimSampler(running.system)
@@ -136,14 +100,3 @@ def test_each_of_them_is_as_busy_as_its_own_capacity_says() -> None:
     cpu = work(running.plan, before, sampler.read(), 1.0).cpu
     assert cpu["nf-2-1"] == cpu["nf-3-1"] == pytest.approx([0.5, 0.5])
     assert cpu["nf-1-1"] == pytest.approx([load / 3 / one_pps(ROUTER, 1.0)] * 2)
-
-
-@pytest.mark.parametrize("kind", [kind for kind in TOPOLOGY.dut.containers if kind != "sim"])
-def test_every_kind_lets_packets_through_at_a_capacity_of_its_own(kind: NfKind) -> None:
-    programs = (UserProgram(start=("cat",)),) if kind == "process" else ()
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_kinds=(kind,), programs=programs)
-    running = bed(cell)
-    assert running.system.capacity_pps(SMALL) == one_pps(kind, 1.0) < one_pps(NfKind("sim"), 1.0)
-    before = running.counters()
-    result = running.generator.run(connectivity_trial(running.plan, SMALL))
-    assert diagnose(running.plan, result, before, running.counters()) == ()

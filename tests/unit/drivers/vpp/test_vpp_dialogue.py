@@ -70,16 +70,6 @@ def clock(monkeypatch: pytest.MonkeyPatch, *looks_s: float) -> None:
     monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=iter(looks_s).__next__))
 
 
-def test_a_pager_that_waits_for_a_key_is_seen_in_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, page = tmp_path / "cli.sock", b"row\n" * 24 + b"\r-- more -- (1-24/100)"
-    answers = {b"show version": b"\0", b"show errors": page}
-    with stand_in(path, lambda line: [answers[line]]), closing(CommandLine(path, 60.0)) as cli:
-        cli.ask("show version")
-        clock(monkeypatch, 0.0, 0.0, 59.9)  # when it sends, waits for a reply, and waits for the rest
-        with pytest.raises(NotReady, match=r"a reply to 'show errors' not ready after 60\.0 s.*-- more --"):
-            cli.ask("show errors")
-
-
 def test_a_sudden_end_is_reported_and_the_next_command_reconnects(tmp_path: Path) -> None:
     path, answers = tmp_path / "cli.sock", iter([[b"half a rep", b""], [b"fine\0"]])
     with stand_in(path, lambda _: next(answers)) as read:

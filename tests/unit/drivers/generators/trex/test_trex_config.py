@@ -92,12 +92,6 @@ def test_rings_hold_the_largest_frame(largest: int, ring: str) -> None:
     assert block % 4096 == 0
 
 
-def test_many_ports_have_shorter_rings() -> None:
-    interfaces = configuration(plan(rows=5))["interfaces"]
-    assert isinstance(interfaces, list)
-    assert all("framecnt=4096" in row for row in interfaces)
-
-
 def test_threads_have_a_cpu_each_where_there_are_enough() -> None:
     entry = configuration(with_threads(plan(rows=2), 8, 9, 10, main=(7,)))
     assert entry["platform"] == {
@@ -128,12 +122,6 @@ def test_sending_threads_are_as_many_for_each_pair_as_cpus_and_queues_allow(
         "latency_thread_id": 2,
         "dual_if": [{"socket": 0, "threads": row} for row in threads],
     }
-
-
-def test_software_mode_sends_from_one_cpu_for_each_pair() -> None:
-    """An AF_PACKET port of TRex has one queue."""
-    entry = configuration(with_threads(plan(), 1, 2, 3, 4, 5))
-    assert (entry["c"], entry["platform"]["dual_if"]) == (1, [{"socket": 0, "threads": [3]}])  # type: ignore[index]
 
 
 def test_as_many_cores_send_as_the_topology_says() -> None:
@@ -187,11 +175,6 @@ def test_ports_that_do_not_do(asked: Plan, settings: Trex, why: str) -> None:
         table_of(asked, settings)
 
 
-def test_polled_ports_need_cpus_of_their_own() -> None:
-    with pytest.raises(Unsupported, match=r"needs 3 CPUs for 1 pair of ports .*, the plan has 1 for the generator"):
-        config.place(on_nics(plan()), 1, dpdk=True)
-
-
 @pytest.mark.parametrize(("word", "wire_bytes", "sharing"), [("link", 84, 1), ("vlan", 88, 2), ("mac", 84, 2)])
 def test_the_first_load_asked_for_fills_the_cables(
     word: str, wire_bytes: int, sharing: int, monkeypatch: pytest.MonkeyPatch
@@ -226,18 +209,6 @@ def test_arguments_are_quiet_and_exact(tmp_path: Path) -> None:
     assert {"--hdrh", "--no-scapy-server", "--no-key", "--mlx5-so"} <= set(row)
     assert row[row.index("--iom") + 1] == "0"
     assert "--mlx5-so" not in config.arguments(tmp_path, tmp_path / "cfg.yaml", mellanox=False)
-
-
-def test_missing_parts_are_reported_with_the_fix(tmp_path: Path) -> None:
-    settings = Trex(directory=str(tmp_path))
-    (problem,) = missing(settings)
-    assert f"TRex is not at trex.directory {tmp_path}" in str(problem)
-    assert "trex.directory" in problem.fix
-    StandIn(tmp_path)
-    (tmp_path / config.PROGRAM).touch()
-    assert list(missing(settings)) == []
-    (problem,) = missing(settings.model_copy(update={"python": str(tmp_path / "none")}))
-    assert "no Python for TRex's client library" in str(problem)
 
 
 def test_a_check_runs_no_program_that_a_topology_names(tmp_path: Path) -> None:

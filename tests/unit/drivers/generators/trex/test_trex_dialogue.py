@@ -6,22 +6,18 @@ stand-in does: that is for the integration test, which needs one.
 """
 
 import ast
-import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.generators.trex import client as client_module
 from resources.libraries.python.drivers.generators.trex import client_process
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.profile import checksum_of, streams
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.wire import OpenedPorts, OpenPorts, Report, RunTrial
-from resources.libraries.python.drivers.host.ownership import processes
-from resources.libraries.python.errors import CsitError, NotReady
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.frames import traffic_profile
@@ -195,13 +191,6 @@ def test_sending_that_does_not_end_is_ended(tmp_path: Path) -> None:
     assert result.sent == pytest.approx(80, abs=2)
 
 
-def test_unsent_packets_are_no_loss(tmp_path: Path) -> None:
-    result = run(tmp_path, trial(), unsent=20)
-    assert result.loss_ratio == 0
-    assert result.generator_limited
-    assert result.note == "the generator offered 3,960 of 4,000 packets, 1.00% short"
-
-
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
@@ -213,25 +202,6 @@ def test_the_generators_own_losses_are_not_the_systems(tmp_path: Path, wrong: di
     result = run(tmp_path, trial(), forwarded=0.99, **wrong)
     assert result.generator_limited
     assert says in (result.note or "")
-
-
-def test_probes_out_of_turn_are_a_remark_and_no_more(tmp_path: Path) -> None:
-    errors = {"out_of_order": 2, "dup": 1, "seq_too_high": 3, "seq_too_low": 4}
-    result = run(tmp_path, trial(probe_pps=100), errors=errors, histogram={"100": 20})
-    assert not result.generator_limited
-    assert result.note is not None
-    assert "4 out of order, 2 duplicated, 6 came with a number too high, 8 came with a number too low" in result.note
-
-
-def test_more_packets_than_were_sent_are_said_to_be(tmp_path: Path) -> None:
-    library = StandIn(tmp_path, surplus=5)
-    with running(tmp_path) as client:
-        opened(client, tmp_path)
-        report = client.ask(order(trial()), Report, "a trial's report", ANSWER_S)
-    result = trial_result(trial(), report, PLAN.flows, "2026-11-21T00:00:00+00:00", 1.0)
-    assert (result.loss_ratio, result.note) == (0, "10 packets more came back than were sent")
-    looks = sum(call["call"] == "get_stats" for call in library.calls())
-    assert looks > 3, "the client waits until no more late packets arrive, which the next trial would count"
 
 
 def test_a_lost_trial_ends_early(tmp_path: Path) -> None:
@@ -248,16 +218,6 @@ def test_a_trial_without_loss_runs_to_its_end_although_it_is_watched(tmp_path: P
     assert (result.aborted, result.sent) == (False, 10_000)
 
 
-def test_errors_of_the_library_are_reported(tmp_path: Path) -> None:
-    StandIn(tmp_path, at_start="refuse")
-    with running(tmp_path) as client:
-        opened(client, tmp_path)
-        with pytest.raises(CsitError, match=r"^TRex: TRexError: Port 0 : \*\*\* attempting to exceed the line rate$"):
-            client.ask(order(trial()), Report, "a report", ANSWER_S)
-        # It goes on after that.
-        opened(client, tmp_path)
-
-
 def test_a_server_that_died_is_named_as_the_reason(tmp_path: Path) -> None:
     StandIn(tmp_path, at_start="interrupt")
     problem = "TRex was killed by SIGKILL; it said last: nothing"
@@ -265,12 +225,6 @@ def test_a_server_that_died_is_named_as_the_reason(tmp_path: Path) -> None:
         running(tmp_path, server_problem=problem) as client,
         pytest.raises(CsitError, match="TRex was killed by SIGKILL"),
     ):
-        opened_and_run(client, tmp_path)
-
-
-def test_a_lost_connection_is_reported(tmp_path: Path) -> None:
-    StandIn(tmp_path, at_start="interrupt")
-    with running(tmp_path) as client, pytest.raises(CsitError, match="connection to the server is lost"):
         opened_and_run(client, tmp_path)
 
 
@@ -289,45 +243,10 @@ def test_a_client_that_died_is_reported_with_its_last_output(tmp_path: Path) -> 
         assert "was killed by SIGTERM" in client.problem()
 
 
-def test_a_client_that_closed_its_output_and_goes_on_is_not_reported_as_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    python = tmp_path / "python"
-    python.write_text("#!/bin/sh\necho out of memory >&2\nexec >&-\nexec sleep 600\n", encoding="ascii")
-    python.chmod(0o755)
-    monkeypatch.setattr(processes, "_EXIT_S", 0.01)
-    monkeypatch.setattr(client_module, "_END_S", 0.01)
-    says = r"^TRex's client closed its input or output, and did not end within 0 s; it said last: out of memory$"
-    with running(tmp_path, python=str(python)) as client:
-        with pytest.raises(CsitError, match=says):
-            opened(client, tmp_path)
-        assert client.problem() == "", "it runs"
-
-
-def test_silence_ends_with_what_was_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "_END_S", 0.01)
-    StandIn(tmp_path, at_start="hang")
-    with running(tmp_path) as client:
-        opened(client, tmp_path)
-        with pytest.raises(NotReady, match=r"TRex: a report not ready after 0.1 s; last seen: nothing from client \d+"):
-            client.ask(order(trial()), Report, "a report", 0.1)
-
-
 def test_a_missing_server_is_reported_after_the_deadline(tmp_path: Path) -> None:
     StandIn(tmp_path, refusals=1000)
     with running(tmp_path) as client, pytest.raises(CsitError, match="failed to get response"):
         client.ask(open_order(tmp_path, within_s=0.3), OpenedPorts, "the server", ANSWER_S)
-
-
-def test_another_number_of_ports_is_refused(tmp_path: Path) -> None:
-    StandIn(tmp_path, ports=4)
-    with running(tmp_path) as client, pytest.raises(CsitError, match="the server has 4 ports instead of 2"):
-        opened(client, tmp_path)
-
-
-def test_a_folder_without_the_library_is_reported(tmp_path: Path) -> None:
-    with running(tmp_path) as client, pytest.raises(CsitError, match="No module named 'trex'"):
-        opened(client, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -348,15 +267,3 @@ def test_nonsense_is_reported_as_such(tmp_path: Path, says: str, complaint: str)
     program.chmod(0o755)
     with running(tmp_path, python=str(program)) as client, pytest.raises(CsitError, match=complaint):
         opened(client, tmp_path)
-
-
-def test_nothing_of_a_client_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "_END_S", 0.01)
-    StandIn(tmp_path, at_start="hang")
-    with running(tmp_path) as client:
-        opened(client, tmp_path)
-        pid = client._running.pid
-        with pytest.raises(NotReady):
-            client.ask(order(trial()), Report, "a report", 0.1)
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, signal.SIGCONT)
