@@ -9,7 +9,8 @@ from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.qualification import Qualification, QualificationKey, QualifiedPoint
-from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import Environment
@@ -51,6 +52,28 @@ def raising(error: BaseException) -> Callable[..., Any]:
         raise error
 
     return call
+
+
+def finished(trial: Trial, *counts: tuple[int, int], **changes: Any) -> TrialResult:
+    """A trial that took as long as asked, with packets sent and received of instance 1, forward and then reverse."""
+    result: dict[str, Any] = {
+        "trial": trial, "started_at": "2026-01-01T00:00:00+00:00", "offered_duration_s": trial.duration_s,
+        "total_duration_s": trial.duration_s,
+        "flows": tuple(
+            FlowCount(instance=1, direction=direction, sent=sent, received=received)
+            for direction, (sent, received) in zip(Direction, counts, strict=False)
+        ),
+    }  # fmt: skip
+    return TrialResult(**{**result, **changes})
+
+
+def flow_of(direction: Direction = Direction.FORWARD, ports: tuple[str, str] = ("a", "b"), **changes: Any) -> Flow:
+    """A flow of instance 1 from one port to another, or back."""
+    near, far = ports if direction is Direction.FORWARD else ports[::-1]
+    addresses = {"source_ip": "10.0.0.1", "sources": 254, "destination_ip": "20.0.0.1"}
+    macs = {"source_mac": "02:00:00:00:00:01", "destination_mac": "02:00:00:00:00:02"}
+    ends = {"instance": 1, "direction": direction, "tx_interface": near, "rx_interface": far}
+    return Flow.model_validate({**ends, **macs, **addresses, **changes})
 
 
 def cpus(count: int) -> CpuLayout:

@@ -19,8 +19,9 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, Unsupported
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
-from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
+from tests.builders import flow_of
 
 NAMESPACE = f"csit-ring-{os.getpid()}"
 LEFT, RIGHT = "ringa", "ringb"
@@ -121,47 +122,22 @@ def _remove_left(namespace: str) -> None:
 
 def plan(*, cpus: tuple[int, ...] = (0,)) -> Plan:
     """One instance whose two ports are joined by a cable."""
-    flows = tuple(
-        Flow(
-            instance=1,
-            direction=direction,
-            tx_interface=tx,
-            rx_interface=rx,
-            source_mac="02:00:00:00:00:01",
-            destination_mac="02:00:00:00:00:02",
-            source_ip=source,
-            sources=254,
-            destination_ip=destination,
-        )
-        for direction, tx, rx, source, destination in (
-            (Direction.FORWARD, LEFT, RIGHT, "10.0.1.1", "20.0.1.1"),
-            (Direction.REVERSE, RIGHT, LEFT, "20.0.1.1", "10.0.1.1"),
-        )
+    here, there = "10.0.1.1", "20.0.1.1"
+    flows = (
+        flow_of(ports=(LEFT, RIGHT), source_ip=here, destination_ip=there),
+        flow_of(Direction.REVERSE, (LEFT, RIGHT), source_ip=there, destination_ip=here),
     )
     threads = tuple(
         Thread(owner="generator", role=ThreadRole.DATA, index=index, cpu=cpu) for index, cpu in enumerate(cpus)
     )
     return Plan(
-        testbed="test",
-        cell=Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1),
-        suite_id="test",
-        tags=(),
-        discriminator="link",
+        testbed="test", cell=Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1), suite_id="test", tags=(),
+        discriminator="link", links=(), segments=(), functions=(), flows=flows, paths=(),
         cores=CoreMap(
-            numa_node=0,
-            smt=False,
-            physical=((0,), (1,)),
-            threads=threads,
-            cores_needed=1,
-            cores_there=2,
+            numa_node=0, smt=False, physical=((0,), (1,)), threads=threads, cores_needed=1, cores_there=2,
             oversubscribed=False,
         ),
-        links=(),
-        segments=(),
-        functions=(),
-        flows=flows,
-        paths=(),
-    )
+    )  # fmt: skip
 
 
 def undisturbed(generator: BuiltInGenerator, trial: Trial) -> TrialResult:

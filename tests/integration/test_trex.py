@@ -23,20 +23,21 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction, Trial
-from resources.libraries.python.model.plan import Flow, Link, Plan, Port
-from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
+from resources.libraries.python.model.plan import Link, Plan, Port
+from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.session import judged
 from resources.libraries.python.search.throughput import search_throughput
 from resources.libraries.python.testbed.kinds.factory import make_testbed
+from tests.builders import flow_of
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import cell, deployed, processes, qualified_by_a_run, victim
 from tests.realtime import LOSS, RATE, realtime
+from tests.veth_pair import plan as cabled_plan
 
 SETTINGS = Trex(directory=os.environ.get("CSIT_TREX", "/opt/trex"), ports="af_packet")
 pytestmark = [
@@ -59,45 +60,14 @@ def loop(vlan: int | None = None) -> Plan:
         Port(owner="generator", interface=name, mac=mac, data_thread=0)
         for name, mac in zip((LEFT, RIGHT), MACS, strict=True)
     ]
-    flows = tuple(
-        Flow(
-            instance=1,
-            direction=direction,
-            tx_interface=tx.interface,
-            rx_interface=rx.interface,
-            source_mac=tx.mac,
-            destination_mac=rx.mac,
-            source_ip=source,
-            sources=254,
-            destination_ip=destination,
-            vlan=vlan,
-        )
-        for direction, tx, rx, source, destination in (
-            (Direction.FORWARD, ends[0], ends[1], "10.1.0.1", "20.1.0.1"),
-            (Direction.REVERSE, ends[1], ends[0], "20.1.0.1", "10.1.0.1"),
-        )
+    names = ("source_mac", "destination_mac", "source_ip", "destination_ip")
+    forward = dict(zip(names, (*MACS, "10.1.0.1", "20.1.0.1"), strict=True))
+    back = dict(zip(names, (*MACS[::-1], "20.1.0.1", "10.1.0.1"), strict=True))
+    flows = (
+        flow_of(ports=(LEFT, RIGHT), vlan=vlan, **forward),
+        flow_of(Direction.REVERSE, (LEFT, RIGHT), vlan=vlan, **back),
     )
-    return Plan(
-        testbed="test",
-        cell=Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1),
-        suite_id="test",
-        tags=(),
-        discriminator="link",
-        cores=CoreMap(
-            numa_node=0,
-            smt=False,
-            physical=((0,),),
-            threads=(Thread(owner="generator", role=ThreadRole.DATA, index=0, cpu=0),),
-            cores_needed=1,
-            cores_there=1,
-            oversubscribed=False,
-        ),
-        links=(Link(instance=1, a=ends[0], b=ends[1]),),
-        segments=(),
-        functions=(),
-        flows=flows,
-        paths=(),
-    )
+    return cabled_plan().model_copy(update={"links": (Link(instance=1, a=ends[0], b=ends[1]),), "flows": flows})
 
 
 @pytest.fixture(scope="module", autouse=True)

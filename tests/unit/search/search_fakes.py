@@ -5,11 +5,12 @@ from random import Random
 
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.models import Model
-from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.goal import GoalResult, SearchProfile
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
+from tests.builders import finished
 
 FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
 LINE_PPS = 2 * 14.88e6
@@ -37,17 +38,11 @@ class Bench:
             sent = round(sent * duration_s / trial.duration_s)
             received = sent - lost
         self.clock.advance(duration_s + self._overhead_s)
-        return TrialResult(
-            trial=trial,
-            started_at=self.clock.timestamp(),
-            offered_duration_s=duration_s,
+        return finished(
+            trial, (sent - sent // 2, received // 2), (sent // 2, received - received // 2), aborted=aborted,
+            started_at=self.clock.timestamp(), offered_duration_s=duration_s,
             total_duration_s=duration_s + self._overhead_s,
-            aborted=aborted,
-            flows=(
-                FlowCount(instance=1, direction=Direction.FORWARD, sent=sent - sent // 2, received=received // 2),
-                FlowCount(instance=1, direction=Direction.REVERSE, sent=sent // 2, received=received - received // 2),
-            ),
-        )
+        )  # fmt: skip
 
 
 def _ends_s(trial: Trial, sent: int, received: int) -> float:
@@ -78,13 +73,7 @@ def of_model(model: Model, seed: int = 1) -> Forward:
 
 def trial_result(load_pps: float, lost: int = 0, *, sent: int = 1000, duration_s: float = 1.0) -> TrialResult:
     """A finished trial with some packets lost, no overhead."""
-    return TrialResult(
-        trial=Trial(load_pps=load_pps, duration_s=duration_s, frame=FRAME),
-        started_at="2000-01-01T00:00:00.000+00:00",
-        offered_duration_s=duration_s,
-        total_duration_s=duration_s,
-        flows=(FlowCount(instance=1, direction=Direction.FORWARD, sent=sent, received=sent - lost),),
-    )
+    return finished(Trial(load_pps=load_pps, duration_s=duration_s, frame=FRAME), (sent, sent - lost))
 
 
 def search(bench: Bench, max_load_pps: float = LINE_PPS, profile: SearchProfile = LADDER) -> SearchOutcome:

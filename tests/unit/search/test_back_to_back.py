@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import BackToBack
 from resources.libraries.python.search.back_to_back import PURPOSE, bursts_in_words, measure_back_to_back
 from resources.libraries.python.studies.density.planning.extras import Extras
-from tests.builders import SIM, plan_of
+from tests.builders import SIM, finished, plan_of
 from tests.unit.drivers.sim.sim_bed import Bed
 
 SMALL = frame("64B")
@@ -26,16 +26,7 @@ def system(loses: Callable[[int], bool]) -> Callable[[Trial], TrialResult]:
     def run(trial: Trial) -> TrialResult:
         length = round(trial.load_pps / FLOWS * trial.duration_s)
         lost = int(loses(length))
-        return TrialResult(
-            trial=trial,
-            started_at="",
-            offered_duration_s=trial.duration_s,
-            total_duration_s=trial.duration_s,
-            flows=tuple(
-                FlowCount(instance=1, direction=direction, sent=length, received=length - lost)
-                for direction in Direction
-            ),
-        )
+        return finished(trial, *[(length, length - lost)] * 2)
 
     return run
 

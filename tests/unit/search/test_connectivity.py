@@ -3,9 +3,10 @@
 import pytest
 
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
-from resources.libraries.python.model.measurements.trial import Direction, FlowCount, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
+from tests.builders import finished
 from tests.unit.search.search_fakes import FRAME
 from tests.unit.search.wired_plans import planned
 
@@ -25,8 +26,7 @@ def walk(plan: Plan, ends: dict[tuple[int, Direction], tuple[int, int]]) -> tupl
         flows.append(FlowCount(instance=path.instance, direction=path.direction, sent=200, received=passed))
     after = {name: InterfaceCounters(rx, tx, 0, 0) for name, (rx, tx) in rows.items() if not name.startswith("csg")}
     trial = connectivity_trial(plan, FRAME)
-    result = TrialResult(trial=trial, started_at="", offered_duration_s=0.2, total_duration_s=0.3, flows=tuple(flows))
-    return diagnose(plan, result, before, after)
+    return diagnose(plan, finished(trial, flows=tuple(flows)), before, after)
 
 
 def test_the_trial_sends_200_packets_for_each_flow() -> None:
@@ -84,19 +84,11 @@ def test_a_few_packets_lost_are_no_broken_path() -> None:
 def test_hops_without_counters_are_passed_over() -> None:
     plan = planned("CSC", 1, 1)
     trial = connectivity_trial(plan, FRAME)
-    flows = tuple(
-        FlowCount(instance=1, direction=direction, sent=200, received=0 if direction is Direction.FORWARD else 200)
-        for direction in Direction
-    )
-    result = TrialResult(trial=trial, started_at="", offered_duration_s=0.2, total_duration_s=0.2, flows=flows)
-    (line,) = diagnose(plan, result, {}, {})
+    (line,) = diagnose(plan, finished(trial, (200, 0), (200, 200)), {}, {})
     assert line.endswith("last seen at generator csg1p1 tx (200), not at generator csg1p2 rx (0)")
 
 
 def test_a_generator_that_sends_nothing_is_named() -> None:
     plan = planned("CSC", 1, 1)
-    flows = tuple(FlowCount(instance=1, direction=direction, sent=0, received=0) for direction in Direction)
-    result = TrialResult(
-        trial=connectivity_trial(plan, FRAME), started_at="", offered_duration_s=0.2, total_duration_s=0.2, flows=flows
-    )
+    result = finished(connectivity_trial(plan, FRAME), (0, 0), (0, 0))
     assert diagnose(plan, result, {}, {})[0] == "CSC instance 1 forward: 0 sent, the generator sent nothing"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.energy import IDLE, Energy, MeterSeries
-from resources.libraries.python.model.measurements.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, FlowLatency, Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.search.energy import (
     EnergyReadings,
@@ -18,6 +18,7 @@ from resources.libraries.python.search.energy import (
     measure_energy,
     node_powers,
 )
+from tests.builders import finished
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 BEGAN_S = BEGAN.timestamp()
@@ -60,25 +61,10 @@ def result_of(trial: Trial, *, received: int) -> TrialResult:
     flow = FlowLatency(
         instance=1,
         direction=Direction.FORWARD,
-        sent=10,
-        received=10,
-        min_ns=1,
-        mean_ns=1.0,
-        p50_ns=1,
-        p90_ns=1,
-        p99_ns=36_000,
-        p999_ns=1,
-        max_ns=1,
-        histogram="",
+        **{"sent": 10, "received": 10, "min_ns": 1, "mean_ns": 1.0, "p50_ns": 1, "p90_ns": 1, "p99_ns": 36_000},
+        **{"p999_ns": 1, "max_ns": 1, "histogram": ""},
     )
-    return TrialResult(
-        trial=trial,
-        started_at=BEGAN.isoformat(),
-        offered_duration_s=trial.duration_s,
-        total_duration_s=trial.duration_s,
-        flows=(FlowCount(instance=1, direction=Direction.FORWARD, sent=received, received=received),),
-        latency=(flow,),
-    )
+    return finished(trial, (received, received), latency=(flow,))
 
 
 @given(st.floats(1, 1000), st.floats(0, RANGE_J - 1e-3))

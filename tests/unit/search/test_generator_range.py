@@ -9,7 +9,6 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.qualification import Qualification, QualifiedPoint
 from resources.libraries.python.model.measurements.trial import (
     Direction,
-    FlowCount,
     FlowLatency,
     Protocol,
     Trial,
@@ -32,7 +31,7 @@ from resources.libraries.python.testbed.deployment import loop_back
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run, qualify, qualify_again
 from resources.libraries.python.testbed.kinds.factory import make_testbed
-from tests.builders import NOWHERE, SIM, qualification, qualified_point
+from tests.builders import NOWHERE, SIM, finished, qualification, qualified_point
 
 GOALS = {goal.name: goal for goal in profile("ladder").goals}
 
@@ -138,12 +137,8 @@ def test_it_is_one_line() -> None:
 
 
 def trial(offered: int, received: int, duration_s: float = 1.0, protocol: Protocol | None = None) -> TrialResult:
-    flow = {"instance": 1, "direction": Direction.FORWARD}
-    halves = [FlowCount(**flow, sent=offered // 2, received=received // 2)] * 2
-    return TrialResult(
-        trial=Trial(load_pps=offered, duration_s=duration_s, frame=frame("64B"), protocol=protocol), started_at="",
-        offered_duration_s=duration_s, total_duration_s=duration_s, flows=tuple(halves),
-    )  # fmt: skip
+    asked = Trial(load_pps=offered, duration_s=duration_s, frame=frame("64B"), protocol=protocol)
+    return finished(asked, *[(offered // 2, received // 2)] * 2)
 
 
 def test_trials_of_other_studies_beyond_the_range_are_counted() -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.request.goal import Goal, GoalResult
 from resources.libraries.python.search.findings.itemize import itemize, itemize_goal, jain_index
+from tests.builders import finished
 from tests.unit.search.search_fakes import FRAME
 
 Counts = list[list[tuple[int, int]]]
@@ -16,11 +17,8 @@ Counts = list[list[tuple[int, int]]]
 def trials_of(counts: Counts, load_pps: float = 1e6, duration_s: float = 1.0, **fields: object) -> list[TrialResult]:
     """Trials whose flows are instances 1, 1, 2, 2, ... in both directions."""
     return [
-        TrialResult(
-            trial=Trial(load_pps=load_pps, duration_s=duration_s, frame=FRAME),
-            started_at="",
-            offered_duration_s=duration_s,
-            total_duration_s=duration_s,
+        finished(
+            Trial(load_pps=load_pps, duration_s=duration_s, frame=FRAME),
             flows=tuple(
                 FlowCount(
                     instance=1 + index // 2,

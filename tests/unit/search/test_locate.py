@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.model.findings.evidence import LocatedLosses
 from resources.libraries.python.model.measurements.counters import CpuTime, InterfaceCounters, Sample, ThreadTime
-from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.goal import Goal, GoalResult
@@ -16,6 +16,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.findings.locate import by_owner, locate, locating_trial
 from resources.libraries.python.search.findings.usage import usage
 from resources.libraries.python.search.profiles import QUICK
+from tests.builders import finished
 from tests.unit.planning.labs import lab
 from tests.unit.search.search_fakes import FRAME
 from tests.unit.search.wired_plans import planned
@@ -48,8 +49,7 @@ def walk(plan: Plan, queues: Drops, insides: Drops, *, physical: bool = False, b
     owners = {port.interface: port.owner for link in plan.links for port in (link.a, link.b)}
     after = {name: InterfaceCounters(*row) for name, row in rows.items() if owners[name] != blind}
     trial = Trial(load_pps=1e6, duration_s=0.5, frame=FRAME, purpose="locate")
-    result = TrialResult(trial=trial, started_at="", offered_duration_s=0.5, total_duration_s=0.6, flows=tuple(flows))
-    return locate(plan, [result], before, after)
+    return locate(plan, [finished(trial, flows=tuple(flows))], before, after)
 
 
 @st.composite

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from resources.libraries.python.drivers.generators.losses import count_losses
-from resources.libraries.python.model.measurements.trial import Direction, FlowLosses, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, FlowLosses
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.result import LossesAtLoad
 from resources.libraries.python.search.losses import (
@@ -23,6 +23,7 @@ from resources.libraries.python.search.losses import (
     rank,
     worst_flow,
 )
+from tests.builders import finished
 from tests.unit.drivers.generators.counted_arrivals import counted
 
 BEGIN_NS = 10**18
@@ -210,16 +211,8 @@ def test_a_cut_log_of_late_packets_says_so() -> None:
 
 
 def at_overload(flows: Sequence[FlowLosses], lost_at: dict[str, int], *, limited: bool = False) -> LossesAtLoad:
-    result = TrialResult(
-        trial=loss_trial(1e5, 1.0, FRAME),
-        started_at="2026-01-01T00:00:00+00:00",
-        offered_duration_s=1.0,
-        total_duration_s=1.0,
-        flows=(),
-        losses=tuple(flows),
-        generator_limited=limited,
-        note="generator offered 5 of 10 packets, 50.00% short" if limited else None,
-    )
+    note = "generator offered 5 of 10 packets, 50.00% short" if limited else None
+    result = finished(loss_trial(1e5, 1.0, FRAME), losses=tuple(flows), generator_limited=limited, note=note)
     return losses_of("OVERLOAD", result, lost_at, "generator")
 
 

@@ -6,7 +6,6 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.qualification import QualifiedPoint
 from resources.libraries.python.model.measurements.trial import (
     Direction,
-    FlowCount,
     FlowGaps,
     FlowLatency,
     HighestLoads,
@@ -15,6 +14,7 @@ from resources.libraries.python.model.measurements.trial import (
 )
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.search.qualification import BRIEF, Effort, qualify_point
+from tests.builders import finished
 
 FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
 
@@ -40,12 +40,10 @@ class Loop:
             **flow, sent=probes, received=probes, min_ns=8000, mean_ns=9e3, p50_ns=9000, p90_ns=9000, p99_ns=9000,
             p999_ns=9000, max_ns=9000, histogram=None,
         )  # fmt: skip
-        return TrialResult(
-            trial=trial,
-            started_at="",
+        return finished(
+            trial,
+            (sent, sent - lost),
             offered_duration_s=trial.duration_s * (1.0005 if sent else 1),
-            total_duration_s=trial.duration_s,
-            flows=(FlowCount(**flow, sent=sent, received=sent - lost),),
             latency=(latency,) if probes else (),
             gaps=(FlowGaps(**flow, packets=sent, p50_ns=9, p99_ns=99, p999_ns=999),) if trial.measure_gaps else (),
             generator_limited=limited,

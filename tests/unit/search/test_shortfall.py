@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.goal import Goal, GoalResult, SearchProfile
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544
 from resources.libraries.python.search.session import charged, judged
 from resources.libraries.python.search.throughput import shortfall
+from tests.builders import finished
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, Forward, capped, found, search, trial_result
 
 ALL = pytest.mark.parametrize("chosen", [LADDER, REFERENCE, RFC2544], ids=lambda each: each.name)
@@ -160,16 +161,8 @@ def test_a_percent_less_than_the_load_is_still_the_load(sent: int, limited: bool
 
 def test_a_stretched_trial_is_charged_by_its_rate() -> None:
     """All packets were sent, in a fiftieth more time."""
-    flow = FlowCount(instance=1, direction=Direction.FORWARD, sent=1000, received=1000)
-    result = judged(
-        TrialResult(
-            trial=Trial(load_pps=1000, duration_s=1.0, frame=FRAME),
-            started_at="2000-01-01T00:00:00.000+00:00",
-            offered_duration_s=1.02,
-            total_duration_s=1.02,
-            flows=(flow,),
-        )
-    )
+    trial = Trial(load_pps=1000, duration_s=1.0, frame=FRAME)
+    result = judged(finished(trial, (1000, 1000), offered_duration_s=1.02, total_duration_s=1.02))
     assert result.generator_limited
     assert charged(result).unsent == 20
 

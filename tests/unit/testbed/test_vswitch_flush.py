@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.deployment.cell import Clearing
+from tests.builders import finished
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 OVS = load_topology(TOPOLOGIES / "local-ovs.yaml")
@@ -30,10 +31,7 @@ class Keeping:
         self.ring -= out
         forwarded = min(sent, round(CAPACITY_PPS * trial.duration_s))
         self.ring = min(RING, self.ring + sent - forwarded)
-        flow = FlowCount(instance=1, direction=Direction.FORWARD, sent=sent, received=forwarded + out)
-        return TrialResult(
-            trial=trial, started_at="", offered_duration_s=trial.duration_s, total_duration_s=1.0, flows=(flow,)
-        )
+        return finished(trial, (sent, forwarded + out))
 
 
 def rates(topology: Topology, *loads_pps: float, calibrated: bool = False) -> tuple[list[int], list[str]]:

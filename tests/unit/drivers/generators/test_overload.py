@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.generators.overload import found_by_trials, highest_loads
-from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
+from tests.builders import finished
 
 
 def collapsing(capacity_pps: float, per_pps: float) -> Callable[[float], float]:
@@ -80,13 +81,7 @@ def test_trials_of_the_highest_load_are_no_longer_than_the_one_that_is_asked_for
         """All of it comes back."""
         asked.append(trial)
         sent = round(trial.load_pps * trial.duration_s)
-        return TrialResult(
-            trial=trial,
-            started_at="2026-01-01T00:00:00+00:00",
-            offered_duration_s=trial.duration_s,
-            total_duration_s=trial.duration_s,
-            flows=(FlowCount(instance=1, direction=Direction.FORWARD, sent=sent, received=sent),),
-        )
+        return finished(trial, (sent, sent))
 
     assert found_by_trials(run, Trial(load_pps=0.0, duration_s=trial_s, frame=frame("64B")), None).offered_pps > 0
     assert [trial.duration_s for trial in asked] == [duration_s]

@@ -17,26 +17,16 @@ from resources.libraries.python.drivers.generators.builtin.counters import (
     settle,
 )
 from resources.libraries.python.drivers.generators.builtin.driver import trial_result
-from resources.libraries.python.model.measurements.trial import Direction, Trial
-from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.cell import Frame, FramePart
+from tests.builders import flow_of
 
 PROC_NET_DEV = """Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier
     lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0
   tg-1: 9000006 100000    0    0    0     0          0         0       12       1    0    3    0     0       0
 """
-FLOW = Flow(
-    instance=1,
-    direction=Direction.FORWARD,
-    tx_interface="a",
-    rx_interface="b",
-    source_mac="02:00:00:00:00:01",
-    destination_mac="02:00:00:00:00:02",
-    source_ip="10.0.0.1",
-    sources=254,
-    destination_ip="20.0.0.1",
-)
+FLOW = flow_of()
 FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
 
 

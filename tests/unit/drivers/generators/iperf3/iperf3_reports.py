@@ -10,6 +10,7 @@ from resources.libraries.python.model.measurements.counters import InterfaceCoun
 from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial, TrialResult
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.frames import frame
+from tests import builders
 
 HERE = Path(__file__).parent
 NOTHING, SOME = InterfaceCounters(0, 0, 0, 0), InterfaceCounters(70, 90, 0, 0)
@@ -20,18 +21,8 @@ def written(name: str) -> dict[str, Any]:
 
 
 def flow(direction: Direction = Direction.FORWARD, instance: int = 1) -> Flow:
-    ports = ("one", "two") if direction is Direction.FORWARD else ("two", "one")
-    return Flow(
-        instance=instance,
-        direction=direction,
-        tx_interface=ports[0],
-        rx_interface=ports[1],
-        source_mac="02:00:00:00:01:01",
-        destination_mac="02:00:00:00:01:02",
-        source_ip="10.1.0.1",
-        sources=1,
-        destination_ip="20.1.0.1",
-    )
+    ends = {"source_ip": "10.1.0.1", "destination_ip": "20.1.0.1", "sources": 1}
+    return builders.flow_of(direction, ("one", "two"), instance=instance, **ends)
 
 
 def trial(**changes: Any) -> Trial:

@@ -18,8 +18,9 @@ from resources.libraries.python.drivers.generators.trex.wire import (
     Report,
 )
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.measurements.trial import FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.planning.linerate import MaxRate
+from tests.builders import finished
 from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, plan
 from tests.unit.examples import share
 
@@ -196,21 +197,8 @@ def fake(capacity_pps: float, offers_pps: float) -> tuple[list[float], Callable[
         asked.append(load_pps)
         offered_pps = min(load_pps, offers_pps)
         forwarded_pps = capacity_pps / 20 if offered_pps > 2 * capacity_pps else min(capacity_pps, offered_pps)
-        return TrialResult(
-            trial=trial,
-            started_at="",
-            offered_duration_s=duration_s,
-            total_duration_s=duration_s,
-            flows=(
-                FlowCount(
-                    instance=1,
-                    direction=PLAN.flows[0].direction,
-                    sent=round(offered_pps * duration_s),
-                    received=round(forwarded_pps * duration_s),
-                ),
-            ),
-            generator_limited=offered_pps < load_pps,
-        )
+        counts = round(offered_pps * duration_s), round(forwarded_pps * duration_s)
+        return finished(trial, counts, generator_limited=offered_pps < load_pps)
 
     return asked, run
 
