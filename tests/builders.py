@@ -81,6 +81,11 @@ def cpus(count: int) -> CpuLayout:
     return layout((cpu, cpu, 0, 0) for cpu in range(count))
 
 
+def cell_of(service_type: str = "CSC", nf_chains: int = 1, nf_nodes: int = 1, **parts: Any) -> Cell:
+    """A cell of a type: CSC, CSP or VSC."""
+    return Cell(service_type=ServiceType(service_type), nf_chains=nf_chains, nf_nodes=nf_nodes, **parts)
+
+
 def plan_of(
     testbed: str | Topology,
     service_type: str,
@@ -90,7 +95,7 @@ def plan_of(
     **parts: Any,
 ) -> Plan:
     """The plan of a cell."""
-    cell = Cell(service_type=ServiceType(service_type), nf_chains=nf_chains, nf_nodes=nf_nodes, **parts)
+    cell = cell_of(service_type, nf_chains, nf_nodes, **parts)
     return make_plan(shipped(testbed) if isinstance(testbed, str) else testbed, cell, cores or discover())
 
 

@@ -10,11 +10,12 @@ from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.measurements.trial import Protocol, Trial
-from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap
+from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.deployment.deployment import Deployment
+from tests.builders import cell_of
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import deployed, planned
 
@@ -48,15 +49,7 @@ def running(
     programs: tuple[UserProgram | None, ...] = (),
     taps: tuple[Tap, ...] = (),
 ) -> Iterator[Deployment]:
-    asked = Cell(
-        service_type=ServiceType.CSC,
-        nf_chains=1,
-        nf_nodes=len(kinds),
-        nf_kinds=kinds,
-        limits=limits,
-        programs=programs,
-        taps=taps,
-    )
+    asked = cell_of("CSC", 1, len(kinds), nf_kinds=kinds, limits=limits, programs=programs, taps=taps)
     with deployed(TOPOLOGY, asked) as deployment:
         yield deployment
         assert not (problems := deployment.problems()), "; ".join(problems)

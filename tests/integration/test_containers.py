@@ -23,12 +23,12 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.settings import Container
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.deployment.deployment import Deployment
+from tests.builders import cell_of
 from tests.integration.robot_runs import PROJECT, csit, going_on, held_in_a_trial, results, run_robot
 from tests.integration.user_space import cell, deployed, planned, processes, send_and_count
 from tests.realtime import LOSS, realtime
@@ -193,10 +193,7 @@ def test_a_program_of_the_user_runs_inside_and_within_its_limits() -> None:
         start=(sys.executable, "-c", "import time\nwhile True: time.sleep(60)  # in a container"),
         stat=(sys.executable, "-c", COUNTER, "{left}"),
     )
-    asked = Cell(
-        service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_kinds=(PROCESS,), programs=(program,),
-        limits=(Limits(cpu=0.5, memory_mib=256),),
-    )  # fmt: skip
+    asked = cell_of("CSC", 1, 1, nf_kinds=(PROCESS,), programs=(program,), limits=(Limits(cpu=0.5, memory_mib=256),))
     with deployed(topology(), asked) as deployment:
         send_and_count(deployment)
         (first,) = first_processes(deployment).values()

@@ -15,10 +15,10 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.deployment.deployment import Deployment
+from tests.builders import cell_of
 from tests.integration.local_fabric import frame as udp_frame
 from tests.integration.local_functions import named, nft, ruleset
 from tests.integration.robot_runs import PROJECT
@@ -43,9 +43,7 @@ def nothing_left() -> Iterator[None]:
 
 @contextmanager
 def running(*kinds: NfKind, chains: int = 1, shared: tuple[int, ...] = ()) -> Iterator[Deployment]:
-    asked = Cell(
-        service_type=ServiceType.CSP, nf_chains=chains, nf_nodes=len(kinds), nf_kinds=kinds, shared_nodes=shared
-    )
+    asked = cell_of("CSP", chains, len(kinds), nf_kinds=kinds, shared_nodes=shared)
     with deployed(load_topology(LOCAL), asked) as deployment:
         yield deployment
         assert deployment.problems() == ()

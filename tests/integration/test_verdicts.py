@@ -22,7 +22,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
@@ -38,6 +38,7 @@ from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.node.noise import observe
+from tests.builders import cell_of
 from tests.integration.cpu_pulses import CPU, pulses
 from tests.integration.local_functions import named
 from tests.integration.numbered_captures import dumped, seen_at
@@ -137,9 +138,7 @@ def running(
     on_progress: Callable[[Progress], None] = lambda _: None,
     mrr: tuple[int, float] = (BRIEF.mrr_trials, BRIEF.mrr_duration_s),
 ) -> Iterator[Capped]:
-    cell = Cell(
-        service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns, nf_kinds=tuple(map(NfKind, kinds))
-    )
+    cell = cell_of(service_type, rows, columns, nf_kinds=tuple(map(NfKind, kinds)))
     search = BRIEF.model_copy(update={"mrr_trials": mrr[0], "mrr_duration_s": mrr[1]})
     asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=search)
     experiment = Capped(TOPOLOGY, world, asked, fingerprint(), on_progress)

@@ -1,7 +1,8 @@
 """Core usage of the matrices of draft and slides, and the cells that fit on 28 cores."""
 
-from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.nf_size import NfSize
+from tests.builders import cell_of
 
 GRID = (1, 2, 4, 6, 8, 10)
 SLIDES_1C = {
@@ -27,10 +28,4 @@ FEASIBLE_HALF = {1: [1, 2, 4, 6, 8, 10], 2: [1, 2, 4, 6, 8, 10], 4: [1, 2, 4, 6]
 
 def cell(rows: int, columns: int, *sizes: str, vs_dtc: int = 1) -> Cell:
     """A cell of containers in a snake."""
-    return Cell(
-        service_type=ServiceType.CSC,
-        nf_chains=rows,
-        nf_nodes=columns,
-        nf_sizes=tuple(NfSize(size) for size in sizes or ("1c",)),
-        vs_dtc=vs_dtc,
-    )
+    return cell_of("CSC", rows, columns, nf_sizes=tuple(NfSize(size) for size in sizes or ("1c",)), vs_dtc=vs_dtc)

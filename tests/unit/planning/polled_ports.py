@@ -8,6 +8,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
+from tests.builders import cell_of
 from tests.unit.drivers.sim.sim_bed import TOPOLOGY
 
 
@@ -30,7 +31,5 @@ def polled(topology: Topology, *, node: str = "DUT1", **keys: Any) -> Topology:
 def planned(
     topology: Topology, kind: str = "CSC", *, rows: int = 1, columns: int = 1, size: str = "1c", vs_dtc: int = 1
 ) -> Plan:
-    cell = Cell(
-        service_type=ServiceType(kind), nf_chains=rows, nf_nodes=columns, nf_sizes=(NfSize(size),), vs_dtc=vs_dtc
-    )
+    cell = cell_of(kind, rows, columns, nf_sizes=(NfSize(size),), vs_dtc=vs_dtc)
     return make_plan(topology, cell, {})

@@ -13,6 +13,7 @@ from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.placement.queue_balance import Balance, Spread, balance, vswitch_ports
 from resources.libraries.python.planning.plan import make_plan
+from tests.builders import cell_of
 from tests.unit.nf_sizes import nf_sizes
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
@@ -23,13 +24,7 @@ NO_SMT = layout([(cpu, cpu, 0, 0) for cpu in range(400)])
 
 
 def of(kind: str, chains: int, nodes: int, *sizes: str, vs_dtc: int = 1, smt: bool = True) -> Balance:
-    asked = Cell(
-        service_type=ServiceType(kind),
-        nf_chains=chains,
-        nf_nodes=nodes,
-        nf_sizes=tuple(NfSize(size) for size in sizes or ("1c",)),
-        vs_dtc=vs_dtc,
-    )
+    asked = cell_of(kind, chains, nodes, nf_sizes=tuple(NfSize(size) for size in sizes or ("1c",)), vs_dtc=vs_dtc)
     return balance(asked, make_plan(SIM, asked, MANY if smt else NO_SMT).cores)
 
 

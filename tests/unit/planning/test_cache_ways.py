@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from csit_utils.report.details.capsule import choices_of
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.plan import OTHERS, CachePart, Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import CacheWays, CpuLayout
@@ -17,7 +17,7 @@ from resources.libraries.python.planning.plan import drivers_of, make_plan
 from resources.libraries.python.planning.reasons import Limit
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
-from tests.builders import SIM, cpus
+from tests.builders import SIM, cell_of, cpus
 from tests.unit.csit_utils.builders import result
 from tests.unit.examples import share
 
@@ -31,10 +31,10 @@ def machine(domain_of: int = 64, **cache: int) -> CpuLayout:
 
 
 def plan(rows: int, columns: int, *ways: int | None, layout: CpuLayout | None = None, size: str = "1c") -> Plan:
-    cell = Cell(
-        service_type=CSC,
-        nf_chains=rows,
-        nf_nodes=columns,
+    cell = cell_of(
+        CSC,
+        rows,
+        columns,
         nf_sizes=(NfSize(size),),
         limits=tuple(Limits(cache_ways=each) for each in (ways * columns if len(ways) == 1 else ways)),
     )

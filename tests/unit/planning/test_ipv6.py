@@ -17,14 +17,13 @@ from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.rows import make_rows
+from tests.builders import cell_of
 
 SIM = load_topology(PROJECT / "topologies" / "sim.yaml")
 
 
 def planned(*kinds: str, rows: int = 2, service_type: str = "CSC") -> Plan:
-    cell = Cell(
-        service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=len(kinds), nf_kinds=tuple(map(NfKind, kinds))
-    )
+    cell = cell_of(service_type, rows, len(kinds), nf_kinds=tuple(map(NfKind, kinds)))
     return make_plan(SIM, cell, SIM.dut.layout, ip_version=6)
 
 

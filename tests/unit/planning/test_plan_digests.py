@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import digest, make_plan
+from tests.builders import cell_of
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 SIXTEEN = layout((cpu, cpu // 2, 0, 0) for cpu in range(16))
@@ -28,8 +28,6 @@ def test_a_plan_is_the_same_to_the_byte(  # noqa: PLR0917 - a row of the table a
     testbed: str, kind: str, rows: int, columns: int, size: str, vs_dtc: int, expected: str
 ) -> None:
     topology = load_topology(TOPOLOGIES / f"{testbed}.yaml")
-    cell = Cell(
-        service_type=ServiceType(kind), nf_chains=rows, nf_nodes=columns, nf_sizes=(NfSize(size),), vs_dtc=vs_dtc
-    )
+    cell = cell_of(kind, rows, columns, nf_sizes=(NfSize(size),), vs_dtc=vs_dtc)
     plan = make_plan(topology, cell, SIXTEEN if testbed == "local" else topology.dut.layout)
     assert digest(plan).startswith(expected)

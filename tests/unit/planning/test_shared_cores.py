@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.cell import Cell, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
@@ -24,7 +24,7 @@ from resources.libraries.python.studies.density.model.selection import parse_sel
 from resources.libraries.python.studies.density.planning.matrix import candidates, core_usage
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.kinds.factory import make_testbed
-from tests.builders import NOWHERE, SIM, cpus
+from tests.builders import NOWHERE, SIM, cell_of, cpus
 from tests.unit.examples import share
 from tests.unit.planning.core_tables import FEASIBLE_HALF, GRID, SLIDES_HALF
 
@@ -41,12 +41,7 @@ WITHOUT_SMT = Topology.model_validate(
 
 
 def cell(rows: int, columns: int, *sizes: str) -> Cell:
-    return Cell(
-        service_type=ServiceType.CSC,
-        nf_chains=rows,
-        nf_nodes=columns,
-        nf_sizes=tuple(map(NfSize, sizes or ("0.5c-shared",))),
-    )
+    return cell_of("CSC", rows, columns, nf_sizes=tuple(map(NfSize, sizes or ("0.5c-shared",))))
 
 
 def owners(cores: CoreMap) -> dict[int, list[str]]:

@@ -26,6 +26,7 @@ from resources.libraries.python.planning.placement.queue_balance import Spread, 
 from resources.libraries.python.planning.plan import digest, drivers_of, make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates, core_usage
+from tests.builders import cell_of
 from tests.unit.examples import share
 from tests.unit.nf_sizes import nf_sizes
 from tests.unit.planning.labs import lab
@@ -39,10 +40,10 @@ KINDS = (NfKind("linux_router"), NfKind("linux_firewall"), NfKind("linux_nat"))
 @st.composite
 def cells(draw: st.DrawFn) -> Cell:
     nodes = draw(st.integers(1, 6))
-    return Cell(
-        service_type=ServiceType.CSP,
-        nf_chains=draw(st.integers(1, 6)),
-        nf_nodes=nodes,
+    return cell_of(
+        "CSP",
+        draw(st.integers(1, 6)),
+        nodes,
         nf_sizes=tuple(draw(st.lists(nf_sizes, min_size=nodes, max_size=nodes))),
         nf_kinds=tuple(draw(st.lists(st.sampled_from(KINDS), min_size=nodes, max_size=nodes))),
         shared_nodes=tuple(sorted(draw(st.sets(st.integers(1, nodes))))),

@@ -21,6 +21,7 @@ from resources.libraries.python.planning.placement.cores import demand
 from resources.libraries.python.planning.placement.queue_balance import balance
 from resources.libraries.python.planning.plan import digest, drivers_of, make_plan
 from resources.libraries.python.studies.density.planning.matrix import core_usage
+from tests.builders import cell_of
 from tests.unit.examples import share
 from tests.unit.nf_sizes import nf_sizes
 from tests.unit.planning.labs import lab
@@ -36,12 +37,7 @@ def cells(draw: st.DrawFn) -> Cell:
     nodes = draw(st.integers(1 if kind is ServiceType.VSC else 0, 5))
     positions = st.sampled_from([1, nodes + 1]) if kind.is_pipeline else st.integers(1, nodes + 1)
     taps = st.builds(Tap, position=positions, kind=WATCHING, size=nf_sizes)
-    return Cell(
-        service_type=kind,
-        nf_chains=draw(st.integers(1, 4)),
-        nf_nodes=nodes,
-        taps=tuple(draw(st.lists(taps, min_size=1, max_size=4))),
-    )
+    return cell_of(kind, draw(st.integers(1, 4)), nodes, taps=tuple(draw(st.lists(taps, min_size=1, max_size=4))))
 
 
 TCPDUMP = NfKind("tcpdump")
@@ -128,10 +124,10 @@ def test_the_record_names_kinds_of_passive_nfs_too() -> None:
 
 def test_limits_and_programs_come_to_the_nf_that_they_are_of() -> None:
     program, slow = UserProgram(start=("cat",)), Limits(cpu=0.2, memory_mib=32)
-    cell = Cell(
-        service_type=ServiceType.CSC,
-        nf_chains=2,
-        nf_nodes=2,
+    cell = cell_of(
+        "CSC",
+        2,
+        2,
         nf_kinds=(NfKind("linux_router"), NfKind("process")),
         limits=(Limits(), slow),
         programs=(None, program),
@@ -152,9 +148,7 @@ def test_instances_may_be_services_of_different_kinds_and_sizes() -> None:
     kinds = tuple(map(NfKind, ("linux_gateway", "ngrep", "nginx_proxy")))
     sizes = (NfSize.ONE, NfSize.TWO, NfSize.ONE)
     limits = (Limits(), Limits(cpu=0.5), Limits())
-    cell = Cell(
-        service_type=ServiceType.CSC, nf_chains=3, nf_nodes=1, instance_kinds=kinds, nf_sizes=sizes, limits=limits
-    )
+    cell = cell_of("CSC", 3, 1, instance_kinds=kinds, nf_sizes=sizes, limits=limits)
     plan = planned(cell)
     assert tuple(nf.kind for nf in plan.functions) == kinds
     assert tuple(nf.size for nf in plan.functions) == sizes

@@ -21,13 +21,13 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import traffic_profile
 from resources.libraries.python.model.request.function import UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.kinds import makers
+from tests.builders import cell_of
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
 MONITORS = [each.kind for each in DRIVERS]
@@ -36,9 +36,7 @@ MONITORS = [each.kind for each in DRIVERS]
 def function(kind: NfKind) -> NfPlan:
     """The first NF of a plan for two instances."""
     program = UserProgram(start=("sleep", "9")) if kind == "process" else None
-    asked = Cell(
-        service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1, nf_kinds=(kind,), programs=(program,) if program else ()
-    )
+    asked = cell_of("CSC", 2, 1, nf_kinds=(kind,), programs=(program,) if program else ())
     return make_plan(load_topology(LOCAL), asked, layout((cpu, cpu, 0, 0) for cpu in range(16))).functions[0]
 
 

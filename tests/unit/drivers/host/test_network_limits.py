@@ -4,18 +4,18 @@ import re
 
 from resources.libraries.python.drivers.host.links.rate_limits import network_limits
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.plan import make_plan
+from tests.builders import cell_of
 from tests.unit.drivers.sim.sim_bed import TOPOLOGY
 
 
 def plan(*rates_pps: float | None) -> Plan:
-    cell = Cell(
-        service_type=ServiceType.CSC,
-        nf_chains=len(rates_pps),
-        nf_nodes=1,
+    cell = cell_of(
+        "CSC",
+        len(rates_pps),
+        1,
         instance_kinds=(NfKind("linux_router"),) * len(rates_pps),
         limits=tuple(Limits(network_pps=rate) for rate in rates_pps),
     )

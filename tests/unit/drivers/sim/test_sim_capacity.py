@@ -11,6 +11,7 @@ from resources.libraries.python.drivers.sim.truth import capacity_pps
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.paths import PROJECT
+from tests.builders import cell_of
 from tests.unit.nf_sizes import nf_sizes
 
 PUBLISHED = PROJECT / "csit_utils/dataset/published/csit1904_density_ndr_64b.csv"
@@ -31,11 +32,8 @@ def errors() -> list[float]:
     lines = PUBLISHED.read_text(encoding="utf-8").splitlines()
     found = []
     for row in csv.DictReader(line for line in lines if not line.startswith("#")):
-        cell = Cell(
-            service_type=ServiceType(row["topology"]),
-            nf_chains=int(row["instances"]),
-            nf_nodes=int(row["nfs_per_instance"]),
-            nf_sizes=(SIZES[row["nf_cores"]],),
+        cell = cell_of(
+            row["topology"], int(row["instances"]), int(row["nfs_per_instance"]), nf_sizes=(SIZES[row["nf_cores"]],)
         )
         found.append(capacity_pps(cell, FRAME) / 1e6 / float(row["ndr_mpps"]) - 1)
     return found

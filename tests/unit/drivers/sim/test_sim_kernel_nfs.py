@@ -5,26 +5,20 @@ import pytest
 from resources.libraries.python.drivers.sim.probes import SimSampler
 from resources.libraries.python.drivers.sim.truth import capacity_pps, nfs_pps
 from resources.libraries.python.model.measurements.trial import Direction
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.cell import Cell, TestType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import work
 from resources.libraries.python.studies.sweep.model.record import CpuUse
+from tests.builders import cell_of
 from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
 
 ROUTER, FIREWALL, NAT = NfKind("linux_router"), NfKind("linux_firewall"), NfKind("linux_nat")
 
 
 def cell(*kinds: NfKind, size: str = "1c", chains: int = 1, shared: tuple[int, ...] = ()) -> Cell:
-    return Cell(
-        service_type=ServiceType.CSP,
-        nf_chains=chains,
-        nf_nodes=len(kinds),
-        nf_kinds=kinds,
-        nf_sizes=(NfSize(size),),
-        shared_nodes=shared,
-    )
+    return cell_of("CSP", chains, len(kinds), nf_kinds=kinds, nf_sizes=(NfSize(size),), shared_nodes=shared)
 
 
 def bed(asked: Cell, **parameters: object) -> Bed:

@@ -10,15 +10,14 @@ from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import work
+from tests.builders import cell_of
 from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
 
 ROUTER, NGREP, TCPDUMP = NfKind("linux_router"), NfKind("ngrep"), NfKind("tcpdump")
 
 
 def chain(*kinds: NfKind, taps: tuple[Tap, ...] = (), limits: tuple[Limits, ...] = ()) -> Cell:
-    return Cell(
-        service_type=ServiceType.CSC, nf_chains=1, nf_nodes=len(kinds), nf_kinds=kinds, taps=taps, limits=limits
-    )
+    return cell_of("CSC", 1, len(kinds), nf_kinds=kinds, taps=taps, limits=limits)
 
 
 def beside(*kinds: NfKind) -> Cell:
