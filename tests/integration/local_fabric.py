@@ -4,20 +4,18 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.linux_router.driver import LinuxRouters
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.planning.names import GENERATOR
+from tests.builders import shipped
 
-PROJECT = Path(__file__).parents[2]
-_DUT = load_topology(PROJECT / "topologies" / "local.yaml").dut
+_DUT = shipped("local").dut
 
 
 FRAMES = 20

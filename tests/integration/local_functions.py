@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from resources.libraries.python.drivers.host.links import namespaces
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.measurements.trial import Protocol, Trial
 from resources.libraries.python.model.request.cell import Tap
@@ -15,8 +14,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from tests.builders import cell_of
-from tests.integration.robot_runs import PROJECT
+from tests.builders import cell_of, shipped
 from tests.integration.user_space import deployed, planned
 
 
@@ -36,7 +34,7 @@ def named(owner: str) -> dict[str, int]:
     return {row["counter"]["name"]: row["counter"]["packets"] for row in ruleset(owner) if "counter" in row}
 
 
-TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
+TOPOLOGY = shipped("local")
 
 
 LOAD_PPS = 4000.0

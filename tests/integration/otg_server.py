@@ -9,8 +9,8 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
+from tests.builders import shipped
 from tests.integration.robot_runs import PROJECT
 
 _START_S, _END_S = 60.0, 30.0
@@ -70,6 +70,6 @@ def certificate(folder: Path, address: str) -> tuple[Path, Path]:
 
 def topology(url: str) -> Topology:
     """The testbed `local-otg`, with its server at another place."""
-    found = load_topology(PROJECT / "topologies" / "local-otg.yaml")
+    found = shipped("local-otg")
     tg = found.tg.model_copy(update={"otg": Otg(location=url)})
     return found.model_copy(update={"nodes": {**found.nodes, found.tg_name: tg}})

@@ -18,14 +18,14 @@ from resources.libraries.python.drivers.generators.ditg.programs import (
 )
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Departures, Protocol, Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
+from tests.builders import shipped
+from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.integration.user_space import cell, prepared, processes, qualified_by_a_run
 from tests.realtime import LOSS, RATE, realtime
 
@@ -40,7 +40,7 @@ LOAD_PPS = 1000.0
 
 def with_ditg() -> Topology:
     """The testbed `local`, with another generator."""
-    topology = load_topology(PROJECT / "topologies" / "local.yaml")
+    topology = shipped("local")
     tg = topology.tg.model_copy(update={"generator": topology.tg.generator.model_copy(update={"driver": "ditg"})})
     return topology.model_copy(update={"nodes": {**topology.nodes, topology.tg_name: tg}})
 

@@ -14,7 +14,6 @@ from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.load import load
 from csit_utils.studies.density.pages.energy import energy_blocks
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing_on
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.energy import IDLE
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame
@@ -28,6 +27,7 @@ from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.node.energy import NodeMeters, read_meter
 from resources.libraries.python.testbed.roles.watching import Readings
+from tests.builders import shipped
 from tests.integration.energy_counters import counter
 from tests.integration.redfish_bmc import EACH_CPU_W, PASSWORD, PASSWORD_VARIABLE, STILL_W, Bmc, emulator
 from tests.integration.robot_runs import PROJECT, results, run_robot
@@ -39,12 +39,12 @@ SEARCH = "quick,width=0.2,sum=1,latency=0.2"
 BRIEF = "quick,width=0.2,sum=0.3,latency=0.2"
 WATTS = 137.0
 INTERVAL_S = 0.1
-NO_OVS = "; ".join(map(str, missing_on(load_topology(PROJECT / "topologies" / "local-ovs.yaml").dut)))
+NO_OVS = "; ".join(map(str, missing_on(shipped("local-ovs").dut)))
 
 
 @realtime(RATE)
 def test_the_power_of_the_counter_is_found_at_every_load() -> None:
-    topology = load_topology(PROJECT / "topologies" / "local.yaml")
+    topology = shipped("local")
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_sizes=("1c",), vs_dtc=1)
     asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile(BRIEF))
     name = next(iter(topology.duts))

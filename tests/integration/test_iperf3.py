@@ -9,14 +9,13 @@ import pytest
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.generators.iperf3.driver import missing
 from resources.libraries.python.drivers.host.cpu.cpu import discover
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from tests.integration.robot_runs import PROJECT
+from tests.builders import shipped
 from tests.integration.user_space import cell, machine_stays_as_it_was, prepared, qualified_by_a_run
 from tests.realtime import RATE, realtime
 
@@ -26,7 +25,7 @@ pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.sk
 
 def with_iperf3() -> Topology:
     """The testbed `local`, with another generator."""
-    topology = load_topology(PROJECT / "topologies" / "local.yaml")
+    topology = shipped("local")
     tg = topology.tg.model_copy(update={"generator": topology.tg.generator.model_copy(update={"driver": "iperf3"})})
     return topology.model_copy(update={"nodes": {**topology.nodes, topology.tg_name: tg}})
 

@@ -19,7 +19,6 @@ from resources.libraries.python.drivers.host.links.namespaces import name_of
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.cell import Cell, ServiceType
@@ -28,8 +27,8 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.deployment import Deployment
+from tests.builders import shipped
 from tests.integration.local_functions import named
-from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import NO_VPP, NO_VPP_IPSEC, planned, prepared, topology_with, vpp_topology
 from tests.realtime import LOSS, realtime
 
@@ -40,7 +39,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
     pytest.mark.skipif(bool(list(missing())), reason="; ".join(map(str, missing()))),
 ]
-LOCAL = load_topology(PROJECT / "topologies" / "local.yaml")
+LOCAL = shipped("local")
 
 
 def sending(topology: Topology, driver: str) -> Topology:

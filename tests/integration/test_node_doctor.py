@@ -18,6 +18,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.maintenance import doctor
 from resources.libraries.python.testbed.node.fact_collection import gather
+from tests.builders import shipped
 from tests.integration import lab as labs
 from tests.integration.robot_runs import PROJECT, environment
 
@@ -54,7 +55,7 @@ def of(findings: list[CheckFinding], check: str, place: str = "nodes.") -> list[
 
 
 def test_facts_of_this_machine_are_those_that_others_find() -> None:
-    testbed = load_topology(PROJECT / "topologies" / "local.yaml")
+    testbed = shipped("local")
     facts = gather(LocalConnection(), testbed.nodes.values(), sys.executable)
     assert [tuple(row) for row in facts.machine.cpu.rows if row[0] in {each.cpu for each in discover().cpus}] == [
         (row.cpu, row.core, row.socket, row.node) for row in discover().cpus

@@ -24,7 +24,7 @@ from resources.libraries.python.drivers.generators.otg.flows import SentFlow, fi
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError, Unsupported
-from resources.libraries.python.model.load import load_topology
+from tests.builders import shipped
 from tests.integration.robot_runs import PROJECT
 from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, FLOWS, UDP
 from tests.unit.model.yaml_bombs import MERGE_BOMB
@@ -135,7 +135,7 @@ def test_a_server_without_counters_is_refused_before_a_run() -> None:
         url = f"grpc://127.0.0.1:{port}"
         with pytest.raises(Unsupported, match=rf"^OTG server {url}: flow metrics: .*not supported by this server"):
             OtgClient(Otg(location=url)).check_counters()
-        tg = load_topology(PROJECT / "topologies" / "local-otg.yaml").tg.model_copy(update={"otg": Otg(location=url)})
+        tg = shipped("local-otg").tg.model_copy(update={"otg": Otg(location=url)})
         (problem,) = missing_on(tg)
         assert "flow metrics" in str(problem)
         (sentence,) = stop_left([Otg(location=url)])

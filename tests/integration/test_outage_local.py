@@ -24,7 +24,6 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
 from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
 from resources.libraries.python.model.measurements.trial import Direction, FlowTimeline, Trial, TrialResult
 from resources.libraries.python.model.request.cell import Cell, ServiceType
@@ -36,6 +35,7 @@ from resources.libraries.python.studies.outage.analysis.effects import impacts
 from resources.libraries.python.studies.outage.model.spec import OutageSpec, TargetedEvent
 from resources.libraries.python.studies.outage.planning import starved
 from resources.libraries.python.testbed.deployment.deployment import Deployment
+from tests.builders import shipped
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
 from tests.integration.user_space import NO_VPP, cell, deployed, planned, send_and_count, topology_with, vpp_topology
 from tests.realtime import LOSS, realtime
@@ -45,7 +45,7 @@ NO_OPENVPN = "; ".join(map(str, openvpn_missing()))
 NO_TESTPMD = "; ".join(map(str, missing_testpmd()))
 NO_NFT = "; ".join(map(str, nft_missing()))
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(NO_NFT or NO_CAPTURE), reason=NO_NFT or NO_CAPTURE)]
-TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
+TOPOLOGY = shipped("local")
 NUMBERED = "udp dst port 49190"
 SPEC = """
 name: small

@@ -13,15 +13,13 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing
 from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.testbed.roles.part import VSwitch
-from tests.builders import plan_of
+from tests.builders import plan_of, shipped
 from tests.integration.local_fabric import linux_routers, send
 from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.realtime import LOSS, realtime
@@ -36,7 +34,7 @@ def tcpdump_at(*positions: int) -> tuple[Tap, ...]:
 
 
 def open_vswitch(plan: Plan, fabric: Fabric, machine: MachineLock) -> OpenVSwitch:
-    dut = load_topology(PROJECT / "topologies" / "local-ovs.yaml").dut
+    dut = shipped("local-ovs").dut
     return OpenVSwitch(dut, DriverContext(plan, fabric, machine, 1518))
 
 

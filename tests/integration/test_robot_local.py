@@ -8,7 +8,6 @@ import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
@@ -16,6 +15,7 @@ from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.kinds.factory import make_testbed
+from tests.builders import shipped
 from tests.integration.robot_runs import (
     PROJECT,
     argv,
@@ -135,7 +135,7 @@ def test_too_little_space_for_results_is_reported_before_anything_starts(tmp_pat
 @realtime(LOSS)
 def test_a_broken_path_is_reported_with_the_last_hop_that_saw_packets() -> None:
     """An NF's port goes down behind the generator's back: real counters of real packets name the place."""
-    topology = load_topology(PROJECT / "topologies" / "local.yaml")
+    topology = shipped("local")
     world = make_testbed(topology)
     asked = MeasurementRequest(
         test_type=TestType.NDRPDR,

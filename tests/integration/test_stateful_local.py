@@ -14,20 +14,20 @@ from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.host.links.namespaces import name_of
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
 from resources.libraries.python.model.request.cell import MAX_FLOWS
 from resources.libraries.python.model.request.frames import frame, with_flows
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.stateful.model.record import StatefulDensity
 from resources.libraries.python.testbed.node.scripts import tunables
+from tests.builders import shipped
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
 from tests.integration.user_space import cell, deployed
 from tests.realtime import LOSS, realtime
 
 LACK = "; ".join([*map(str, nft_missing()), *([] if path_of("conntrack") else ["conntrack is missing"])])
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(LACK), reason=LACK)]
-TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
+TOPOLOGY = shipped("local")
 CONNTRACK_MAX = Path("/proc/sys/net/netfilter/nf_conntrack_max")
 RECORD = Path("/run/csit-density-tests")
 """The limit before it was changed, which outlives a killed run of these tests but not a restart of the machine."""

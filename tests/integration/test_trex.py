@@ -23,7 +23,6 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.plan import Link, Plan, Port
 from resources.libraries.python.model.request.cell import Frame, FramePart
@@ -33,8 +32,7 @@ from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.session import judged
 from resources.libraries.python.search.throughput import search_throughput
 from resources.libraries.python.testbed.kinds.factory import make_testbed
-from tests.builders import flow_of
-from tests.integration.robot_runs import PROJECT
+from tests.builders import flow_of, shipped
 from tests.integration.user_space import cell, deployed, processes, qualified_by_a_run, victim
 from tests.realtime import LOSS, RATE, realtime
 from tests.veth_pair import plan as cabled_plan
@@ -206,7 +204,7 @@ def test_what_a_killed_run_left_the_next_one_removes() -> None:
 
 
 def topology() -> Topology:
-    found = load_topology(PROJECT / "topologies" / "local-trex.yaml")
+    found = shipped("local-trex")
     tg = found.tg.model_copy(update={"trex": SETTINGS})
     nodes = {name: tg if node.type == "TG" else node for name, node in found.nodes.items()}
     return found.model_copy(update={"nodes": nodes})

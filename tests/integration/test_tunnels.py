@@ -19,7 +19,6 @@ from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.measurements.trial import Protocol, Trial
 from resources.libraries.python.model.request.cell import Cell, ServiceType
@@ -27,7 +26,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from tests.integration.robot_runs import PROJECT
+from tests.builders import shipped
 from tests.integration.tunnel_packets import TTL, arrives, heard_by, listener, packet, send
 from tests.integration.user_space import deployed, kill_run, machine_stays_as_it_was, planned, processes, send_and_count
 from tests.realtime import CPU, LOSS, realtime
@@ -36,7 +35,7 @@ pytestmark = [pytest.mark.parallel, pytest.mark.usefixtures("awake"), pytest.mar
 NO_OPENVPN = "; ".join(map(str, missing_openvpn()))
 # That of the kernel has a test on machines of its own.
 NO_WIREGUARD = "; ".join(map(str, missing_wireguard(in_kernel=False))) or "the kernel has WireGuard" * in_kernel()
-TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
+TOPOLOGY = shipped("local")
 ROUTER, OPENVPN, WIREGUARD = map(NfKind, ("linux_router", "openvpn", "wireguard"))
 needs_openvpn = pytest.mark.skipif(bool(NO_OPENVPN), reason=NO_OPENVPN)
 KINDS = [

@@ -18,7 +18,6 @@ from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
@@ -38,7 +37,7 @@ from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.node.noise import observe
-from tests.builders import cell_of
+from tests.builders import cell_of, shipped
 from tests.integration.cpu_pulses import CPU, pulses
 from tests.integration.local_functions import named
 from tests.integration.numbered_captures import dumped, seen_at
@@ -46,9 +45,8 @@ from tests.integration.user_space import processes
 from tests.realtime import RATE, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("nft") is None, reason="needs nftables")]
-PROJECT = Path(__file__).parents[2]
 NO_OPENVPN = "; ".join(map(str, openvpn_missing()))
-TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
+TOPOLOGY = shipped("local")
 BRIEF = profile("quick")
 BRIEF = BRIEF.model_copy(
     update={

@@ -25,7 +25,6 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.probes.sampler.accounts import TaskAccount, VcpuAccount
 from resources.libraries.python.drivers.probes.sampler.tasks import tasks_on
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow, Plan
@@ -36,8 +35,8 @@ from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import work
+from tests.builders import shipped
 from tests.integration.local_fabric import FRAMES, difference, frame, send
-from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import deployed as running_on
 from tests.realtime import LOSS, realtime
 
@@ -45,7 +44,7 @@ LACKING = [str(each) for each in missing()]
 LACKING += [f"no {name} here" for name in ("nft", "tcpdump", "pktstat", "perl") if path_of(name) is None]
 pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason="; ".join(LACKING))]
 BESIDE_OTHERS = Vm(boot_within_s=180.0)
-_LOCAL = load_topology(PROJECT / "topologies" / "local.yaml")
+_LOCAL = shipped("local")
 TOPOLOGY = _LOCAL.model_copy(
     update={"nodes": {**_LOCAL.nodes, "DUT1": _LOCAL.dut.model_copy(update={"vm": BESIDE_OTHERS})}}
 )

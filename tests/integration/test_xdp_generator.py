@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from statistics import median
 from types import SimpleNamespace
 from typing import Any, cast
@@ -22,7 +21,6 @@ from resources.libraries.python.drivers.generators.xdp.sender import Registratio
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
@@ -30,6 +28,7 @@ from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.kinds.factory import make_testbed
+from tests.builders import shipped
 from tests.realtime import LOSS, RATE, realtime
 from tests.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, captured, plan, run, undisturbed, veth_pair
 
@@ -38,7 +37,6 @@ pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
 ]
-ROOT = Path(__file__).parents[2]
 XDP, RING = "XDP live frames", "AF_PACKET TX ring"
 
 
@@ -179,7 +177,7 @@ def test_the_kernel_is_asked_what_a_port_takes() -> None:
 @realtime(LOSS)
 @pytest.mark.parametrize("name", ["64B", "1518B", "9000B", "IMIX"])
 def test_every_frame_size_crosses_a_service_with_its_latency(name: str) -> None:
-    topology = load_topology(ROOT / "topologies" / "local.yaml")
+    topology = shipped("local")
     world = make_testbed(topology)
     world.open()
     try:

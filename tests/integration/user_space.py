@@ -42,6 +42,7 @@ from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.factory import located, make_testbed
+from tests.builders import shipped
 from tests.integration import machine_watch
 from tests.integration.local_fabric import send
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
@@ -69,7 +70,7 @@ def vpp_topology(
     *, vswitch: str = "vpp", vms: NfKind | None = None, container: Container = NO_CONTAINERS, **settings: object
 ) -> Topology:
     """The testbed `local-vpp`, with the VPP that is here, in network namespaces unless a container is asked for."""
-    read = load_topology(PROJECT / "topologies" / "local-vpp.yaml")
+    read = shipped("local-vpp")
     vpp = read.dut.settings(Vpp).model_copy(update={"prefix": VPP_PREFIX, **settings})
     dut = read.dut.model_copy(update={"vswitch": vswitch, "vpp": vpp, "vms": vms, "container": container})
     return read.model_copy(update={"nodes": {**read.nodes, "DUT1": dut}})

@@ -9,17 +9,15 @@ from resources.libraries.python.driver_registry import functions
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway
 from resources.libraries.python.drivers.vpp.configuration import routing
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.rows import make_rows
-from tests.builders import cell_of
+from tests.builders import cell_of, shipped
 
-SIM = load_topology(PROJECT / "topologies" / "sim.yaml")
+SIM = shipped("sim")
 
 
 def planned(*kinds: str, rows: int = 2, service_type: str = "CSC") -> Plan:

@@ -1,7 +1,5 @@
 """Passive NFs in a plan: each has cores, one link, and copies of the one segment that it is at."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +7,6 @@ from pydantic import ValidationError
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.request.function import Limits, UserProgram
@@ -21,12 +18,12 @@ from resources.libraries.python.planning.placement.cores import demand
 from resources.libraries.python.planning.placement.queue_balance import balance
 from resources.libraries.python.planning.plan import digest, drivers_of, make_plan
 from resources.libraries.python.studies.density.planning.matrix import core_usage
-from tests.builders import cell_of
+from tests.builders import cell_of, shipped
 from tests.unit.examples import share
 from tests.unit.nf_sizes import nf_sizes
 from tests.unit.planning.labs import lab
 
-LOCAL = load_topology(Path(__file__).parents[3] / "topologies" / "local.yaml")
+LOCAL = shipped("local")
 MACHINE = layout([(cpu, cpu % 120, 0, 0) for cpu in range(240)])
 WATCHING = st.sampled_from([NfKind("tcpdump"), NfKind("netsniff"), NfKind("pktstat"), NfKind("ngrep")])
 

@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, cast
 
 from resources.libraries.python.errors import CsitError, InUse
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
@@ -33,8 +31,9 @@ from resources.libraries.python.testbed.kinds.machine import TestbedMachine
 from resources.libraries.python.testbed.roles.part import VSwitch
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 from resources.libraries.python.testbed.services.bundle import BundledFile, ServiceBundle
+from tests.builders import shipped
 
-TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "sim.yaml")
+TOPOLOGY = shipped("sim")
 
 
 CELL = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)

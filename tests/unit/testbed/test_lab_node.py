@@ -1,17 +1,16 @@
 """A node of a lab that was lost: what is waited for, and what ends the run at once."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from resources.libraries.python.errors import ConnectionFailed, HostRefused
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.remote.node import LabNode
+from tests.builders import shipped
 
-TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "available" / "lab-2n-kernel.yaml")
+TOPOLOGY = shipped("available/lab-2n-kernel")
 
 
 def test_a_lost_node_that_shows_another_host_key_is_not_waited_for() -> None:

@@ -1,14 +1,12 @@
 """A testbed of one node in this process: the drivers themselves, and nothing between them and their callers."""
 
 import threading
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from resources.libraries.python.errors import ConfigError, CsitError, InUse, PlanError, RunStopped, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent.service import AgentService
@@ -17,9 +15,10 @@ from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
 from resources.libraries.python.testbed.kinds.local import LocalNode
 from resources.libraries.python.testbed.kinds.machine import TestbedMachine
 from resources.libraries.python.testbed.kinds.nodes import NodesTestbed
+from tests.builders import shipped
 from tests.unit.testbed.agent_service_runs import WORK, NotingMachine, NotingPart
 
-LOCAL = load_topology(Path(__file__).parents[3] / "topologies" / "local.yaml")
+LOCAL = shipped("local")
 HERE = fingerprint()
 """Settings of the machine are read once: a run beside the tests may change them."""
 

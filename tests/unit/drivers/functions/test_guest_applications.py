@@ -25,7 +25,6 @@ from resources.libraries.python.drivers.functions.vm_application.guest_software 
     render_init,
 )
 from resources.libraries.python.errors import CsitError, NotReady, PlanError
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.plan import Medium, Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap
@@ -34,10 +33,10 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.plan import drivers_of, make_plan
-from tests.builders import cpus
+from tests.builders import cpus, shipped
 
 PROJECT = Path(__file__).parents[4]
-LOCAL = load_topology(PROJECT / "topologies" / "local.yaml")
+LOCAL = shipped("local")
 GUESTS = guests_of(NfKind("qemu"))
 HOST = cpus(16)
 
@@ -95,7 +94,7 @@ def test_what_cannot_run_in_a_guest_is_refused_with_what_can() -> None:
 
 @pytest.mark.parametrize("kind", GUESTS)
 def test_every_kind_shares_memory_with_vpp_and_takes_that_of_a_guest(kind: NfKind) -> None:
-    local_vpp = load_topology(PROJECT / "topologies" / "local-vpp.yaml")
+    local_vpp = shipped("local-vpp")
     dut = local_vpp.dut.model_copy(update={"vms": NfKind("qemu")})
     topology = local_vpp.model_copy(update={"nodes": {**local_vpp.nodes, "DUT1": dut}})
     plan = make_plan(topology, cell_of(kind), HOST)

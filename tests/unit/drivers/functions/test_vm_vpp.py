@@ -21,7 +21,6 @@ from resources.libraries.python.drivers.functions.vm_vpp.guest_software import (
 )
 from resources.libraries.python.drivers.vpp.configuration import making, routing
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.function import Limits
@@ -29,8 +28,9 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.plan import make_plan
+from tests.builders import shipped
 
-LOCAL_VPP = load_topology(Path(__file__).parents[4] / "topologies" / "local-vpp.yaml")
+LOCAL_VPP = shipped("local-vpp")
 NODE: DutNode = LOCAL_VPP.dut.model_copy(update={"vms": NfKind("qemu_vpp")})
 SHOWN = """\tlinux-vdso.so.1 (0x00007ffe5b7f2000)
 \tlibvnet.so.26.10 => /opt/vpp/lib/x86_64-linux-gnu/libvnet.so.26.10 (0x00007f0e60000000)

@@ -11,15 +11,15 @@ from resources.libraries.python.drivers.functions.vpp_ipsec.driver import gatewa
 from resources.libraries.python.drivers.vpp.configuration import routing
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.plan import make_plan
+from tests.builders import shipped
 
-LOCAL_VPP = load_topology(Path(__file__).parents[4] / "topologies" / "local-vpp.yaml")
+LOCAL_VPP = shipped("local-vpp")
 CPUS = layout((cpu, cpu, 0, 0) for cpu in range(16))
 KIND = NfKind("vpp_ipsec")
 

@@ -1,12 +1,9 @@
 """A simulated cell, deployed."""
 
-from pathlib import Path
-
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.drivers import SimFunctions, SimGenerator, SimSwitch
 from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
@@ -15,8 +12,9 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
+from tests.builders import shipped
 
-TOPOLOGY = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
+TOPOLOGY = shipped("sim")
 
 
 SMALL = frame("64B")

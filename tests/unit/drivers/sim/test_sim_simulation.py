@@ -2,16 +2,15 @@
 
 import re
 from math import inf
-from pathlib import Path
 
 import pytest
 
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import ModelName, parse_simulation, simulation_of
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.load import load_topology
+from tests.builders import shipped
 
-SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
+SIM = shipped("sim")
 
 
 def test_the_shipped_topology_is_10ge() -> None:

@@ -22,14 +22,14 @@ from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, Vpp
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vpp.show_output import Queue
 from resources.libraries.python.drivers.vswitches.vpp.driver import bridging
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan, Segment
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
+from tests.builders import shipped
 
-LOCAL_VPP = load_topology(Path(__file__).parents[4] / "topologies" / "local-vpp.yaml")
+LOCAL_VPP = shipped("local-vpp")
 FOLDER = Path("/run/vpp")
 CPUS = layout((cpu, cpu, 0, 0) for cpu in range(16))
 

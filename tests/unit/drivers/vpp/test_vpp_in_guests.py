@@ -9,15 +9,15 @@ from resources.libraries.python.drivers.functions.vm_vpp.guest_software import i
 from resources.libraries.python.drivers.functions.vm_vpp.machine import GuestVpp
 from resources.libraries.python.drivers.vpp.configuration import IdleBehaviour, routing
 from resources.libraries.python.errors import CommandFailed, CsitError
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
+from tests.builders import shipped
 from tests.unit.drivers.vpp.vpp_stand_in import stand_in
 
-_READ = load_topology(Path(__file__).parents[4] / "topologies" / "local-vpp.yaml")
+_READ = shipped("local-vpp")
 _NODES = {**_READ.nodes, "DUT1": _READ.dut.model_copy(update={"vms": NfKind("qemu_vpp")})}
 PLAN = make_plan(
     _READ.model_copy(update={"nodes": _NODES}),

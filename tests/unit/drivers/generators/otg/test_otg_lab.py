@@ -16,13 +16,11 @@ from resources.libraries.python.drivers.generators.otg.flows import ServerPort, 
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import CommandFailed, CsitError, InUse, NotReady, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.physical_ports import attached, silent
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
@@ -37,8 +35,9 @@ from resources.libraries.python.testbed.node.reservation import Claim, acquire
 from resources.libraries.python.testbed.node.scripts import leases
 from resources.libraries.python.testbed.remote.node import TestbedNode
 from resources.libraries.python.testbed.roles.connection import CompletedProgram
+from tests.builders import shipped
 
-LAB = load_topology(PROJECT / "topologies" / "available" / "lab-2n-otg.yaml")
+LAB = shipped("available/lab-2n-otg")
 CELL = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
 
 

@@ -10,15 +10,13 @@ from typing import Any
 
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.client_process import LIBRARY
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
-from tests.builders import cell_of
+from tests.builders import cell_of, shipped
 
-PROJECT = Path(__file__).parents[5]
 B64 = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
 IMIX = Frame(
     name="IMIX", parts=tuple(FramePart(frame_bytes=size, weight=n) for size, n in ((64, 7), (570, 4), (1518, 1)))
@@ -28,7 +26,7 @@ IMIX = Frame(
 def plan(service_type: str = "CSC", rows: int = 1, columns: int = 1, *, cpus: int = 64) -> Plan:
     """A cell of the local testbed with TRex, on a machine of so many CPUs."""
     cell = cell_of(service_type, rows, columns, nf_kinds=() if service_type == "VSC" else (NfKind("linux_router"),))
-    topology = load_topology(PROJECT / "topologies" / "local-trex.yaml")
+    topology = shipped("local-trex")
     return make_plan(topology, cell, layout((cpu, cpu, 0, 0) for cpu in range(cpus)))
 
 
