@@ -19,8 +19,8 @@ from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 from tests.builders import plan_of
-from tests.integration.local_fabric import FRAMES, PROJECT, deployed, difference, send
-from tests.integration.robot_runs import network_state, wait_for_network_state
+from tests.integration.local_fabric import FRAMES, deployed, difference, send
+from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
