@@ -18,26 +18,12 @@ PCI = ("0000:18:00.0", "0000:18:00.1")
 
 def port(number: int, **changes: Any) -> dict[str, Any]:
     return {
-        "device": f"eth{number}",
-        "pci_address": PCI[number - 1],
-        "driver": "i40e",
-        "numa_node": 0,
-        "vendor": "0x8086",
-        "model": "0x1572",
-        "iommu_group": "7",
-        "virtual_functions": 0,
+        "device": f"eth{number}", "pci_address": PCI[number - 1], "driver": "i40e", "numa_node": 0, "vendor": "0x8086",
+        "model": "0x1572", "iommu_group": "7", "virtual_functions": 0,
         "pcie": {"gt_per_s": 8.0, "lanes": 8, "most_gt_per_s": 8.0, "most_lanes": 8},
-        "pause": {"rx": False, "tx": False},
-        "mac_address": f"3c:fd:fe:00:00:0{number}",
-        "up": True,
-        "carrier": True,
-        "speed_mbps": 10000,
-        "mtu": 1500,
-        "addresses": [],
-        "default_route": False,
-        "master": None,
-        **changes,
-    }
+        "pause": {"rx": False, "tx": False}, "mac_address": f"3c:fd:fe:00:00:0{number}", "up": True, "carrier": True,
+        "speed_mbps": 10000, "mtu": 1500, "addresses": [], "default_route": False, "master": None, **changes,
+    }  # fmt: skip
 
 
 def merged(base: Any, changes: Any) -> Any:
@@ -49,60 +35,29 @@ def merged(base: Any, changes: Any) -> Any:
 def facts(**changes: Any) -> Facts:
     """A node with 8 cores of two threads on two NUMA nodes; `changes` are merged into what it says."""
     program = {"there": False, "version": None, "problem": None}
+    disk = {"free_mb": 9000, "total_mb": 10000, "free_files": 100000, "read_only": False}
+    pages = [{"size_kb": 2048, "total": 4096, "free": 4096}]
     content: dict[str, Any] = {
         "machine": {
-            "hostname": "dut1",
-            "python": [3, 11, 2],
-            "uid": 0,
-            "distribution": "Debian GNU/Linux 12 (bookworm)",
-            "kernel": "6.1.0-18-amd64",
-            "command_line": "quiet isolcpus=1-3,9-11 mitigations=off",
-            "boot_id": "b",
-            "up_s": 86400.0,
+            "hostname": "dut1", "python": [3, 11, 2], "uid": 0, "distribution": "Debian GNU/Linux 12 (bookworm)",
+            "kernel": "6.1.0-18-amd64", "command_line": "quiet isolcpus=1-3,9-11 mitigations=off", "boot_id": "b",
+            "up_s": 86400.0, "clock": {"synchronised": True, "error_s": 0.01}, "load": [0.2, 0.1, 0.1],
+            "irqbalance": False, "disks": dict.fromkeys(("/tmp", "/var/tmp", "/run", "/dev/shm"), disk),  # noqa: S108
             "cpu": {
-                "model": "Xeon",
-                "microcode": "0x1",
-                "hypervisor": False,
-                "online": "0-15",
-                "allowed": "0-15",
-                "isolated": "1-3,9-11",
-                "nohz_full": "1-3,9-11",
-                "governors": {"performance": list(range(16))},
-                "smt": "on",
-                "boost": False,
+                "model": "Xeon", "microcode": "0x1", "hypervisor": False, "online": "0-15", "allowed": "0-15",
+                "isolated": "1-3,9-11", "nohz_full": "1-3,9-11", "governors": {"performance": list(range(16))},
+                "smt": "on", "boost": False,
                 "vulnerabilities": {"meltdown": "Not affected", "retbleed": "Vulnerable"},
                 "rows": [[cpu, cpu % 8, cpu % 8 // 4, cpu % 8 // 4] for cpu in range(16)],
             },
             "memory": {
-                "total_mb": 65536,
-                "available_mb": 60000,
-                "swap_total_mb": 8192,
-                "swap_used_mb": 0,
-                "nodes": [
-                    {
-                        "node": node,
-                        "total_mb": 32768,
-                        "free_mb": 30000,
-                        "hugepages": [{"size_kb": 2048, "total": 4096, "free": 4096}],
-                    }
-                    for node in (0, 1)
-                ],
-            },
-            "clock": {"synchronised": True, "error_s": 0.01},
-            "load": [0.2, 0.1, 0.1],
-            "irqbalance": False,
-            "disks": {
-                path: {"free_mb": 9000, "total_mb": 10000, "free_files": 100000, "read_only": False}
-                for path in ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108
+                "total_mb": 65536, "available_mb": 60000, "swap_total_mb": 8192, "swap_used_mb": 0,
+                "nodes": [{"node": n, "total_mb": 32768, "free_mb": 30000, "hugepages": pages} for n in (0, 1)],
             },
         },
         "ports": {
-            "ports": {"port1": port(1), "port2": port(2)},
-            "vfio_pci": "available",
-            "uio_pci_generic": None,
-            "igb_uio": None,
-            "iommu_groups": 80,
-            "vfio_without_iommu": False,
+            "ports": {"port1": port(1), "port2": port(2)}, "vfio_pci": "available", "uio_pci_generic": None,
+            "igb_uio": None, "iommu_groups": 80, "vfio_without_iommu": False,
             "interfaces": ["eno1", "eth1", "eth2", "lo"],
         },
         "device_users": {"users": {address: [] for address in PCI}},
@@ -110,8 +65,7 @@ def facts(**changes: Any) -> Facts:
             "programs": {
                 "/usr/bin/vpp": {"there": True, "version": "25.06", "problem": None},
                 "qemu-system-x86_64": {"there": True, "version": "8.2.2", "problem": None},
-                "ovs-vswitchd": program,
-                "nft": {"there": True, "version": "1.0.6", "problem": None},
+                "ovs-vswitchd": program, "nft": {"there": True, "version": "1.0.6", "problem": None},
             },
             "kernel": dict.fromkeys(KERNEL_FEATURES, True),
         },
@@ -127,20 +81,10 @@ def facts(**changes: Any) -> Facts:
             },
         },
         "leftovers": {
-            "in_use": False,
-            "problem": None,
-            "owner": None,
-            "namespaces": [],
-            "processes": [],
-            "settings": {},
-            "ports": [],
-            "bindings": [],
-            "unclaimed": [],
-            "runtimes": [],
+            "in_use": False, "problem": None, "owner": None, "settings": {},
+            **{kind: [] for kind in ("namespaces", "processes", "ports", "bindings", "unclaimed", "runtimes")},
         },
-        "clock_offset_s": 0.01,
-        "clock_error_s": 0.02,
-        "round_trip_s": 0.1,
+        "clock_offset_s": 0.01, "clock_error_s": 0.02, "round_trip_s": 0.1,
     }  # fmt: skip
     return Facts.model_validate(merged(content, changes))
 
@@ -151,16 +95,11 @@ def two_nodes(tg: Mapping[str, Any] = {}, dut: Mapping[str, Any] = {}) -> Topolo
     def ports(model: str) -> dict[str, Any]:
         return {
             f"port{number}": {
-                "link": f"link{number}",
-                "pci_address": PCI[number - 1],
-                "driver": "i40e",
-                "numa_node": 0,
-                "mac_address": f"3c:fd:fe:00:00:0{number}",
-                "model": model,
-                "rate_bps": 10_000_000_000,
+                "link": f"link{number}", "pci_address": PCI[number - 1], "driver": "i40e", "numa_node": 0,
+                "mac_address": f"3c:fd:fe:00:00:0{number}", "model": model, "rate_bps": 10_000_000_000,
             }
             for number in (1, 2)
-        }
+        }  # fmt: skip
 
     cpus = [
         {"cpus": f"{4 * node}-{4 * node + 3},{4 * node + 8}-{4 * node + 11}",
