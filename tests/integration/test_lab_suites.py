@@ -22,7 +22,7 @@ from tests.captures import MIX6, pcap
 from tests.integration.energy_counters import counter
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, agent_is_killed, run_losing_nodes
-from tests.integration.lab_runs import RT_LIMIT, TG_CPUS, needs_lab, options, state, topology_of, wait_for_state
+from tests.integration.lab_runs import RT_LIMIT, TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.pauses import SENDING, Moment
 from tests.integration.redfish_bmc import PASSWORD, PASSWORD_VARIABLE, emulator
 from tests.integration.robot_runs import PROJECT, results, run_robot
@@ -174,19 +174,6 @@ def test_records_say_where_they_were_measured(rows: dict[tuple[str, str], Densit
 
 
 @realtime(LOSS)
-def test_packets_are_counted_one_by_one_on_the_node(rows: dict[tuple[str, str], DensityRecord]) -> None:
-    row = rows["CSC", "NDRPDR"]
-    assert row.losses and list(row.loss_patterns) == [losses.label for losses in row.losses]
-    assert not row.losses[0].remarks
-    for losses in row.losses:
-        assert [(flow.instance, flow.direction.value) for flow in losses.flows] == [(1, "forward"), (1, "reverse")]
-        for flow in losses.flows:
-            if not losses.remarks:  # in overload the generator may fall short, as both nodes share the CPUs
-                assert flow.sent == pytest.approx(losses.load_pps / 2 * 0.3, rel=0.2)
-            assert flow.received and not flow.foreign and flow.order.reordered is not None
-
-
-@realtime(LOSS)
 def test_the_longest_burst_is_searched_over_the_cables(rows: dict[tuple[str, str], DensityRecord]) -> None:
     row = rows["CSC", "NDRPDR"]
     if row.back_to_back is None:  # the path is as fast as the generator
@@ -212,20 +199,6 @@ def test_what_a_trial_costs_over_ssh_is_in_the_record(rows: dict[tuple[str, str]
     trials = rows["CSC", "NDRPDR"].trials
     assert trials
     assert all(0 < trial.total_duration_s - trial.offered_duration_s < 10 for trial in trials)
-
-
-@realtime(LOSS)
-def test_a_service_crosses_two_systems_under_test(tmp_path: Path) -> None:
-    with Lab(duts=2, used=True) as three:
-        before = state(three)
-        words = options(topology_of(three, tmp_path), "-v", "CELLS:1x1", "--suite", "csc-mrr")
-        done = run_robot(tmp_path / "out", *words)
-        assert done.returncode == 0, done.stdout + done.stderr
-        wait_for_state(three, before)
-    (row,) = results(tmp_path / "out")
-    assert row.plan and set(row.plan.machines.values()) == {"TG", "DUT1", "DUT2"}
-    assert set(row.environment.nodes) == {"TG", "DUT2"}
-    assert row.mrr and row.mrr.mean_pps > 1000
 
 
 @realtime(LOSS)

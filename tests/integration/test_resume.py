@@ -110,27 +110,6 @@ def torn(tmp_path: Path, small: Path) -> Path:
     return folder
 
 
-def test_one_option_is_enough(torn: Path, small: Path) -> None:
-    done = csit("robot", "--resume", str(torn))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Csc-Mrr: 2 of 2 tests are carried over" in done.stdout
-    assert "line 7 is incomplete" in done.stdout + done.stderr
-    assert dataset(torn) == dataset(small)
-    assert (torn / "output-1.xml").read_text(encoding="utf-8") == "<robot><suite"
-    measured = [each["test"] for each in events(torn) if each["event"] == "started"]
-    assert len(measured) == 5  # the third one twice
-    log = (torn / "output.xml").read_text(encoding="utf-8")
-    assert log.count("carried over; measured from ") == 2
-
-
-def test_a_run_that_was_complete_is_carried_over_as_a_whole(tmp_path: Path, small: Path) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(small, folder)
-    assert csit("robot", f"--resume={folder}").returncode == 0
-    assert dataset(folder) == dataset(small)
-    assert [each["event"] for each in events(folder)][-2:] == ["resumed", "ended"]
-
-
 def test_a_failed_test_is_carried_over_as_failed(tmp_path: Path) -> None:
     topology = tmp_path / "broken.yaml"
     text = (PROJECT / "topologies" / "sim.yaml").read_text(encoding="utf-8")
@@ -145,24 +124,6 @@ def test_a_failed_test_is_carried_over_as_failed(tmp_path: Path) -> None:
     assert second.returncode == 1
     assert dataset(output) == told
     assert [each["event"] for each in events(output)].count("started") == 1  # no result is tried again
-
-
-@pytest.mark.parametrize(
-    ("words", "status", "sentence"),
-    [
-        (["robot", "--resume", "{tmp}"], 2, "not the folder of a run, journal.jsonl is missing"),
-        (["local", "--resume", "{tmp}"], 2, "not the folder of a run, journal.jsonl is missing"),
-        (["local", "--resume", "{torn}"], 2, "not a run of ./csit local; use ./csit robot --resume"),
-        (["local", "--resume", "{torn}", "--cells", "1x1"], 2, "remove --cells"),
-    ],
-)
-def test_a_run_that_cannot_be_resumed_is_reported(
-    tmp_path: Path, torn: Path, words: list[str], status: int, sentence: str
-) -> None:
-    done = csit(*(word.format(tmp=tmp_path, torn=torn) for word in words))
-    assert done.returncode == status
-    assert sentence in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_plain_robot_resumes_a_run_in_its_own_folder(torn: Path, small: Path) -> None:

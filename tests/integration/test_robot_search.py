@@ -62,11 +62,3 @@ def test_rfc_2544_fills_ndr_and_pdr(tmp_path: Path) -> None:
     assert row.ndr.goal.exceed_ratio == 0
     assert row.ndr.goal.relative_width == 0.01
     assert max(trial.trial.duration_s for trial in row.trials) == 60.0
-
-
-def test_a_soak_has_a_result_of_its_own(tmp_path: Path) -> None:
-    row = run(tmp_path, "-v", "SEARCH:soak,time=60")
-    assert (row.ndr, row.pdr) == (None, None)
-    assert row.soak is not None
-    assert row.soak.goal.loss_ratio == 1e-7
-    assert row.soak.complete and row.soak.lower_pps and row.soak.lower_pps < (row.soak.upper_pps or 0.0)

@@ -37,23 +37,6 @@ def test_each_suite_runs_19_cells_with_1c_and_23_with_half_a_core(rows: list[Den
     assert len(count) == 3 * 3 * 2
 
 
-def test_every_test_passed_and_is_marked_simulated(rows: list[DensityRecord]) -> None:
-    assert all(row.passed and row.simulated and row.world == "sim" for row in rows)
-    assert all(row.simulation for row in rows)
-    assert all(row.verdict.kinds and row.verdict.evidence for row in rows)
-
-
-def test_ndr_is_at_most_pdr_and_both_are_found(rows: list[DensityRecord]) -> None:
-    for row in rows:
-        if row.asked.test_type == "NDRPDR":
-            assert row.ndr and row.pdr
-            assert row.ndr.lower_pps and row.pdr.lower_pps
-            assert row.ndr.lower_pps <= row.pdr.lower_pps * (1 + row.pdr.goal.relative_width)
-            assert [each.label for each in row.latency] == ["PDR0", "PDR10", "PDR50", "PDR90"]
-            flows = {(flow.instance, flow.direction) for each in row.latency for flow in each.flows}
-            assert len(flows) == 2 * row.cell.nf_chains
-
-
 def test_robots_own_result_has_the_tags_of_csit(whole_matrix: Path) -> None:
     tests = list(ExecutionResult(whole_matrix / "output.xml").suite.all_tests)
     assert len(tests) == 3 * 3 * (19 + 23)
@@ -93,19 +76,3 @@ def test_each_number_of_flows_is_a_test(tmp_path: Path) -> None:
     by_tag = ("-v", f"TOPOLOGY:{topology}", "--include", "1R1CANDNF_1CAND1000_FLOWS")
     done = run_robot(tmp_path / "again", *by_tag, "--suite", "csp-mrr")
     assert [row.asked.frame.name for row in results(tmp_path / "again")] == ["64B-1000f"], done.stdout + done.stderr
-
-
-def test_a_single_suite_file_can_be_run(tmp_path: Path) -> None:
-    done = run_robot(tmp_path, *SIM, "-v", "CELLS:1x1", "-v", "NF_SIZES:1c", sources=[DENSITY / "csc-mrr.robot"])
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert len(results(tmp_path)) == 1
-
-
-def test_the_same_seed_gives_the_same_figures(tmp_path: Path) -> None:
-    options = (*SIM, "-v", "CELLS:2x2", "-v", "NF_SIZES:1c", "--suite", "csc-ndrpdr")
-    figures = []
-    for run in ("a", "b"):
-        assert run_robot(tmp_path / run, *options).returncode == 0
-        (row,) = results(tmp_path / run)
-        figures.append((row.ndr, row.pdr, [trial.flows for trial in row.trials]))
-    assert figures[0] == figures[1]

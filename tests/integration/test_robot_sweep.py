@@ -1,10 +1,7 @@
 """The characterization suites on the simulated testbed, whose truth is known: what they find, and what they write."""
 
-import csv
-import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from csit_utils.dataset.items import Status
@@ -14,7 +11,6 @@ from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
-from resources.libraries.python.recording.records import records_schema
 from resources.libraries.python.studies.sweep.model.profile import Indicator, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.robot_runs import PROJECT, run_robot
@@ -54,44 +50,6 @@ def truth_gbps(record: SweepRecord) -> float:
     frame = record.sweep.spec.frame
     system = SimulatedSystem(record.plan, simulation, VirtualClock(), TestType.MRR)
     return system.capacity_pps(frame) / 2 * frame.mean_bytes * 8 / 1e9
-
-
-def test_every_test_is_a_record_that_says_simulated_and_fits_the_schema(
-    output: Path, records: dict[str, SweepRecord]
-) -> None:
-    assert len(records) == 12
-    assert all(record.simulated and record.passed and record.world == "sim" for record in records.values())
-    files = [path.read_text(encoding="utf-8") for path in (output / "results").glob("*.json")]
-    assert len(files) == 12
-    validator = jsonschema.Draft202012Validator(records_schema("sweep"))
-    for text in files:
-        validator.validate(json.loads(text))
-        read = SweepRecord.model_validate_json(text)
-        assert records[read.test_name] == read, "packed in output.xml and plain in its file are the same"
-
-
-def test_the_saturation_point_is_the_truth_within_one_step(records: dict[str, SweepRecord]) -> None:
-    profiled = [
-        record for record in records.values() if record.profile is not None and record.test_name != "Path Alone"
-    ]
-    assert len(profiled) == 9
-    for record in profiled:
-        assert record.profile is not None
-        assert record.sweep is not None
-        first, second, *_ = record.sweep.points
-        step_gbps = (second.input_bps - first.input_bps) / 1e9
-        assert record.profile.break_point is not None, record.test_name
-        assert abs(record.profile.break_point.rate - truth_gbps(record)) <= step_gbps, record.test_name
-
-
-def test_a_chain_is_predicted_from_its_parts_alone(records: dict[str, SweepRecord]) -> None:
-    record = records["Router And Firewall"]
-    assert record.kind == "chain"
-    (prediction,) = record.predictions
-    assert (prediction.parts, prediction.model) == (("router", "firewall"), "hungriest")
-    assert prediction.errors[ProfileMetric.THROUGHPUT] < 0.05
-    assert prediction.errors[ProfileMetric.LOSS] < 3.0
-    assert len(prediction.points) == 12
 
 
 def test_the_path_alone_makes_the_delay_of_a_chain_that_of_its_parts(records: dict[str, SweepRecord]) -> None:
@@ -134,22 +92,6 @@ def test_bursts_are_samples_with_idle_seconds_and_no_profile(records: dict[str, 
     assert on == [True, True, True, False, False] * 2
     assert all((sample.input_pps > 0) == (sample.rate_pps > 0) for sample in record.sweep.samples)
     assert all((sample.loss_ratio or 0) > 0.1 for sample in record.sweep.samples if sample.rate_pps)
-
-
-def test_tables_lie_beside_the_records(output: Path, records: dict[str, SweepRecord]) -> None:
-    folder = output / "characterization" / "Router_And_Firewall"
-    tables = {
-        path.name: list(csv.DictReader(path.read_text(encoding="utf-8").splitlines())) for path in folder.glob("*.csv")
-    }
-    sweep = records["Router And Firewall"].sweep
-    assert sweep is not None
-    assert set(tables) == {"S_allsamples.csv", "S_statistics.csv", "coefficients.csv", "predictions.csv"}
-    assert len(tables["S_allsamples.csv"]) == len(sweep.samples) == 24
-    rows = tables["S_statistics.csv"]
-    assert [float(row["input_pps"]) for row in rows] == pytest.approx([point.input_pps for point in sweep.points])
-    assert float(rows[-1]["nf-1-2_cpu_percent"]) == pytest.approx(200, abs=1), "two data threads, both busy"
-    bursts = output / "characterization" / "Bursts_Below_Saturation"
-    assert [path.name for path in bursts.glob("*.csv")] == ["S_allsamples.csv"]
 
 
 def test_profiles_of_an_earlier_run_predict_a_chain(output: Path, tmp_path: Path) -> None:
