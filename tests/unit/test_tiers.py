@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 DEFAULT = ("unit", "simulated", "traffic")
 """Folders of the default tier's tests."""
 IMPORTS_TRIES = re.compile(r"^from tests.realtime import", re.MULTILINE)
-BY_NAME_ONLY = {"spark", "mutation"}
-"""The packages of the first are larger than all others together; the other is a tool of a developer."""
+BY_NAME_ONLY = {"spark"}
+"""Its packages are larger than all others together."""
 
 
 def test_every_environment_is_in_a_tier_but_for_those_that_are_named() -> None:
