@@ -54,6 +54,13 @@ def raising(error: BaseException) -> Callable[..., Any]:
     return call
 
 
+def shell_program(path: Path, text: str) -> Path:
+    """A program of shell at a path."""
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
 def finished(trial: Trial, *counts: tuple[int, int], **changes: Any) -> TrialResult:
     """A trial that took as long as asked, with packets sent and received of instance 1, forward and then reverse."""
     result: dict[str, Any] = {

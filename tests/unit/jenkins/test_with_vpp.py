@@ -10,6 +10,7 @@ from jenkins.with_vpp import with_vpp
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
+from tests.builders import shell_program
 
 ROOT = Path(__file__).parents[3]
 LAB = ROOT / "topologies" / "available" / "lab-2n-vpp.yaml"
@@ -35,8 +36,7 @@ def test_a_testbed_without_vpp_is_refused(tmp_path: Path) -> None:
 
 def test_the_lab_installs_before_the_topology_is_written(tmp_path: Path) -> None:
     program, testbed = tmp_path / "install", tmp_path / "testbed.yaml"
-    program.write_text(f'#!/bin/sh\necho "$@" >{tmp_path}/said\n[ "$2" != /opt/vpp/missing ]\n', encoding="utf-8")
-    program.chmod(0o755)
+    shell_program(program, f'echo "$@" >{tmp_path}/said\n[ "$2" != /opt/vpp/missing ]')
     for prefix, status in (("/opt/vpp/missing", 1), ("/opt/vpp/4711", 0)):
         assert not testbed.exists()
         done = subprocess.run(

@@ -22,6 +22,7 @@ from resources.libraries.python.drivers.functions.openvpn.driver import (
 from resources.libraries.python.drivers.functions.tunnels import TunnelCounters, TunnelEnd, into, passed
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
 from resources.libraries.python.drivers.host.links.netlink import Request
+from tests.builders import shell_program
 
 DEVICES = """Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier
@@ -76,10 +77,7 @@ def test_packets_of_a_port_go_into_the_tunnel_and_nowhere_without_it(end: Tunnel
 
 
 def program(folder: Path, name: str, text: str) -> str:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
-    path.chmod(0o755)
-    return str(path)
+    return str(shell_program(folder / name, text))
 
 
 def test_a_key_is_its_owners_alone_from_the_beginning_and_can_be_forgotten(tmp_path: Path) -> None:

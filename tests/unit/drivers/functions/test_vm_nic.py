@@ -18,6 +18,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.shared.choices import choices, chosen_topology, rerun_of
 from resources.libraries.python.unpacking import UnpackError
+from tests.builders import shell_program
 from tests.unit.drivers.functions.guest_archives import unpacked
 
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"
@@ -140,8 +141,7 @@ def apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.Fixture
     }
     (tmp_path / "bin").mkdir()
     for name, body in scripts.items():
-        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{body}", encoding="utf-8")
-        (tmp_path / "bin" / name).chmod(0o755)
+        shell_program(tmp_path / "bin" / name, body)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
 
 

@@ -11,14 +11,12 @@ from resources.libraries.python.drivers.functions.wireguard.driver import WireGu
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.kinds import NfKind
+from tests.builders import shell_program
 from tests.unit.planning.polled_ports import together
 
 
 def program(folder: Path, name: str, text: str) -> str:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
-    path.chmod(0o755)
-    return str(path)
+    return str(shell_program(folder / name, text))
 
 
 def test_the_ends_of_a_tunnel_are_each_others_peers() -> None:

@@ -15,6 +15,7 @@ from resources.libraries.python.drivers.generators.iperf3 import command as iper
 from resources.libraries.python.drivers.generators.iperf3 import run as iperf3_runs
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError
+from tests.builders import shell_program
 from tests.unit.drivers.generators.iperf3.iperf3_reports import flow, trial
 
 KILLS = (
@@ -37,12 +38,6 @@ def run_inside(_: str, work: Callable[[], Any]) -> Any:
 
 
 FABRIC = cast("Any", SimpleNamespace(run_inside=run_inside))
-
-
-def program(path: Path, script: str) -> str:
-    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    path.chmod(0o755)
-    return str(path)
 
 
 @pytest.mark.parametrize("victim", ["server", "client"])
@@ -83,7 +78,7 @@ def test_an_end_of_d_itg(
         receiver, sender = "exec sleep 600", f"echo Started sending; kill {kill} $$"
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     for name, script in (("ITGRecv", receiver), ("ITGSend", sender), ("sar", "exec sleep 600")):
-        program(tmp_path / name, script)
+        shell_program(tmp_path / name, script)
     monkeypatch.setattr(ditg, "tcp_ports", lambda: {9000})
     programs = ditg.DitgPrograms(FABRIC, machine, min(os.sched_getaffinity(0)))
     programs.start()

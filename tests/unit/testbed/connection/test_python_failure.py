@@ -16,6 +16,7 @@ from resources.libraries.python.testbed.connection.machine import StreamConnecti
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.connection.ssh import SshConnection
 from resources.libraries.python.testbed.node.node_query import ask_all
+from tests.builders import shell_program
 
 
 class _OverSsh(SshConnection):
@@ -47,8 +48,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., N
             assert found is not None
             (tmp_path / name).symlink_to(found)
         for name, script in {"id": '[ "$1" = -u ] && echo 0 || echo root', **scripts}.items():
-            (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", encoding="ascii")
-            (tmp_path / name).chmod(0o755)
+            shell_program(tmp_path / name, script)
         monkeypatch.setenv("PATH", str(tmp_path))
         monkeypatch.setattr("resources.libraries.python.testbed.node.node_query.program", lambda _: b"")
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from resources.libraries.python.testbed.node import energy as redfish
 from resources.libraries.python.testbed.node.energy import NodeMeters, question, read_meter
 from resources.libraries.python.testbed.node.scripts import energy
 from resources.libraries.python.testbed.roles.watching import Readings
+from tests.builders import shell_program
 
 RANGE_UJ, DRAM_RANGE_UJ = 262143328850, 65712999613
 ZONES = {
@@ -115,10 +115,7 @@ def test_dcmi_power_as_ipmitool_prints_it() -> None:
 
 def test_the_bmc_is_asked_again_and_again(tmp_path: Path) -> None:
     program = tmp_path / "ipmitool"
-    program.write_text(
-        f"#!/bin/sh\necho \"$IPMI_PASSWORD $*\" >> {tmp_path}/calls\ncat <<'E'\n{DCMI}E\n", encoding="ascii"
-    )
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    shell_program(program, f"echo \"$IPMI_PASSWORD $*\" >> {tmp_path}/calls\ncat <<'E'\n{DCMI}E")
     said = energy.answer(
         {"duration_s": 0.0, "interval_s": 2.0, "ipmi": [str(program), "dcmi", "power", "reading"]}
         | {"environment": {"IPMI_PASSWORD": "secret"}}
@@ -132,8 +129,7 @@ def test_the_bmc_is_asked_again_and_again(tmp_path: Path) -> None:
 
 def test_a_program_that_prints_without_end_is_ended(tmp_path: Path) -> None:
     program = tmp_path / "ipmitool"
-    program.write_text("#!/bin/sh\nexec yes\n", encoding="ascii")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    shell_program(program, "exec yes")
     said = energy.answer({"duration_s": 0.0, "interval_s": 1.0, "ipmi": [str(program)]})
     assert said["missing"].startswith("ipmitool dcmi power reading gave no power: y y y") and len(said["missing"]) < 300
 

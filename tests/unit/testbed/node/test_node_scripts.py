@@ -26,6 +26,7 @@ from resources.libraries.python.testbed.node.fact_collection import gather
 from resources.libraries.python.testbed.node.node_query import MARK, program
 from resources.libraries.python.testbed.node.scripts import driver_needs, leases, leftovers, machine, runtimes, tunables
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
+from tests.builders import shell_program
 from tests.unit.testbed.node.machine_trees import link, tree
 from tests.unit.testbed.node.node_facts import PCI, two_nodes
 
@@ -162,8 +163,7 @@ def test_a_machine_without_facts(tmp_path: Path) -> None:
 def trex_at(folder: Path, *, client: bool) -> Path:
     root = folder / "v3.06"
     (root / "automation/trex_control_plane/interactive/trex" / ("stl" if client else "x")).mkdir(parents=True)
-    (root / "t-rex-64").write_text("#!/bin/sh\n", encoding="utf-8")
-    (root / "t-rex-64").chmod(0o755)
+    shell_program(root / "t-rex-64", "")
     return root
 
 

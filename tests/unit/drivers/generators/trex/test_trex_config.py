@@ -22,6 +22,7 @@ from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment import cell
+from tests.builders import shell_program
 from tests.unit.drivers.generators.trex.stand_in import B64, StandIn, plan
 from tests.unit.planning.labs import lab
 
@@ -215,8 +216,7 @@ def test_a_check_runs_no_program_that_a_topology_names(tmp_path: Path) -> None:
     StandIn(tmp_path)
     (tmp_path / config.PROGRAM).touch()
     program, ran = tmp_path / "python3", tmp_path / "ran"
-    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
-    program.chmod(0o755)
+    shell_program(program, f"touch {ran}")
     settings = Trex(directory=str(tmp_path), python=str(program))
     assert list(missing(settings)) == []
     assert not ran.exists()
@@ -226,6 +226,5 @@ def test_a_check_runs_no_program_that_a_topology_names(tmp_path: Path) -> None:
 def test_the_python_is_the_asked_one_or_one_that_can(tmp_path: Path) -> None:
     assert interpreter("auto") is not None
     unable = tmp_path / "python3"
-    unable.write_text("#!/bin/sh\nexit 1\n")
-    unable.chmod(0o755)
+    shell_program(unable, "exit 1")
     assert interpreter(str(unable)) is None

@@ -21,6 +21,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.frames import traffic_profile
+from tests.builders import shell_program
 from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, StandIn, plan, running
 
 PLAN = plan()
@@ -263,7 +264,6 @@ def test_a_missing_server_is_reported_after_the_deadline(tmp_path: Path) -> None
 )
 def test_nonsense_is_reported_as_such(tmp_path: Path, says: str, complaint: str) -> None:
     program = tmp_path / "python"
-    program.write_text(f"#!/bin/sh\nread line\necho '{says}'\nread line\n")
-    program.chmod(0o755)
+    shell_program(program, f"read line\necho '{says}'\nread line")
     with running(tmp_path, python=str(program)) as client, pytest.raises(CsitError, match=complaint):
         opened(client, tmp_path)
