@@ -12,16 +12,12 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.errors import CommandFailed, ConnectionFailed, CsitError, NotReady
+from resources.libraries.python.errors import CommandFailed, ConnectionFailed, NotReady
 from resources.libraries.python.model.testbed.access import Access
-from resources.libraries.python.testbed.connection import program as program_module
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.connection.machine import StreamConnection
 from resources.libraries.python.testbed.connection.program import TAIL_BYTES
 from resources.libraries.python.testbed.connection.ssh import SshConnection
-from resources.libraries.python.testbed.node.node_query import ask
-from resources.libraries.python.testbed.node.scripts import runtimes
-from resources.libraries.python.testbed.remote.link import AgentLink
 from resources.libraries.python.testbed.roles.connection import Connection
 from tests.integration.lab import Lab, missing
 from tests.integration.machine_watch import running, wait_for, wait_for_end
@@ -294,17 +290,6 @@ def test_much_on_standard_error_blocks_nothing_and_its_end_is_kept(connection: C
     assert len(program.stderr_tail()) < 100_000
 
 
-@pytest.mark.parametrize("root", [False, True])
-def test_a_program_that_does_not_heed_the_end_of_its_input_is_ended(
-    connection: Connection, word: str, root: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(program_module, "_ENDING_S", 0.3)
-    program = connection.open(["sh", "-c", f"trap '' TERM HUP; sleep {word}1 & sleep {word}2"], root=root)
-    wait_for(f"{word}1", f"{word}2")
-    program.close()
-    wait_for_end(f"{word}1", f"{word}2")
-
-
 def test_programs_end_with_the_connection(connection: Connection, word: str) -> None:
     heeds = connection.open(["sh", "-c", "read -r line || exit 5"])
     deaf = connection.open(["sleep", word], root=True)
@@ -320,23 +305,3 @@ def test_programs_end_with_the_connection(connection: Connection, word: str) -> 
 
 
 # -- what goes wrong there --------------------------------------------------------------------------------------------
-
-
-def test_silence_in_the_middle_of_a_line_is_noticed(connection: Connection) -> None:
-    said = """printf '{"beat": true}\\n{"be'; exec sleep 30"""
-    link = AgentLink("DUT1", connection.open(["sh", "-c", said]), 1.0)
-    wait_until("notice of the silence", lambda: "" if link.lost else "none", 60.0)
-    assert link.lost == "DUT1: nothing heard from the agent for 1 s"
-    link.close()
-
-
-def test_a_program_of_ours_that_fails_is_one_sentence(connection: Connection) -> None:
-    with pytest.raises(CsitError) as found:
-        ask(connection, runtimes, {"folder": "/"}, root=True)
-    assert str(found.value) == f"{connection.name}: internal error: KeyError: 'names'"
-    assert "Traceback" in found.value.__notes__[0]
-
-
-def test_control_characters_of_a_program_are_visible(connection: Connection) -> None:
-    done = connection.run(["sh", "-c", r"printf 'a\033[2J\n' >&2"])
-    assert done.stderr == "a\\x1b[2J\n"

@@ -247,15 +247,6 @@ def test_a_hopeless_trial_ends_early(sending: Sending) -> None:
 
 
 @realtime(RATE)
-def test_a_clean_trial_is_not_ended_and_looking_costs_nothing(generator: BuiltInGenerator) -> None:
-    trial = Trial(load_pps=50_000, duration_s=1.0, frame=B64, abort_loss_ratio=0.0)
-    result = undisturbed(generator, trial)
-    assert not result.aborted, result.note
-    assert result.received == result.sent == pytest.approx(50_000, rel=0.001)
-    assert result.offered_duration_s == pytest.approx(1.0, abs=0.0012)
-
-
-@realtime(RATE)
 def test_a_full_queue_is_loss_of_the_system_not_of_the_generator(sending: Sending) -> None:
     name = f"{NAMESPACE}-slow"
     # the receiving threads share the sender's CPU, so that they cannot keep up with it

@@ -2,7 +2,6 @@
 
 import copy
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -12,7 +11,6 @@ import pytest
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import PROTOCOL, Hello
-from resources.libraries.python.testbed.connection import packing, runtime
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.remote.link import AgentLink
@@ -79,24 +77,6 @@ def test_a_node_that_has_the_packages_gets_the_sources_only(
     assert [text.split(" MB of ")[1] for text in sent] == ["sources and packages", "sources"]
 
 
-def test_packages_that_go_meanwhile_are_brought_again(
-    node: LocalConnection, runtimes: Runtimes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = elsewhere(runtimes, tmp_path)
-    own.install_packages(node, "python3")
-    (packages,) = names(tmp_path)
-    probe = own._probe
-
-    def then_removed(connection: LocalConnection, python: str) -> object:
-        found = probe(connection, python)
-        shutil.rmtree(tmp_path / packages)
-        return found
-
-    monkeypatch.setattr(own, "_probe", then_removed)
-    _, program = own.install(node, "python3")
-    assert "numpy" in names(Path(program).parent / "packages")
-
-
 def test_only_the_newest_stay(node: LocalConnection, runtimes: Runtimes) -> None:
     packed, program = runtimes.install(node, "python3")
     folder = Path(program).parents[1]
@@ -140,27 +120,7 @@ def test_older_ones_make_room(node: LocalConnection, runtimes: Runtimes, tmp_pat
         node.run(["umount", str(tmp_path)], root=True)
 
 
-def test_what_does_not_work_there_is_not_left_there(
-    node: LocalConnection, runtimes: Runtimes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("MODULES", "NATIVE_MODULES"):
-        monkeypatch.setattr(runtime, name, ("resources.no_such_module",))
-    with pytest.raises(Unsupported, match=r"do not work there: .*No module named 'resources.no_such_module'"):
-        elsewhere(runtimes, tmp_path).install(node, "python3")
-    assert names(tmp_path) == set()
-
-
 def test_a_folder_that_others_can_write_to_is_refused(node: LocalConnection, tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     with pytest.raises(Unsupported, match=f"DUT1: {tmp_path} cannot be used: it belongs to user 0 with mode 777"):
         Runtimes(PurePosixPath(tmp_path)).install(node, "python3")
-
-
-def test_a_python_that_is_not_there_is_one_sentence(node: LocalConnection, tmp_path: Path) -> None:
-    with pytest.raises(Unsupported, match=r"DUT1: python3.99 does not run there .*; say access.python where"):
-        Runtimes(PurePosixPath(tmp_path)).install(node, "python3.99")
-
-
-def test_an_old_python_is_refused_with_the_reason() -> None:
-    with pytest.raises(Unsupported, match=r"Python 3.11 or newer is needed, there is Python 3.9.2 on x86_64"):
-        packing.pack(packing.NodePython((3, 9, 2), "x86_64", "cpython-39-x86_64-linux-gnu", ("glibc", "2.31")))

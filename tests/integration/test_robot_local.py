@@ -65,17 +65,6 @@ def test_a_search_on_real_packets_leaves_the_machine_as_it_was(tmp_path: Path) -
 
 
 @realtime(LOSS)
-def test_mrr_counts_every_instance_and_direction(tmp_path: Path) -> None:
-    done = run_robot(tmp_path, *LOCAL, "-v", "CELLS:2x1", "--suite", "csp-mrr")
-    assert done.returncode == 0, done.stdout + done.stderr
-    (row,) = results(tmp_path)
-    assert row.mrr and row.mrr.mean_pps > 1000
-    assert {(flow.instance, flow.direction) for flow in row.trials[-1].flows if flow.received} == {
-        (1, "forward"), (1, "reverse"), (2, "forward"), (2, "reverse"),
-    }  # fmt: skip
-
-
-@realtime(LOSS)
 def test_after_kill_9_in_a_trial_the_next_run_cleans_up_and_goes_on(tmp_path: Path) -> None:
     before = network_state()
     options = (*LOCAL, "-v", "CELLS:2x2")

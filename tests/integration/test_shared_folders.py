@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.vpp import instance
 from resources.libraries.python.drivers.vpp.instance import core_of
 from resources.libraries.python.testbed.connection import runtime
 from resources.libraries.python.testbed.node.scripts import leftovers, runtimes
@@ -146,22 +145,3 @@ def test_files_beside_runtimes_are_none_and_those_in_use_stay(tmp_path: Path) ->
     assert refused == {"failed": f"{folder}/used: an agent runs on it"}
     os.close(used)
     assert runtimes.answer({"folder": str(folder), "names": ["used"]}) == {"removed": ["used"]}
-
-
-def test_a_core_file_that_is_too_large_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(instance, "LARGEST_CORE_BYTES", 0)
-    (ran := tmp_path / "nf-1-1").mkdir()
-    (ran / "core").write_bytes(b"memory")
-    (tmp_path / "core_pattern").write_text("core\n")
-    assert "ends with this folder: no more than 0 MB are kept" in core_of(12, 0.0, ran, tmp_path, tmp_path / "kept")
-
-
-def test_our_own_folder_is_used(shared: Path, tmp_path: Path) -> None:
-    folder = shared / "csit-density"
-    ran = tmp_path / "nf-1-1"
-    ran.mkdir()
-    (ran / "core").write_bytes(b"memory")
-    (tmp_path / "core_pattern").write_text("core\n")
-    assert core_of(12, 0.0, ran, tmp_path, folder).startswith(f"core file {folder}/nf-1-1.12.core")
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert program(runtime._PROBE, str(folder))["problem"] == ""
