@@ -31,6 +31,12 @@ def kernel_lab(**changes: Any) -> Topology:
     return lab(vswitch="linux_bridge", generator="ring", containers="linux_router", **changes)
 
 
+def of_two_kinds(**port: Any) -> Topology:
+    said = kernel_lab().model_dump(mode="json")
+    said["nodes"]["TG"]["interfaces"]["port2"] |= {"driver": "ice", **port}
+    return Topology.model_validate(said)
+
+
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("discriminator", ["link", "vlan"])
 def test_services_are_planned_as_without_them(discriminator: Any, first: bool) -> None:
@@ -143,3 +149,22 @@ def test_what_is_measured_is_kept_for_the_nic() -> None:
     assert port_kind(kernel_lab()) == port_kind(shipped("local")) == VETH
     modelled = looped(shipped("available/lab-2n-vpp"))
     assert port_kind(modelled).startswith(f"{next(iter(modelled.tg.interfaces.values())).model} ")
+
+
+@pytest.mark.parametrize(
+    ("topology", "said"),
+    [
+        (kernel_lab(), "(port1, port2)"),
+        (looped(kernel_lab(), rate_bps=25 * 10**9), "loop10 - loop11 (i40e 25 Gb/s by the kernel)"),
+        (looped(kernel_lab(), driver="ice"), "loop10 - loop11 (ice 10 Gb/s by the kernel)"),
+        (looped(kernel_lab(), model="unknown", driver=None), "loop10 - loop11 (unknown 10 Gb/s by the kernel)"),
+        (looped(lab(tg_cores=16, trex={"ports": "dpdk"}), pci_address=None), "loop10 - loop11 (TRex on DPDK needs"),
+        (looped(of_two_kinds()), "port1 (i40e 10 Gb/s by the kernel); port2 (ice 10 Gb/s by the kernel)"),
+        (looped(shipped("available/lab-2n-kernel")), "port1, port2, port3, port4 are unknown"),
+        (looped(of_two_kinds(driver=None)), "port2 are unknown"),
+    ],
+)
+def test_without_a_cable_of_the_nic_the_ports_are_named(topology: Topology, said: str) -> None:
+    assert not loop_cables(topology)
+    assert port_kind(topology) == VETH
+    assert said in str(no_cable(topology))
