@@ -182,7 +182,7 @@ class Environment(Frozen):
     versions: dict[str, str]
     """Packages and programs that took part."""
     settings: dict[str, str] = Field(default_factory=dict)
-    """Kernel settings of scheduling during the run, by path; PCIe links and pause frames of a lab's ports, by port."""
+    """Facts by which equal machines differ: settings of the kernel by path, of the machine and its ports by name."""
     git_revision: str | None
     git_dirty: bool | None
     program_version: str | None = Field(default=None, exclude_if=lambda version: version is None)
