@@ -30,7 +30,7 @@ from csit_utils.dataset.foreign.parts import (
 from csit_utils.dataset.foreign.place import Place, vswitch_columns
 from csit_utils.dataset.goal_order import of_columns
 from csit_utils.dataset.goal_words import FORWARDED, ONE_WAY, GoalWords, mrr_words
-from csit_utils.dataset.items import ImportedTest, Item, ReadError, Status
+from csit_utils.dataset.items import ImportedTest, ReadError, Status
 from csit_utils.dataset.rows import LatencyRow, TestRow, frame_text
 from resources.libraries.python.model.request.cell import Dimensions, Frame, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
@@ -178,7 +178,7 @@ _IDLE_PPS = 9000.0
 """Per direction: load of latency trials without other traffic, the least one of any latency trial."""
 
 
-def read_csit(data: dict[str, Any], source: str) -> Iterator[Item]:
+def read_csit(data: dict[str, Any], source: str) -> Iterator[ImportedTest]:
     """Yield the test of one file.
 
     Raises:
