@@ -201,7 +201,7 @@ def read_csit(data: dict[str, Any], source: str) -> Iterator[ImportedTest]:
         remarks.append("counts as failed: the file does not say whether it passed")
     elif test.passed and test.result is None:
         remarks.append("the file has no result")
-    figures, goals = _figures(found, forwarded, frame, place and place.data_cores, remarks)
+    figures, goals = _figures(found, forwarded, frame, place.data_cores if place else None, remarks)
     figures |= of_columns(figures, remarks)
     latency = tuple(_latency(found, name, anchor, one_way))
     row = TestRow(

@@ -122,7 +122,7 @@ class NameTemplate:
         return replace(item, row=replace(row, evidence="\n".join(remarks), **place.columns, **_per_core(row, place)))
 
 
-def _per_core(row: TestRow, place: Place) -> dict[str, float]:
+def _per_core(row: TestRow, place: Place) -> dict[str, Any]:
     if not place.data_cores:
         return {}
     figures = {name.partition("_")[0]: getattr(row, f"{name}_pps") for name in _FIGURES}

@@ -247,7 +247,12 @@ class PortFacts(Frozen):
         Args:
             kept: Whether a run leaves the port to the kernel's driver, which has settings of its own.
         """
-        found = {"PCIe link": self.pcie, "NIC": self.nic, "firmware": self.firmware, "module": self.module}
+        found: dict[str, object] = {
+            "PCIe link": self.pcie,
+            "NIC": self.nic,
+            "firmware": self.firmware,
+            "module": self.module,
+        }
         if kept:
             found |= {
                 "driver": " ".join(filter(None, (self.driver, self.driver_version))),
