@@ -35,6 +35,9 @@ from csit_utils.dataset.rows import LatencyRow, TestRow, frame_text
 from resources.libraries.python.model.request.cell import Dimensions, Frame, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 
+_CELL = re.compile(r"-(\d{1,3})(ch|pl)-\d{1,4}(?:mif|vh)-(\d{1,4})(dcr|vm)(\d{1,2})t(?:-|$)")
+_VSWITCH = re.compile(r"(?:^|-)(\d{1,2}c)-")
+
 
 def place_of(tags: Sequence[str]) -> tuple[dict[str, Any], Place | None]:
     """Return the cell from the tags of a test, also as columns of `TestRow`; None for tests without NFs.
@@ -52,6 +55,24 @@ def place_of(tags: Sequence[str]) -> tuple[dict[str, Any], Place | None]:
         return vswitch_columns(vs_dtc), None
     place = Place(service, Dimensions(int(locator[1]), int(locator[2])), _nf_size(known), vs_dtc)
     return place.columns, place
+
+
+def tags_of_name(name: str) -> list[str]:
+    """Return the tags that CSIT gives a density test of this name; none for other tests."""
+    found = _CELL.search(name)
+    if found is None:
+        return []
+    instances, kind, nfs, host, threads = found.groups()
+    if not int(instances) or int(nfs) % int(instances):
+        return []
+    switch = _VSWITCH.search(name)
+    return [
+        f"{int(instances)}R{int(nfs) // int(instances)}C",
+        "CHAIN" if kind == "ch" else "PIPELINE",
+        "VM" if host == "vm" else "DOCKER",
+        f"{nfs}{host.upper()}{threads}T",
+        *([switch[1].upper()] if switch else []),
+    ]
 
 
 def _service_type(tags: set[str]) -> ServiceType | None:

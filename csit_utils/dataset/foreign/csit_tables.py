@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from csit_utils.dataset.foreign.csit import read_csit
+from csit_utils.dataset.foreign.csit import read_csit, tags_of_name
 from csit_utils.dataset.items import ImportedTest
 
 NEEDED = ("test_id", "version", "start_time")
@@ -26,8 +26,6 @@ _FIGURES = re.compile(
     r"|(latency_(?:forward|reverse))_(pdr_(?:0|10|50|90))_(avg|hdrh|max|min|unit))"
 )
 """Columns of results that are read; bandwidths are computed instead, as for files."""
-_CELL = re.compile(r"-(\d{1,3})(ch|pl)-\d{1,4}(?:mif|vh)-(\d{1,4})(dcr|vm)(\d{1,2})t(?:-|$)")
-_VSWITCH = re.compile(r"(?:^|-)(\d{1,2}c)-")
 _TESTBED = re.compile(r"-(\d+n\d?-\w+)$")
 
 
@@ -50,7 +48,7 @@ def read_row(row: Mapping[str, Any], source: str) -> Iterator[ImportedTest]:
     data: dict[str, Any] = {name: _plain(named.get(name)) for name in _PLAIN}
     data["hosts"] = data["hosts"] or [_testbed(named)]
     name = str(data["test_name_long"] or "")
-    data["tags"] = data["tags"] or cell_tags(name.lower())
+    data["tags"] = data["tags"] or tags_of_name(name.lower())
     result: dict[str, Any] = {}
     for column, value in row.items():
         found = _FIGURES.fullmatch(column)
@@ -64,24 +62,6 @@ def read_row(row: Mapping[str, Any], source: str) -> Iterator[ImportedTest]:
     run = " ".join(str(row[name]) for name in ("job", "build") if row.get(name) is not None)
     for item in read_csit(data, source):
         yield replace(item, row=replace(item.row, run=run or item.row.run))
-
-
-def cell_tags(name: str) -> list[str]:
-    """Return the tags that CSIT gives a density test of this name; none for other tests."""
-    found = _CELL.search(name)
-    if found is None:
-        return []
-    instances, kind, nfs, host, threads = found.groups()
-    if not int(instances) or int(nfs) % int(instances):
-        return []
-    switch = _VSWITCH.search(name)
-    return [
-        f"{int(instances)}R{int(nfs) // int(instances)}C",
-        "CHAIN" if kind == "ch" else "PIPELINE",
-        "VM" if host == "vm" else "DOCKER",
-        f"{nfs}{host.upper()}{threads}T",
-        *([switch[1].upper()] if switch else []),
-    ]
 
 
 def _testbed(row: Mapping[str, Any]) -> str | None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from csit_utils.dataset.foreign.csit import place_of, read_csit
-from csit_utils.dataset.foreign.csit_tables import cell_tags, is_table, read_row
+from csit_utils.dataset.foreign.csit import place_of, read_csit, tags_of_name
+from csit_utils.dataset.foreign.csit_tables import is_table, read_row
 from csit_utils.dataset.rows import TestRow
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr
 
@@ -62,5 +62,5 @@ def test_an_older_table_has_other_names_and_no_hosts() -> None:
     ],
 )
 def test_names_state_the_cells_of_tables_without_tags(name: str, cell: tuple[str, int, int] | None) -> None:
-    columns, place = place_of(cell_tags(name))
+    columns, place = place_of(tags_of_name(name))
     assert (place and (columns["service_type"], columns["nf_chains"], columns["nf_nodes"])) == cell
