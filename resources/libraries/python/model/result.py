@@ -47,6 +47,8 @@ class VerdictKind(StrEnum):
     UNQUALIFIED = "unqualified"
     """Beyond what the generator can do by itself, as measured with its ports joined to each other: the result may be
     about the generator."""
+    DECAYING = "decaying"
+    """A repeated load was forwarded less each time, which ended the search: its bounds hold for a moment only."""
     UNSTABLE = "unstable"
     """Repeated trials at one load disagree, or NDR is far below PDR: the system runs in two bands."""
     EMULATED = "emulated"
