@@ -161,6 +161,21 @@ def test_of_several_drivers_the_one_that_has_the_target_is_asked() -> None:
         several.disturb(coming(PartEvent.KILL, "nf-2-1"))
 
 
+class Stuck:
+    """NFs of a kind that cannot be stopped."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def stop(self) -> None:
+        raise CsitError(f"{self._name} does not end")
+
+
+def test_kinds_that_cannot_be_stopped_are_all_named() -> None:
+    with pytest.raises(CsitError, match=r"^nf-2-1 does not end; nf-1-1 does not end$"):
+        MixedKinds([Stuck("nf-1-1"), Stuck("nf-2-1")]).stop()  # type: ignore[list-item]
+
+
 def test_a_process_is_started_again_after_it_was_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as program:
         said: list[int | None] = []

@@ -12,6 +12,7 @@ from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
+from resources.libraries.python.testbed.kinds import machine as machine_module
 from resources.libraries.python.testbed.kinds.local import LocalNode
 from resources.libraries.python.testbed.kinds.machine import TestbedMachine
 from resources.libraries.python.testbed.kinds.nodes import NodesTestbed
@@ -96,6 +97,19 @@ def test_problems_and_warnings_need_no_node_in_front() -> None:
     assert world.unsampled() == (PERF,)
     with pytest.raises(Unsupported, match=r"^no KVM; no huge pages; load kvm; or choose containers$"):
         world.open()
+
+
+def test_a_machine_is_checked_once_until_it_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks: list[str] = []
+    problem = PreflightProblem("tc", "no tc here")
+    monkeypatch.setattr(machine_module, "check", lambda: checks.append("check") or (problem,))
+    machine = TestbedMachine(LOCAL)
+    found = machine.problems()
+    for number in (1, 2):  # what failed may be in order when it is opened another time
+        with pytest.raises(Unsupported, match="no tc here"):
+            machine.open()
+        assert len(checks) == number
+    assert found == (problem,)
 
 
 def test_a_machine_that_cannot_be_opened_is_released() -> None:

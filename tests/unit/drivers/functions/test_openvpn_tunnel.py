@@ -1,9 +1,11 @@
 """Tunnels as NFs without a machine: configuration of the ends, keys, routes, counters, missing programs."""
 
+import re
 import stat
 import struct
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from pyroute2.netlink.rtnl.fibmsg import fibmsg
@@ -16,13 +18,22 @@ from resources.libraries.python.drivers.functions.openvpn.driver import (
     ENDS,
     LEFT,
     RIGHT,
+    OpenVpns,
     TunnelFiles,
     configuration,
 )
 from resources.libraries.python.drivers.functions.tunnels import TunnelCounters, TunnelEnd, into, passed
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
 from resources.libraries.python.drivers.host.links.netlink import Request
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.testbed.kinds.machine import missing, missing_for_some
 from tests.builders import shell_program
+from tests.unit.planning.polled_ports import together
+
+LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
+
 
 DEVICES = """Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier
@@ -104,3 +115,22 @@ def machine(monkeypatch: pytest.MonkeyPatch, folder: Path, *, version: str = "Op
     (folder / "tun").touch()
     monkeypatch.setattr(driver, "path_of", paths.get)
     monkeypatch.setattr(tunnels, "TUN", Path(tun) if tun else folder / "tun")
+
+
+def test_only_cells_that_ask_for_a_tunnel_lack_what_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, tmp_path, version="")
+    dut = load_topology(LOCAL).dut
+    (sentence,) = driver.missing()
+    assert sentence in missing_for_some(dut)
+    assert sentence not in missing(dut)
+
+
+def test_nothing_is_started_where_something_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, tmp_path, tun="/no/tun")
+    nothing = cast(Any, SimpleNamespace())  # would fail on any use
+    context = cast(Any, SimpleNamespace(fabric=nothing, lock=nothing, companions=lambda *_, **__: nothing))
+    functions = OpenVpns(nothing, context, together([NfKind("openvpn")]).functions)
+    with pytest.raises(Unsupported, match=re.escape("/no/tun cannot be opened for NFs of kind openvpn")):
+        functions.start()
+    assert functions.facts() == {}
+    assert functions.processed() == {}

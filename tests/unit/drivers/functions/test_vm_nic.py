@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
+from resources.libraries.python import driver_registry
+from resources.libraries.python.drivers.functions.vm import guest_kernel_facts
+from resources.libraries.python.drivers.functions.vm.accelerator import check_kernel
 from resources.libraries.python.drivers.functions.vm.image import cached, fetch, recipe, unpacked_kernel, write
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, arguments
 from resources.libraries.python.drivers.functions.vm.registration import NICS, Vm
 from resources.libraries.python.errors import ConfigError, Unsupported
+from resources.libraries.python.model.findings.check_finding import Severity
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.shared.choices import choices, chosen_topology, rerun_of
@@ -167,6 +171,25 @@ def test_an_image_is_made_of_a_kernel_with_the_driver(tmp_path: Path, nic: str, 
     place.mkdir()
     found = {path.name.removesuffix(".deb") for path in fetch(place, NICS[nic].kernels)}
     assert found - {"apt-get", "download"} == names | {"busybox-static"}
+
+
+@pytest.mark.parametrize("apt", ["debian"], indirect=True)
+@pytest.mark.usefixtures("apt")
+def test_the_doctor_names_the_kernel_that_guests_get(tmp_path: Path) -> None:
+    (check,) = (each for each in driver_registry.node_checks() if each.key == "guest_kernel_facts")
+    for model, package in (("virtio", "linux-image-cloud-amd64 9-1"), ("e1000", "linux-image-amd64 9-1")):
+        dut = chosen(TOPOLOGIES / "local.yaml", model).dut
+        asked = check.arguments(dut)
+        assert asked is not None
+        (found,) = check_kernel("nodes.DUT1", dut, guest_kernel_facts.answer(dict(asked)))
+        assert (found.level, str(found)) == (Severity.OK, f"nodes.DUT1: guest kernel: {package}, for {model} NICs")
+    (tmp_path / "known" / "linux-image-amd64").unlink()
+    (found,) = check_kernel("nodes.DUT1", dut, guest_kernel_facts.answer(dict(asked)))
+    assert found.level is Severity.WARNING
+    assert str(found).startswith(
+        "nodes.DUT1.vm.nic: guest kernel: apt knows none of linux-image-amd64, linux-image-generic: "
+        "virtual machines with e1000 NICs need the image of an earlier run"
+    )
 
 
 def unpacked_packages(root: Path, *modules: str, built_in: str = "") -> Path:

@@ -3,6 +3,8 @@
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -15,11 +17,13 @@ from resources.libraries.python.drivers.functions.vm_vpp.guest_software import (
     VppInside,
     initramfs,
     interfaces_inside,
+    missing,
     placement,
     render_init,
     vcpu_cpus,
 )
 from resources.libraries.python.drivers.vpp.configuration import making, routing
+from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
@@ -170,3 +174,8 @@ def test_a_guests_archive_is_made_once_for_each_vpp(tmp_path: Path) -> None:
     program.write_bytes(program.read_bytes() + b"\0")
     assert initramfs(base, prefix, cache) != first
     assert not first.exists(), "the last one only is kept"
+
+
+def test_missing_parts_are_reported(tmp_path: Path) -> None:
+    node = cast(DutNode, SimpleNamespace(settings=lambda _: Vpp(prefix=str(tmp_path))))
+    assert any("there is no program" in str(problem) for problem in missing(node, NfKind("qemu_vpp")))

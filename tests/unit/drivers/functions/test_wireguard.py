@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from resources.libraries.python.drivers.functions import tunnels
 from resources.libraries.python.drivers.functions.wireguard import driver
 from resources.libraries.python.drivers.functions.wireguard.driver import WireGuards, ask, ends_of, make_keys, settings
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
@@ -52,6 +53,27 @@ def test_a_wg_that_fails_or_hangs_is_reported(tmp_path: Path, monkeypatch: pytes
         ask([program(tmp_path, "wg", "exec sleep 60"), "genkey"])
     with pytest.raises(CsitError, match=r"^/no/wg cannot be run: No such file or directory$"):
         ask(["/no/wg", "genkey"])
+
+
+def test_a_machine_says_in_one_sentence_each_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "path_of", {"wireguard-go": "/usr/bin/wireguard-go"}.get)
+    monkeypatch.setattr(tunnels, "TUN", tmp_path / "tun")
+    wg, tun = map(str, driver.missing(in_kernel=False))
+    assert wg == (
+        "wg missing for NFs of kind wireguard; install it: apt-get install --no-install-recommends wireguard-tools"
+    )
+    assert tun.startswith(f"{tmp_path}/tun cannot be opened for NFs of kind wireguard")
+    assert [str(each) for each in driver.missing(in_kernel=True)] == [wg], "neither a program nor a tun device"
+    nothing = cast(Any, SimpleNamespace())  # would fail on any use
+    context = cast(Any, SimpleNamespace(fabric=nothing, lock=nothing, companions=lambda *_, **__: nothing))
+    row = together([NfKind("wireguard")]).functions
+    for in_kernel in (False, True):
+        monkeypatch.setattr(driver, "in_kernel", lambda kernel=in_kernel: kernel)
+        functions = WireGuards(nothing, context, row)
+        assert bool(functions._companions) is not in_kernel
+        with pytest.raises(Unsupported, match=r"^wg missing for NFs of kind wireguard"):
+            functions.start()
+        assert functions.facts() == {} and functions.processed() == {}
 
 
 def test_a_tunnel_of_the_kernel_cannot_be_killed(monkeypatch: pytest.MonkeyPatch) -> None:

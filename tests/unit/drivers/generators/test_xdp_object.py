@@ -1,5 +1,6 @@
 """The compiled XDP programs: their source, their layout of the shared memory, and loading them."""
 
+import ctypes
 import hashlib
 import re
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 
 from resources.libraries.python.drivers.generators.builtin import frames
 from resources.libraries.python.drivers.generators.xdp import bpf, memory, receiver
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.testbed.connection.project import sources
 
@@ -109,3 +111,13 @@ def test_both_sides_have_the_same_constants() -> None:
     assert frames.UDP_OFFSET == frames.ETHERNET_BYTES + frames.IPV4_BYTES
     probe = frames.UDP_OFFSET + frames.UDP_BYTES
     assert (probe, probe + 4, probe + 8) == (frames.MARK_OFFSET, frames.NUMBER_OFFSET, frames.STAMP_OFFSET)
+
+
+def test_a_machine_without_libbpf_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object, **__: object) -> None:
+        raise OSError("libbpf.so.1: cannot open shared object file")
+
+    bpf._libbpf.cache_clear()
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    with pytest.raises(Unsupported, match=r"^libbpf\.so\.1 is not installed \(Debian and Ubuntu: package libbpf1\)$"):
+        bpf.XdpProgram("csit_generator")

@@ -113,6 +113,11 @@ def test_version_2_is_one_folder(tmp_path: Path) -> None:
     assert (found.version, found.folders("csit-a-1")) == (2, (tmp_path / "csit-a-1",))
 
 
+def test_a_machine_without_controllers_says_which_and_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match=r"cpu, cpuacct, memory is mounted; in a container, start it with"):
+        second(tmp_path, controllers="pids")
+
+
 def test_limits_of_version_1_are_quota_memory_and_cpus(tmp_path: Path) -> None:
     group = ControlGroup(first(tmp_path), "csit-edge-1")
     group.make(GroupLimits(0.25, 64 << 20, frozenset({1})))

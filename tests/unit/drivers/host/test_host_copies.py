@@ -1,8 +1,14 @@
 """Copies by traffic control: what is asked of the kernel, and what is said where it cannot."""
 
+import errno
+from collections.abc import Sequence
+
+import pytest
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from resources.libraries.python.drivers.vswitches.linux_bridge.driver import copy_received
+from resources.libraries.python.drivers.host.links.netlink import Request
+from resources.libraries.python.drivers.vswitches.linux_bridge.driver import copy_received, make_copies
+from resources.libraries.python.errors import CommandFailed, Unsupported
 from tests.unit.drivers.host.messages import said
 
 
@@ -24,3 +30,14 @@ def test_one_rule_sends_everything_to_each_of_the_others_and_lets_it_go_on() -> 
         (109, mirror_to_egress, pipe),
     ]
     assert copy.what == "copy what csv1p1 receives to csv1t1, csv1t2"
+
+
+@pytest.mark.parametrize("status", [errno.ENOENT, errno.EOPNOTSUPP])
+def test_a_kernel_without_it_is_reported_in_one_sentence(status: int) -> None:
+    def refuse(_: Sequence[Request]) -> None:
+        raise CommandFailed(("netlink", "copy"), status, "No such file or directory")
+
+    with pytest.raises(
+        Unsupported, match=r"this kernel cannot copy frames .* it lacks sch_ingress, cls_u32 or act_mirr"
+    ):
+        make_copies(refuse, [])

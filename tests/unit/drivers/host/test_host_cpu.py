@@ -66,3 +66,8 @@ def test_no_numa_and_no_package(tmp_path: Path) -> None:
 def test_nothing_usable(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match=r"none of the CPUs \[7\]"):
         discover(machine(tmp_path, "0", [(0, "0", 0, 0)]), allowed={7})
+
+
+def test_no_description(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="online is missing"):
+        discover(tmp_path, allowed={0})

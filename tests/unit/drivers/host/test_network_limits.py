@@ -2,7 +2,11 @@
 
 import re
 
-from resources.libraries.python.drivers.host.links.rate_limits import network_limits
+import pytest
+
+from resources.libraries.python.drivers.functions.nftables import program
+from resources.libraries.python.drivers.host.links.rate_limits import limit, network_limits
+from resources.libraries.python.errors import CommandFailed, Unsupported
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
@@ -49,3 +53,21 @@ def test_a_slow_port_passes_a_handful_at_once() -> None:
 
 def test_without_limits_nothing_is_asked_of_the_kernel() -> None:
     assert network_limits(plan(None, None).links, plan(None, None).functions) == {}
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (Unsupported("nft missing for NFs of kind linux_nat"), "nft missing for limits of the network; install it"),
+        (CommandFailed(("nft",), 1, "Not supported"), "this kernel cannot limit what a port sends"),
+    ],
+)
+def test_missing_prerequisites_of_a_limit_are_reported(
+    failure: Exception, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: str) -> None:
+        raise failure
+
+    monkeypatch.setattr(program, "load", refuse)
+    with pytest.raises(Unsupported, match=f"^{said}"):
+        limit("table netdev x {}")

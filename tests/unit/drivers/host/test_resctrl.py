@@ -9,13 +9,13 @@ from typing import Any, cast
 
 import pytest
 
-from resources.libraries.python.drivers.host.cache import resctrl
+from resources.libraries.python.drivers.host.cache import cache_check, cache_facts, resctrl
 from resources.libraries.python.drivers.host.cache.resctrl import CacheDivision
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.plan import OTHERS, CachePart
-from tests.builders import cpus, plan_of
+from tests.builders import SIM, cpus, plan_of
 from tests.unit.drivers.host.resctrl_tree import CPUS, MIN_RUNS, SHARED, WAYS, Kernel, kernel, masks
 
 FULL = {0: 0x7FF, 1: 0x7FF}
@@ -140,6 +140,27 @@ def test_the_layout_of_the_machine_has_what_the_kernel_divides(mounted: Kernel, 
     found = resctrl.discover(root=str(mounted.root), cpus=str(tmp_path / "cpus"))
     assert found is not None
     assert (found.ways, found.least, found.reserved, found.domains) == (WAYS, MIN_RUNS, SHARED, {0: 0, 1: 1})
+
+
+@pytest.mark.parametrize(
+    ("filesystems", "folders", "why", "fix"),
+    [
+        ("nodev\tproc\n", (), "the kernel has no resctrl for this processor", ""),
+        ("nodev\tresctrl\n", (), "resctrl is not mounted at", "mount -t resctrl resctrl"),
+        ("nodev\tresctrl\n", ("info/L3CODE",), "divides code and data apart", "without cdp"),
+        ("nodev\tresctrl\n", ("info/MB",), "the last-level cache of this processor cannot be divided", ""),
+    ],
+)
+def test_the_doctor_says_why_not(
+    tmp_path: Path, filesystems: str, folders: tuple[str, ...], why: str, fix: str
+) -> None:
+    (tmp_path / "filesystems").write_text(filesystems)
+    for folder in folders:
+        (tmp_path / "resctrl" / folder).mkdir(parents=True)
+    answer = cache_facts.answer({"root": tmp_path / "resctrl", "filesystems": tmp_path / "filesystems"})
+    (finding,) = cache_check.check("nodes.DUT1", SIM.dut, answer)
+    assert f"CACHE_WAYS is refused: {why}" in finding.what.replace(f"resctrl at {tmp_path / 'resctrl'} ", "")
+    assert fix in finding.fix
 
 
 def test_limits_of_nfs_give_cache_ways_back_even_where_containers_do_not_stop(

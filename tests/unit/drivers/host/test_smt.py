@@ -131,3 +131,10 @@ def test_a_kernel_that_keeps_other_threads_is_named_and_given_back(kernel: SmtKe
             part.start()
         part.stop()
         assert smt_control(kernel.root) == "on"
+
+
+def test_a_kernel_that_refuses_is_named_with_the_file(tmp_path: Path) -> None:
+    (tmp_path / "cpu/smt/control").mkdir(parents=True)
+    with pytest.raises(CsitError) as refused:
+        smt._write(tmp_path, "off")
+    assert str(refused.value) == f"SMT cannot be switched off: {tmp_path}/cpu/smt/control: Is a directory"

@@ -1,9 +1,16 @@
 """Output of perf folded to stacks by owner: nothing is counted twice, and nothing of other programs is the cell's."""
 
+import subprocess
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.libraries.python.drivers.probes.stacks import perf
 from resources.libraries.python.drivers.probes.stacks.folding import fold, kept, owners_of
+from resources.libraries.python.drivers.probes.stacks.perf import read_samples, why_unsampled
+from resources.libraries.python.errors import CommandFailed
 from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_FUNCTION, MAX_NFS
 from resources.libraries.python.model.measurements.stacks import NodeStacks, Stacks
 
@@ -88,3 +95,30 @@ def test_each_nf_of_the_largest_cell_and_the_vswitch_may_account_for_its_work() 
     accounts = {f"nf-{number}": "show runtime" for number in range(MAX_NFS)} | {"vswitch": "show runtime"}
     made = Stacks(label="PDR", load_pps=1, received=1, trial_s=1, nodes=(), accounts=accounts)
     assert len(made.accounts) == MAX_NFS + 1
+
+
+def test_a_machine_that_cannot_sample_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert str(why_unsampled("perf-of-no-machine")).startswith("perf-of-no-machine is not installed, so call stacks")
+    broken = tmp_path / "perf"
+    broken.write_text("#!/bin/sh\nexit 2\n", encoding="ascii")
+    broken.chmod(0o755)
+    monkeypatch.setattr(perf, "path_of", lambda _: str(broken))
+    assert "does not run with this kernel, so call stacks cannot be sampled; apt-get" in str(why_unsampled())
+    broken.write_text("#!/bin/sh\nexit 0\n", encoding="ascii")
+    monkeypatch.setattr(perf, "why_not_on", lambda *_: "Permission denied")
+    assert str(why_unsampled()).startswith(
+        "call stacks cannot be sampled: Permission denied (kernel.perf_event_paranoid is "
+    )
+    monkeypatch.setattr(perf, "why_not_on", lambda *_: "")
+    assert why_unsampled() is None
+
+
+def test_a_reader_that_fails_is_an_error_with_its_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "perf"
+    program.write_text("#!/bin/sh\nprintf 'napi/x 41\\n\\t ff f\\n'\necho no such data >&2\nexit 3\n", encoding="ascii")
+    program.chmod(0o755)
+    monkeypatch.setattr(perf, "path_of", lambda _: str(program))
+    with pytest.raises(CommandFailed, match="no such data"):
+        read_samples(tmp_path / "perf.data", OWNERS)
+    subprocess.run(["sed", "-i", "s/exit 3/exit 0/", str(program)], check=True)
+    assert dict(read_samples(tmp_path / "perf.data", OWNERS).counts) == {"nf-1-1;f": 1}

@@ -81,3 +81,12 @@ def test_scripts_see_nothing_of_the_environment_but_where_programs_are(monkeypat
     assert set(seen) <= {"PATH", "LANG", "LC_ALL", "TZ", "CSIT_LOAD"}
     assert seen["PATH"].split(":")[0] == "/opt/bin"
     assert "/usr/sbin" in seen["PATH"].split(":"), "services are there, and not on everybody's path"
+
+
+def test_the_end_of_what_was_said_is_one_line(tmp_path: Path) -> None:
+    out, err = tmp_path / "out", tmp_path / "err"
+    out.write_text("".join(f"step {number}\n" for number in range(50)))
+    err.write_text("no such port\n")
+    text = scripts._tail(out, err)
+    assert text.endswith("step 48 | step 49 | no such port")
+    assert "step 10" not in text

@@ -6,9 +6,10 @@ from resources.libraries.python.drivers.sim.probes import SimSampler
 from resources.libraries.python.drivers.sim.truth import capacity_pps, one_pps
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap, TestType
-from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
 from resources.libraries.python.studies.sweep.analysis.seconds import work
 from tests.builders import cell_of
 from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
@@ -99,3 +100,14 @@ def test_each_of_them_is_as_busy_as_its_own_capacity_says() -> None:
     cpu = work(running.plan, before, sampler.read(), 1.0).cpu
     assert cpu["nf-2-1"] == cpu["nf-3-1"] == pytest.approx([0.5, 0.5])
     assert cpu["nf-1-1"] == pytest.approx([load / 3 / one_pps(ROUTER, 1.0)] * 2)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TOPOLOGY.dut.containers if kind != "sim"])
+def test_every_kind_lets_packets_through_at_a_capacity_of_its_own(kind: NfKind) -> None:
+    programs = (UserProgram(start=("cat",)),) if kind == "process" else ()
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_kinds=(kind,), programs=programs)
+    running = bed(cell)
+    assert running.system.capacity_pps(SMALL) == one_pps(kind, 1.0) < one_pps(NfKind("sim"), 1.0)
+    before = running.counters()
+    result = running.generator.run(connectivity_trial(running.plan, SMALL))
+    assert diagnose(running.plan, result, before, running.counters()) == ()

@@ -2,13 +2,24 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.vm_vpp.guest_software import VppInside
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.vpp.configuration import HugePageChoice
+from resources.libraries.python.drivers.vpp.installation import Site
+from resources.libraries.python.drivers.vpp.instance import VppInstance
+from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
+from resources.libraries.python.drivers.vpp.member import VppMember
 from resources.libraries.python.drivers.vpp.registration import Vpp, descriptors, guest_mb, sized
+from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
 from resources.libraries.python.model.driver import PolledPorts
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
@@ -142,3 +153,20 @@ def test_a_plan_warns_of_a_pool_that_is_smaller_than_the_descriptors(said: int |
 def test_ports_of_the_kernel_hold_no_buffers() -> None:
     topology = lab(smt=True, vpp={"ports": "af_packet", "buffers_per_numa": 1024})
     assert not [text for text in planned(topology, vs_dtc=4).warnings if "buffers" in text]
+
+
+@pytest.mark.parametrize(("said", "expected"), [(None, 36864), (40000, 40000)])
+def test_the_vswitch_is_started_with_it_and_says_so(
+    said: int | None, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topology = lab(smt=True, vpp={} if said is None else {"buffers_per_numa": said})
+    plan = planned(topology, vs_dtc=2)
+    fabric = cast(Fabric, SimpleNamespace(run_inside=lambda *_, **__: None, owners=()))
+    monkeypatch.setattr(Site, "folder", tmp_path)
+    site = VppSwitch(topology.dut, DriverContext(plan, fabric, MachineLock(), 1518))._site
+    interfaces = interfaces_of(plan, "vswitch", tmp_path, lambda _: InterfaceKind.DPDK)
+    member = VppMember(site, "vswitch", "VPP of the vSwitch", interfaces)
+    member.start(HugePageChoice("2m", ""), ())
+    assert f"buffers-per-numa {expected}\n" in (tmp_path / "vswitch" / "startup.conf").read_text(encoding="utf-8")
+    monkeypatch.setattr(VppInstance, "problem", lambda _: "has ended")
+    assert member.facts()["buffers"] == f"{expected} on each NUMA node"

@@ -1,11 +1,17 @@
 """What a VPP that crashes leaves: a core file, found by what the kernel says and kept, and shared memory."""
 
 import os
+import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.vpp.instance import core_of
+from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.vpp import instance
+from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, IdleBehaviour, Startup, place
+from resources.libraries.python.drivers.vpp.instance import VppInstance, core_of
 
 
 @pytest.fixture
@@ -67,3 +73,27 @@ def test_a_program_that_takes_them(tmp_path: Path, ran: Path) -> None:
     pattern = "|/usr/lib/systemd/systemd-coredump %P %u"
     said = core_of(12, 0.0, ran, kernel(tmp_path, pattern), tmp_path / "kept")
     assert "went to /usr/lib/systemd/systemd-coredump" in said
+
+
+def test_shared_memory_of_one_that_was_killed_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    startup = Startup(
+        name="csit-nf-1-1",
+        folder=tmp_path / "nf-1-1",
+        placement=place(min(os.sched_getaffinity(0)), ()),
+        heap_mb=512,
+        buffers=1024,
+        pages=HugePageChoice("4k", ""),
+        waiting=IdleBehaviour("polling", 0),
+        plugins=(),
+    )
+    monkeypatch.setattr(instance, "remove_segments", partial(instance.remove_segments, folder=tmp_path))
+    left = tmp_path / "csit-nf-1-1-global_vm"
+    with MachineLock(tmp_path / "lock") as lock:
+        vpp = VppInstance("VPP of nf-1-1", startup, lock, lambda _: ("sleep", "60"))
+        vpp.start(aside)
+        assert "shared memory of VPP csit-nf-1-1" in lock.leftovers()
+        left.touch()
+        os.kill(vpp.pid, signal.SIGKILL)
+        vpp.wait_end()
+        vpp.wait_end()
+        assert (left.exists(), lock.leftovers()) == (False, [])

@@ -9,6 +9,7 @@ import pytest
 
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, making
 from resources.libraries.python.drivers.vpp.installation import Site
 from resources.libraries.python.drivers.vpp.instance import VppInstance
@@ -17,6 +18,7 @@ from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vpp.show_output import InterfaceRow, counted
 from resources.libraries.python.drivers.vswitches.vpp.driver import kind_of
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.request.cell import Cell, ServiceType
@@ -51,6 +53,23 @@ def test_the_driver(
     attachment: Attachment, plugins: tuple[str, ...], ids: tuple[str, str], expected: InterfaceKind
 ) -> None:
     assert kind_of(nic(attachment), plugins, ids) is expected
+
+
+@pytest.mark.parametrize(
+    ("attachment", "plugins", "ids", "only_dpdk", "why"),
+    [
+        (Attachment.DPDK, ("af_packet",), ICE, False, "lacks the plugin dpdk"),
+        (Attachment.DPDK, ("vmxnet3",), VMXNET3, True, "lacks the plugin dpdk"),
+        (Attachment.DPDK, (), VMXNET3, False, "lacks the plugin dpdk or vmxnet3"),
+        (Attachment.NATIVE, ALL, ICE, False, "has no driver of its own"),
+        (Attachment.AF_XDP, ("dpdk",), ICE, False, "lacks the plugin af_xdp"),
+    ],
+)
+def test_what_an_installation_lacks(
+    attachment: Attachment, plugins: tuple[str, ...], ids: tuple[str, str], only_dpdk: bool, why: str
+) -> None:
+    with pytest.raises(Unsupported, match=f"port1 \\(0000:3b:00.1\\): this VPP {why}.*say `vpp: {{ports: af_packet}}`"):
+        kind_of(nic(attachment), plugins, ids, only_dpdk=only_dpdk)
 
 
 @pytest.mark.parametrize(
@@ -167,3 +186,31 @@ def test_what_a_nic_missed_is_known_at_each_of_its_vlans() -> None:
         "a": InterfaceCounters(90, 80, 42, 3),
         "b": InterfaceCounters(60, 60, 42, 3),
     }
+
+
+def test_a_vpp_with_many_nics_has_longer_until_it_answers_and_they_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DPDK configures them one after the other before VPP answers (`dpdk_process` of `plugins/dpdk/device/init.c`)."""
+    waits: list[tuple[str, float]] = []
+    monkeypatch.setattr(Daemon, "wait_for", lambda _, what, __, within_s: waits.append((what, within_s)))
+    monkeypatch.setattr(Site, "folder", tmp_path)
+    fabric = cast(Fabric, SimpleNamespace(run_inside=lambda *_, **__: None))
+    for nics, heap_mb in ((0, 512), (1, 512), (16, 512), (16, 65536)):
+        plan = make_plan(lab(1), Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1), {})
+        site = Site(plan, fabric, MachineLock(), Vpp(main_heap_mb=heap_mb), 1518)
+        interfaces = [
+            VppInterface(
+                InterfaceKind.DPDK, f"p{number}", "", "", (0,), ((f"p{number}", None),),
+                pci_address=f"0000:{number:02x}:00.0",
+            )
+            for number in range(nics)
+        ]  # fmt: skip
+        member = VppMember(site, "vswitch", "VPP of the vSwitch", interfaces)
+        member.start(HugePageChoice("2m", ""), ())
+        member.wait_ready(5.0)
+    assert [within_s for _, within_s in waits] == [35.5, 45.5, 195.5, 259.0]
+    assert waits[0][0] == "an answer to show version"
+    assert waits[2][0].startswith(
+        "an answer to show version (DPDK configures 16 NICs before: 0000:00:00.0, 0000:01:00.0"
+    )

@@ -33,6 +33,13 @@ def printed_there(folder: Path, origins: Mapping[str, Path]) -> list[str]:
     return done.stdout.split()
 
 
+def test_byte_code_of_this_machine_is_taken_where_it_is_that_of_the_source(tmp_path: Path) -> None:
+    origin = tmp_path / "module.py"
+    origin.write_bytes(FILES["package/module.py"])
+    compiled_after(origin, SAME_SIZE)  # to be told from a new one
+    assert printed_there(tmp_path, {"package/module.py": origin}) == ["cached"]
+
+
 @pytest.mark.parametrize("changed_s", [0, 1])
 def test_byte_code_of_an_earlier_source_is_not_taken(changed_s: int, tmp_path: Path) -> None:
     """Also where the file has kept its size and its time, as within a second or by `rsync -t`."""

@@ -3,18 +3,21 @@
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any, NoReturn
 
 import pytest
 
 from resources.libraries.python.defects import expected
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection.command import Streams
 from resources.libraries.python.testbed.connection.local import LocalConnection, _Pipes
 from resources.libraries.python.testbed.connection.machine import StreamConnection
+from resources.libraries.python.testbed.connection.python_failure import python_failure
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.connection.ssh import SshConnection
+from resources.libraries.python.testbed.maintenance import doctor
 from resources.libraries.python.testbed.node.node_query import ask_all
 from tests.builders import shell_program
 
@@ -103,6 +106,25 @@ def test_a_python_that_fails_is_one_sentence(
     with pytest.raises(CsitError) as probed:  # before an agent is started
         Runtimes()._probe(connection, "python3")
     assert says in sentence(probed.value)
+
+
+@pytest.mark.parametrize(("last", "kind"), [("SyntaxError: invalid syntax", Unsupported), ("ValueError: x", CsitError)])
+def test_a_traceback_is_kept_for_developers(last: str, kind: type[CsitError]) -> None:
+    trace = f'Traceback (most recent call last):\n  File "x", line 1\n{last}\n'
+    error = python_failure("DUT1", "python3", CommandFailed(("python3",), 1, trace))
+    assert type(error) is kind
+    assert [*getattr(error, "__notes__", ())] == ([f"DUT1: {trace}"] if kind is CsitError else [])
+
+
+@pytest.mark.parametrize(("status", "fix"), [(127, "install Python 3.11"), (137, "look at it from its console")])
+def test_the_doctor_names_the_fix_of_the_failure(monkeypatch: pytest.MonkeyPatch, status: int, fix: str) -> None:
+    def gather(*_: object, **__: object) -> NoReturn:
+        raise python_failure("DUT1", "python3", CommandFailed(("python3",), status, ""))
+
+    monkeypatch.setattr(doctor, "gather", gather)
+    place: Any = SimpleNamespace(name="DUT1", nodes=(SimpleNamespace(access=None),), connection=None, python="python3")
+    _, (finding,) = doctor._facts(place)
+    assert finding.fix.startswith(fix)
 
 
 NO_ROOT: dict[str, tuple[str | None, str]] = {

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.findings.check_finding import Severity
 from resources.libraries.python.model.testbed.access import Ipmi, Powercap
 from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node import energy as redfish
+from resources.libraries.python.testbed.node.checks.system import check_energy_meter
 from resources.libraries.python.testbed.node.energy import NodeMeters, question, read_meter
 from resources.libraries.python.testbed.node.scripts import energy
 from resources.libraries.python.testbed.roles.watching import Readings
@@ -76,6 +78,18 @@ def test_every_zone_of_a_two_socket_server_is_read(tree: Path) -> None:
     assert rows["package-0"]["wraps_at_j"] == pytest.approx(262143.32885)
     assert rows["package-0"]["resolution"] == pytest.approx(61.035e-6, rel=1e-4)
     assert rows["package-0/dram"]["resolution"] == pytest.approx(15.3e-6, rel=1e-3)
+
+
+def test_counters_for_root_only_are_named(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Path.open
+
+    def refused(path: Path, *mode: str, **options: str) -> Any:
+        if path.name == "energy_uj":
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *mode, **options)
+
+    monkeypatch.setattr(Path, "open", refused)
+    assert asked(tree)["missing"] == f"{tree}/intel-rapl:0/energy_uj is readable by root only"
 
 
 def test_a_counter_that_starts_again_while_it_is_read(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,6 +194,22 @@ def test_a_trial_begins_when_meters_are_read_however_long_their_logins_take() ->
     assert meters.end().unmetered == {"DUT2": "no answer"}
     assert order[0] == "logged in", "all meters are read for as long, from the same moment on"
     assert sorted(order[1:]) == ["read", "trial"]
+
+
+def test_the_doctor_says_what_a_node_takes_or_why_it_is_not_known(tree: Path) -> None:
+    with closing(LocalConnection()) as here:
+        found = read_meter(
+            "DUT1", Powercap(), 0.3, here, python=sys.executable, root=False, more={"powercap": str(tree)}
+        )
+        (finding,) = check_energy_meter("nodes.DUT1", Powercap(), found)
+        assert " W by powercap: package-1 0.0 W, package-1/dram 0.0 W, package-0 0.0 W" in finding.what
+        none = read_meter(
+            "DUT1", Powercap(), 0.1, here, root=False, python=sys.executable, more={"powercap": str(tree / "none")}
+        )
+    (finding,) = check_energy_meter("nodes.DUT1", Powercap(), none)
+    assert finding.what.startswith(f"no energy meter: no {tree}/none/intel-rapl:*: the kernel shows no energy")
+    (finding,) = check_energy_meter("nodes.DUT1", Ipmi(meter="ipmi"), none)
+    assert finding.level is Severity.WARNING and finding.what.startswith("cannot read power from ipmi: ")
 
 
 class Endless:

@@ -220,3 +220,8 @@ def test_programs_that_have_a_port_are_named(tmp_path: Path) -> None:
     said = device_users.answer({"root": str(root), "devices": {ONE: None, TWO: None, "0000:99:00.0": None}})
     vpp = {"pid": 17, "command": "/usr/bin/vpp -c /etc/vpp/startup.conf"}
     assert said == {"users": {ONE: [], TWO: [vpp], "0000:99:00.0": []}}
+
+
+def test_a_port_of_the_kernel_alone() -> None:
+    said = ports.answer({"ports": {"port1": {"device": "lo", "pci_address": None}}})["ports"]["port1"]
+    assert (said["device"], said["pci_address"], said["addresses"][:1]) == ("lo", None, ["127.0.0.1"])

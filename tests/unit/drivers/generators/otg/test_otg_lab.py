@@ -21,6 +21,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.physical_ports import attached, silent
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
@@ -29,7 +30,7 @@ from resources.libraries.python.testbed.kinds import nodes as nodes_module
 from resources.libraries.python.testbed.kinds.factory import layout_of, make_testbed
 from resources.libraries.python.testbed.kinds.nodes import NodesTestbed
 from resources.libraries.python.testbed.maintenance import machines as machines_module
-from resources.libraries.python.testbed.maintenance.doctor import _of_api, _of_drivers
+from resources.libraries.python.testbed.maintenance.doctor import _of_api, _of_drivers, examine
 from resources.libraries.python.testbed.maintenance.machines import Machines
 from resources.libraries.python.testbed.node.reservation import Claim, acquire
 from resources.libraries.python.testbed.node.scripts import leases
@@ -99,6 +100,17 @@ class _Api(OtgApi):
 
 PROBLEM = PreflightProblem("refused; no route to it", "start it; or correct otg.location")
 """A server's own words may have semicolons."""
+
+
+def test_the_doctor_says_that_the_server_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver_registry, "load", {driver_registry.generators()["otg"].api: _Api}.__getitem__)
+    (finding,) = [row for row in examine(_unreachable(LAB)) if row.place == "nodes.TG"]
+    assert (finding.level, finding.check, finding.what, finding.fix) == (
+        "problem",
+        "generator",
+        PROBLEM.what,
+        PROBLEM.fix,
+    )
 
 
 class _Dut:
@@ -190,6 +202,13 @@ def test_a_reservation_for_hours_has_the_server_too_and_runs_join_it(monkeypatch
             _opened(stack, location)
         monkeypatch.setenv("CSIT_RESERVATION", taken.token)
         _opened(stack, location)
+
+
+def _unreachable(topology: Topology) -> Topology:
+    """The same, with a DUT that nothing waits for."""
+    dut = topology.dut
+    access = dut.access.model_copy(update={"host": "127.0.0.1", "port": 1}) if dut.access else None
+    return topology.model_copy(update={"nodes": topology.nodes | {"DUT1": dut.model_copy(update={"access": access})}})
 
 
 def test_a_peer_cannot_take_its_place() -> None:

@@ -176,6 +176,11 @@ def test_ports_that_do_not_do(asked: Plan, settings: Trex, why: str) -> None:
         table_of(asked, settings)
 
 
+def test_polled_ports_need_cpus_of_their_own() -> None:
+    with pytest.raises(Unsupported, match=r"needs 3 CPUs for 1 pair of ports .*, the plan has 1 for the generator"):
+        config.place(on_nics(plan()), 1, dpdk=True)
+
+
 @pytest.mark.parametrize(("word", "wire_bytes", "sharing"), [("link", 84, 1), ("vlan", 88, 2), ("mac", 84, 2)])
 def test_the_first_load_asked_for_fills_the_cables(
     word: str, wire_bytes: int, sharing: int, monkeypatch: pytest.MonkeyPatch
@@ -210,6 +215,18 @@ def test_arguments_are_quiet_and_exact(tmp_path: Path) -> None:
     assert {"--hdrh", "--no-scapy-server", "--no-key", "--mlx5-so"} <= set(row)
     assert row[row.index("--iom") + 1] == "0"
     assert "--mlx5-so" not in config.arguments(tmp_path, tmp_path / "cfg.yaml", mellanox=False)
+
+
+def test_missing_parts_are_reported_with_the_fix(tmp_path: Path) -> None:
+    settings = Trex(directory=str(tmp_path))
+    (problem,) = missing(settings)
+    assert f"TRex is not at trex.directory {tmp_path}" in str(problem)
+    assert "trex.directory" in problem.fix
+    StandIn(tmp_path)
+    (tmp_path / config.PROGRAM).touch()
+    assert list(missing(settings)) == []
+    (problem,) = missing(settings.model_copy(update={"python": str(tmp_path / "none")}))
+    assert "no Python for TRex's client library" in str(problem)
 
 
 def test_a_check_runs_no_program_that_a_topology_names(tmp_path: Path) -> None:
