@@ -156,7 +156,6 @@ def test_a_part_that_breaks_at_any_moment_is_replaced(tmp_path: Path, world: str
         assert mrr.mean_pps > 0
 
 
-COMPARED = "Chains Should Be Compared"
 CHAINS = """
 name: two
 vnfs:
@@ -199,7 +198,7 @@ def test_a_step_of_a_study_that_breaks_is_measured_once_more(tmp_path: Path, stu
         (tmp_path / "spec.yaml").write_text(text, encoding="utf-8")
         suite = source.read_text(encoding="utf-8").replace(name, str(tmp_path / "spec.yaml"))
         suite = suite.replace("../../resources", str(PROJECT / "resources")).replace(
-            "Planted Fault Should Be Found", COMPARED
+            "[Template]    Planted Fault Should Be Found", "[Template]    Run Study"
         )
         (source := tmp_path / "small.robot").write_text(suite, encoding="utf-8")
     moments = [Moment(STEPS, call=1, after=True), Moment(STEPS, call=3, after=True)]

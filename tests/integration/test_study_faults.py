@@ -100,8 +100,8 @@ class Study:
         robot = (SUITES / self.suite).read_text(encoding="utf-8").replace("../../resources", f"{PROJECT}/resources")
         (folder / self.suite).write_text(
             robot.replace(named, f"{folder}/spec.yaml")
-            .replace("    clearwater/", f"    {SUITES}/specs/clearwater/")
-            .replace("Planted Fault Should Be Found", "Chains Should Be Compared"),
+            .replace("clearwater/", f"{SUITES}/specs/clearwater/")
+            .replace("[Template]    Planted Fault Should Be Found", "[Template]    Run Study"),
             encoding="utf-8",
         )
         return folder / self.suite

@@ -28,7 +28,7 @@ LOCAL = f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}"
 SIM = f"TOPOLOGY:{PROJECT / 'topologies' / 'sim.yaml'}"
 OWN_SUITE = """\
 *** Settings ***
-Library        resources.libraries.python.studies.outage.OutageLibrary
+Library        resources.libraries.python.studies.shared.StudyLibrary    outage
 Variables      values.py
 Suite Setup    Open Testbed
 

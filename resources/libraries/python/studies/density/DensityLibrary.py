@@ -56,6 +56,7 @@ from resources.libraries.python.studies.shared.library import DeployedStudyLibra
 from resources.libraries.python.studies.shared.progress import RUN, human_range, human_time
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
 from resources.libraries.python.studies.shared.run_state import ends_run
+from resources.libraries.python.testbed.deployment.call_stacks import refuse_unsampled
 
 _TRIAL_OVERHEAD_S = 0.05
 
@@ -151,7 +152,8 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         | Suite Setup | Open Testbed |
         """
         super().open_testbed()
-        self._chosen_stacks_s()
+        if STACKS.of(self._choices):
+            refuse_unsampled(self._testbed.opened()[1])
 
     # -- phases of a test ---------------------------------------------------------------------------------------------
 

@@ -1,28 +1,24 @@
 """Base classes of the Robot libraries of all studies: testbed, journal, record, errors."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
-from robot.api import SkipExecution, logger
+from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
-from resources.libraries.python.csv_tables import csv_files
-from resources.libraries.python.errors import ConfigError, CsitError, PlanError, RunStopped, Unsupported
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.csv_tables import Table, csv_files
+from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
 from resources.libraries.python.model.bounds import quoted
-from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.qualification import Qualification
-from resources.libraries.python.model.request.variables import NOISE_FLOOR, STACKS, Lookup, read_by
+from resources.libraries.python.model.request.variables import GENERATOR, NOISE_FLOOR, Lookup, read_by
 from resources.libraries.python.model.result import Environment, Rerun
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.paths import specification_file
-from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.physical_ports import assumptions, attached
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.run_journal import TestKey
@@ -30,12 +26,12 @@ from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.findings.generator_range import BeyondRange, place_of
 from resources.libraries.python.search.findings.generator_range import in_words as range_in_words
 from resources.libraries.python.search.findings.host_noise import in_words
-from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.shared.boundary import REDACTION, guard_keywords, keyword
 from resources.libraries.python.studies.shared.choices import (
     chosen_profile,
     chosen_qualifications,
     chosen_topology,
+    generator_chosen,
     rerun_of,
     resumed,
     settings_of,
@@ -45,7 +41,6 @@ from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
 from resources.libraries.python.studies.shared.robot_context import announce, document, skipping, variable
 from resources.libraries.python.studies.shared.run_state import StudyRunState
-from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.loop_back import (
@@ -56,17 +51,12 @@ from resources.libraries.python.testbed.deployment.loop_back import (
 from resources.libraries.python.testbed.kinds.factory import located, make_testbed, refuse_wrong_simulation
 
 _Test = TypeVar("_Test", bound=StudyTest)
-_Stepped = TypeVar("_Stepped", bound=StepStudy[Any, Any, Any, Any])
 _Deployed = TypeVar("_Deployed", bound=DeployedTest)
 _Result = TypeVar("_Result")
 
 
-def _without_specifications(path: Path, _: Mapping[str, str]) -> None:
-    raise ConfigError(f"{path}: this study has no specifications")
-
-
-class StudyLibrary(ABC, Generic[_Test]):
-    """Robot library of a study.
+class StudyKeywords(ABC, Generic[_Test]):
+    """Keywords of the library of a study: those that open and close the testbed.
 
     A subclass describes a test by `_begin`, runs it, and closes it by `_end`.
     """
@@ -76,14 +66,8 @@ class StudyLibrary(ABC, Generic[_Test]):
     ROBOT_LIBRARY_LISTENER: ClassVar[Any] = [REDACTION, AT_START]
     FIRST_KEYWORD = "the keyword that describes the test"
     """For errors."""
-    STUDY: ClassVar[str] = ""
+    STUDY = ""
     """Name of the study: of its folder."""
-    SPECIFICATION: ClassVar[type[Frozen] | None] = None
-    """Class of a specification whose file has just its fields."""
-    LOAD: ClassVar[Callable[[Path, Mapping[str, str]], Any]] = _without_specifications
-    """Reads the file of another specification, some of its keys set otherwise."""
-    TABLES: ClassVar[Callable[[Any], Iterable[tuple[str, Iterable[Sequence[object]]]]]] = lambda _: ()
-    """Tables of a record, which become CSV files."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -147,27 +131,16 @@ class StudyLibrary(ABC, Generic[_Test]):
         chosen_profile(choices)
         NOISE_FLOOR.of(choices)
         chosen_qualifications(choices)
-        has_specifications = self.SPECIFICATION is not None or type(self).LOAD is not _without_specifications
-        if not has_specifications and (keys := settings_of(choices, self.STUDY)):
-            raise ConfigError(f"SET '{quoted(next(iter(keys)))}': tests of {self.STUDY} have no keys to set")
         return topology
 
-    def specification(self, name: str, given: Mapping[str, str] = MappingProxyType({})) -> Any:  # noqa: ANN401 - of any study
-        """Load a specification, with the keys that a test and the variable ``SET`` set; the variable counts more.
-
-        Args:
-            name: Of the file, see `specification_file`.
-            given: Keys of a test.
+    def specification(self, name: str, keys: Mapping[str, str] = MappingProxyType({})) -> object:  # noqa: ARG002
+        """Load a specification, with keys of a test set otherwise.
 
         Raises:
-            ConfigError: There is no such file, or it or a value does not fit.
+            ConfigError: Tests of this study have none, or it does not fit.
         """
-        file, settings = specification_file(name), {**given, **settings_of(self._choices, self.STUDY)}
-        model = self.SPECIFICATION
-        found = type(self).LOAD(file, settings) if model is None else load_yaml(file, model, settings)
-        if search := getattr(found, "search", ""):
-            profile(search)  # a wrong name is an error now, and not in the first step
-        return found
+        key = next(iter(settings_of(self._choices, self.STUDY)), "")
+        raise ConfigError(f"SET '{quoted(key)}': tests of {self.STUDY} have no keys to set")
 
     def _rerun(self) -> Rerun:
         """How to repeat the present test, for its record."""
@@ -179,19 +152,12 @@ class StudyLibrary(ABC, Generic[_Test]):
         Raises:
             ConfigError: A choice is wrong.
         """
-        return chosen_topology(self._choices)
-
-    def _chosen_stacks_s(self) -> float | None:
-        """Length of the trial in which call stacks are sampled, from `STACKS`; None where they are not asked for.
-
-        Raises:
-            ConfigError: It is no number of seconds in [1, 600].
-            Unsupported: A node cannot sample them.
-        """
-        trial_s = STACKS.of(self._choices)
-        if trial_s and (why := self._testbed.opened()[1].unsampled()):
-            raise Unsupported(f"STACKS: {'; '.join(map(str, why))}")
-        return trial_s
+        topology = (
+            generator_chosen(self._choices) if GENERATOR in read_by(self.STUDY) else chosen_topology(self._choices)
+        )
+        for each in read_by(self.STUDY):
+            each.of(self._choices)
+        return topology
 
     def _begin(
         self,
@@ -227,19 +193,6 @@ class StudyLibrary(ABC, Generic[_Test]):
         self._test = test
         return steps
 
-    def _preview(self, name: str, lines: Sequence[str], cost: StudyCost) -> None:
-        """Log what a test measures, and begin to show its progress.
-
-        Args:
-            name: Of the study.
-            lines: What is measured, and how long that takes.
-            cost: Of all steps.
-        """
-        for line in lines:
-            logger.info(line)
-        simulated = self._testbed.opened()[0].world is World.SIM
-        self._progress.begin(name, lines, simulated=simulated, each_s=cost.step_s, left=cost.steps)
-
     def _run_steps(self, steps: Callable[[], _Result]) -> _Result:
         """Run all steps of the present test.
 
@@ -263,7 +216,7 @@ class StudyLibrary(ABC, Generic[_Test]):
             return None
         test, self._test = self._test, None
         record = self._run_state.end_test(
-            test, status, message, lambda record: csv_files(type(self).TABLES(record)), self._report
+            test, status, message, lambda record: csv_files(self._tables(record)), self._report
         )
         if not self._run_state.ends_run:
             with self._run_state.ending():
@@ -273,6 +226,10 @@ class StudyLibrary(ABC, Generic[_Test]):
     def _report(self, record: Any) -> None:  # noqa: ANN401 - a record of this study
         """Show the result of a test on the console."""
         self._progress.end(record.passed, record.message, self._result_lines(record))
+
+    def _tables(self, record: Any) -> Iterable[Table]:  # noqa: ANN401, ARG002 - a record of this study
+        """Tables of a record, which become CSV files."""
+        return ()
 
     def _result_lines(self, record: Any) -> list[str]:  # noqa: ANN401, ARG002 - a record of this study
         """Lines of the console when a test has ended."""
@@ -291,69 +248,7 @@ def variables_in_words(study: str) -> str:
     return "\n".join(["\n", "| =Variable= | =Meaning= | =Default= |", *rows])
 
 
-class StepStudyLibrary(StudyLibrary[_Stepped], Generic[_Stepped]):
-    """Robot library of a study of several steps."""
-
-    def _describe_file(self, study: type[_Stepped], name: str, given: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Load a specification and begin its study; see `specification` and `_describe`.
-
-        Args:
-            study: Its class.
-            name: Of the file.
-            given: Keys of a test.
-
-        Raises:
-            ConfigError: There is no such file, or it or a value does not fit.
-        """
-        topology, world, environment = self._testbed.opened()
-        self._describe(study(topology, world, self.specification(name, given), environment, self._progress.step))
-
-    def _describe(self, study: _Stepped) -> None:
-        """Plan a study and begin it; announce its work and, where time is real, its duration.
-
-        Args:
-            study: What is measured.
-
-        Raises:
-            SkipExecution: It does not fit the testbed.
-        """
-        study.draft.rerun = self._rerun()
-        try:
-            skipping(study.plan)
-        except PlanError as error:
-            raise SkipExecution(str(error)) from error
-        name = study.spec.name
-        study.resume(self._begin(study, study.digest(), name, study.journal()))
-        self._preview(name, study.preview(), study.cost)
-
-    def _lines(self, found: Any) -> Iterable[str]:  # noqa: ANN401, ARG002 - the payload of a study
-        """Result of a study in sentences, for the log."""
-        return ()
-
-    def _measure(self) -> None:
-        """Measure what the present study lacks, and fail where that is less than its specification asks for.
-
-        Raises:
-            EndOfRun: No further test can run.
-            SkipExecution: The testbed lacks something.
-        """
-        study = self._running
-        self._remark(study.remark)
-
-        def steps() -> None:
-            study.prepare()
-            self._progress.prepared()
-            for line in study.load_in_words():
-                self._remark(line)
-            found = study.run()
-            for line in self._lines(found):
-                logger.info(line)
-            study.enough()
-
-        self._run_steps(steps)
-
-
-class DeployedStudyLibrary(StudyLibrary[_Deployed], Generic[_Deployed]):
+class DeployedStudyLibrary(StudyKeywords[_Deployed], Generic[_Deployed]):
     """Robot library of a study whose tests have one deployment each: the phases of a test are retried as a whole.
 
     Modules of subclasses call `register_run_keyword(__name__, "measure_with_care")`.

@@ -6,19 +6,23 @@ removal, failures in a row and progress are here.
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter
 
+from resources.libraries.python.csv_tables import Table
 from resources.libraries.python.errors import CsitError, RunStopped, SystemBroken
 from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
 from resources.libraries.python.model.findings.coverage import Coverage
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.cell import Cell, Frame, TestType
 from resources.libraries.python.model.request.goal import SearchProfile
+from resources.libraries.python.model.request.variables import Lookup
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.cost import StudyCost
@@ -74,6 +78,7 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
         spec: What to measure. Where it has a `cell`, the record's drivers are those of the cell.
         environment: Fingerprint of the machine.
         on_step: Called after each step.
+        choices: Variables of the suite.
     """
 
     RECORD: ClassVar[type[Record]]
@@ -85,6 +90,8 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
     """Class of what `find_load` finds; None where steps need nothing of the kind."""
     MEASURED: ClassVar[str]
     """What happens to steps, in messages: `cells were measured`."""
+    SPECIFICATION: ClassVar[type[Frozen]]
+    """Class of a specification whose file has just its fields; others are loaded by `read`."""
     MAX_FAILED: ClassVar[int | None] = 3
     """Consecutive failed steps that end a study; None for any number."""
     FATAL: ClassVar[tuple[type[Exception], ...]] = (RunStopped,)
@@ -99,11 +106,14 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
         spec: _Spec,
         environment: Environment,
         on_step: Callable[[StepEnded], None] = lambda _: None,
+        *,
+        choices: Lookup = lambda _: None,
     ) -> None:
         self._topology = topology
         self._world = world
         self.spec = spec
         self._on_step = on_step
+        self._choices = choices
         self._digest = digest_of(self.identity(), topology.model_dump_json())
         self._journal: StepJournal[Any] | None = None
         self._known: dict[str, StepLine[_Row]] = {}
@@ -141,6 +151,30 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
         return type(f"{study.title()}Journal", (StepJournal,), names)
 
     # What a study has of its own.
+
+    @classmethod
+    def read(cls, file: Path, settings: Mapping[str, str], /) -> Any:  # noqa: ANN401 - a specification
+        """Load a specification, some of its keys set otherwise.
+
+        Raises:
+            ConfigError: It does not fit.
+        """
+        return load_yaml(file, cls.SPECIFICATION, settings)
+
+    @classmethod
+    def tables(cls, record: Any) -> Iterable[Table]:  # noqa: ANN401, ARG003 - of its class
+        """Tables of a record, which become CSV files."""
+        return ()
+
+    @classmethod
+    def headline(cls, found: Any) -> str:  # noqa: ANN401 - its payload
+        """What was measured, in one line of the console."""
+        return f"{found.spec.name}: measured"
+
+    @classmethod
+    def sentences(cls, found: Any) -> Iterable[str]:  # noqa: ANN401, ARG003 - its payload
+        """Result in sentences, for the console and the log."""
+        return ()
 
     @abstractmethod
     def set_up(self) -> None:
@@ -257,6 +291,18 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
         """Row of a step that failed; None for none."""
         return None
 
+    def faults_first(self) -> None:
+        """See that planted faults were found.
+
+        Raises:
+            CsitError: They were not, or nothing was planted.
+        """
+        raise CsitError(f"{_study_of(self.RECORD)}: this study plants no faults")
+
+    def ended(self, step: StepEnded) -> None:
+        """Report a step that has ended."""
+        self._on_step(step)
+
     # What all studies have.
 
     def digest(self) -> str:
@@ -322,7 +368,7 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
     def conclude(self) -> _Payload | None:
         """Analyse what was measured so far, for the draft of the record; return it."""
         found = self.analyse(self.rows)
-        setattr(self.draft, self._payload, found)
+        setattr(self.draft, self.payload(), found)
         return found
 
     def result(self) -> _Payload:
@@ -331,7 +377,7 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
         Raises:
             CsitError: Nothing was measured.
         """
-        found: _Payload | None = getattr(self.draft, self._payload)
+        found: _Payload | None = getattr(self.draft, self.payload())
         if found is None or not self._measured:
             raise CsitError(f"nothing was measured: {'; '.join(dict.fromkeys(self.failures)) or 'no step has ended'}")
         return found
@@ -410,7 +456,7 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
             line, reason = self._measure(step)
         self._ended += 1
         found = f"failed: {reason}" if line is None else self.in_words(line.row)
-        self._on_step(StepEnded(self._ended, of, self.label(step), found, work=work, failed=line is None))
+        self.ended(StepEnded(self._ended, of, self.label(step), found, work=work, failed=line is None))
         if line is None and self.refusal(step) is not None:
             return
         self._failed_in_a_row = self._failed_in_a_row + 1 if line is None else 0
@@ -484,9 +530,10 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
         if self._journal is not None:
             self._journal.keep(line)
 
-    @property
-    def _payload(self) -> str:
-        return self.PAYLOAD or _study_of(self.RECORD)
+    @classmethod
+    def payload(cls) -> str:
+        """Field of the record for the result."""
+        return cls.PAYLOAD or _study_of(cls.RECORD)
 
 
 def _line_of(line: Any, row: type[Frozen]) -> Any:  # noqa: ANN401 - a class that is made here

@@ -1,5 +1,6 @@
 """Keywords of the characterization suites: sweeps of services, their profiles, predictions of chains."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from robot.api import SkipExecution, logger
 from robot.api.deco import library
 from robot.libraries.BuiltIn import register_run_keyword
 
+from resources.libraries.python.csv_tables import Table
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.base import first_error
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S, LONGEST_NUMBER, quoted
@@ -35,7 +37,6 @@ from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.density.model.selection import parse_kinds, parse_sizes
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import generator_chosen
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
 from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.robot_context import skipping
@@ -75,7 +76,6 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
     """
 
     FIRST_KEYWORD = "Describe Sweep"
-    TABLES = tables_of
 
     def __init__(self) -> None:
         super().__init__()
@@ -261,6 +261,9 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
                 self._profiles.put(record)
             self._passed[service.digest()] = record.test_id
 
+    def _tables(self, record: SweepRecord) -> Iterable[Table]:
+        return tables_of(record)
+
     def _result_lines(self, record: SweepRecord) -> list[str]:
         if not record.passed or record.sweep is None:
             return []
@@ -281,7 +284,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
         return topology
 
     def _chosen(self) -> Topology:
-        topology = generator_chosen(self._choices)
+        topology = super()._chosen()
         earlier = earlier_profiles(self._choices, topology)
         if self._profiles is None or not self._profiles.is_of(topology.world, topology.metadata.name):
             self._profiles = earlier
