@@ -37,6 +37,7 @@ from resources.libraries.python.studies.density.run import NOT_MEASURED, Density
 from resources.libraries.python.studies.density.search_priors import MeasuredCells, PriorBook
 from resources.libraries.python.studies.density.suite_rows import (
     cell_of,
+    chosen_priors,
     drop_placeholders,
     durations_of,
     has_placeholders,
@@ -46,7 +47,6 @@ from resources.libraries.python.studies.density.suite_rows import (
 )
 from resources.libraries.python.studies.shared.boundary import REDACTION, defect_sentence, keyword
 from resources.libraries.python.studies.shared.choices import (
-    chosen_priors,
     chosen_profile,
     chosen_topology,
     resumed,

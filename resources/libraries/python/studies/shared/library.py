@@ -38,7 +38,7 @@ from resources.libraries.python.studies.shared.choices import (
 )
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
 from resources.libraries.python.studies.shared.progress import StudyProgress
-from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
+from resources.libraries.python.studies.shared.retry import AnyStudy
 from resources.libraries.python.studies.shared.robot_context import announce, document, skipping, variable
 from resources.libraries.python.studies.shared.run_state import StudyRunState
 from resources.libraries.python.testbed.deployment import parts
@@ -50,8 +50,7 @@ from resources.libraries.python.testbed.deployment.loop_back import (
 )
 from resources.libraries.python.testbed.kinds.factory import located, make_testbed, refuse_wrong_simulation
 
-_Test = TypeVar("_Test", bound=StudyTest)
-_Deployed = TypeVar("_Deployed", bound=DeployedTest)
+_Test = TypeVar("_Test", bound=AnyStudy)
 _Result = TypeVar("_Result")
 
 
@@ -248,7 +247,7 @@ def variables_in_words(study: str) -> str:
     return "\n".join(["\n", "| =Variable= | =Meaning= | =Default= |", *rows])
 
 
-class DeployedStudyLibrary(StudyKeywords[_Deployed], Generic[_Deployed]):
+class DeployedStudyLibrary(StudyKeywords[_Test], Generic[_Test]):
     """Robot library of a study whose tests have one deployment each: the phases of a test are retried as a whole.
 
     Modules of subclasses call `register_run_keyword(__name__, "measure_with_care")`.
@@ -267,7 +266,7 @@ class DeployedStudyLibrary(StudyKeywords[_Deployed], Generic[_Deployed]):
         self._run_state.measure(self._running, self._again, lambda: BuiltIn().run_keyword(phases))
 
     @abstractmethod
-    def _again(self) -> _Deployed:
+    def _again(self) -> _Test:
         """Make a new attempt of the present test."""
 
     def _deploy(self, deploy: Callable[[], float]) -> None:

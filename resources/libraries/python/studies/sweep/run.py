@@ -99,19 +99,6 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
         """Digest of the sweep and its plan: sweeps of the same digest are parts of one."""
         return digest_of(self.spec.model_dump_json(exclude={"smt"}), digest(self.draft.plan or self.plan()))
 
-    @property
-    def is_deployed(self) -> bool:
-        """Whether the service is deployed."""
-        return self._cell.is_deployed
-
-    def problems(self) -> tuple[str, ...]:
-        """Problems of the deployed service; empty when it is healthy."""
-        return self._cell.problems()
-
-    def moved(self) -> tuple[str, ...]:
-        """Data threads that have moved since the deployment."""
-        return self._cell.moved()
-
     def resume(self, journal: StepJournal[Any]) -> None:
         super().resume(journal)
         if self.remark:
