@@ -162,6 +162,15 @@ def test_other_studies_are_part_of_the_time_and_simulated_ones_are_not(
     assert planned(tmp_path, capfd, *variables(SIM), outage) == ""
 
 
+def test_keys_of_a_test_are_part_of_its_cost_and_a_test_for_another_world_has_none() -> None:
+    once, twice = (cost_of("outage", ["outage/routers.yaml", f"repetitions={n}"], World.LOCAL) for n in (1, 2))
+    assert once is not None and twice is not None and twice.steps == 2 * once.steps
+    sizing = ["sip-service/deployment.json", "real", "workload=sip-service/reg-dereg.json"]
+    assert cost_of("sizing", sizing, World.LAB) is not None
+    with pytest.raises(Unsupported, match="needs world real"):
+        cost_of("sizing", sizing, World.SIM)
+
+
 @pytest.mark.slow
 def test_choices_of_suites_that_a_run_leaves_out_are_none_of_it(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]

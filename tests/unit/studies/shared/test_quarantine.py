@@ -1,4 +1,4 @@
-"""A sweep whose service breaks again and again is quarantined, in the journal and in its record, and stays so."""
+"""A test of one deployment that breaks again and again is quarantined, in the journal and its record, and stays so."""
 
 import json
 from pathlib import Path
@@ -14,12 +14,19 @@ ROOT = Path(__file__).parents[4]
 REASON = "nf-1-1 has died"
 
 
-def sweep(folder: Path, *options: str) -> int:
-    """Sweep a firewall on the simulated testbed; return the number of tests that failed."""
-    suite = ROOT / "tests" / "characterization" / "sweep.robot"
-    chosen = ("-v", f"TOPOLOGY:{ROOT / 'topologies' / 'sim.yaml'}", "-v", "SWEEP_RATES:10000-30000/10000")
+SUITES = {
+    "characterization/sweep.robot": ("-v", "SWEEP_RATES:10000-30000/10000", "-t", "Firewall"),
+    "density/csc-mrr.robot": ("-v", "CELLS:1x1", "-v", "NF_SIZES:1c"),
+}
+"""One test of each."""
+SWEEP = "characterization/sweep.robot"
+
+
+def run(suite: str, folder: Path, *options: str) -> int:
+    """Run a suite on the simulated testbed; return the number of tests that failed."""
+    chosen = ("-v", f"TOPOLOGY:{ROOT / 'topologies' / 'sim.yaml'}", *SUITES[suite])
     pages = ("--log", "NONE", "--report", "NONE", "--console", "none")
-    return int(run_cli(["-d", str(folder), *chosen, "-t", "Firewall", *pages, *options, str(suite)], exit=False))
+    return int(run_cli(["-d", str(folder), *chosen, *pages, *options, str(ROOT / "tests" / suite)], exit=False))
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
@@ -39,10 +46,11 @@ def deployments(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return tried
 
 
-def test_a_sweep_that_breaks_twice_is_journaled_as_quarantined_and_not_tried_again(
-    deployments: list[object], tmp_path: Path
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_cell_that_breaks_twice_is_journaled_as_quarantined_and_not_tried_again(
+    deployments: list[object], tmp_path: Path, suite: str
 ) -> None:
-    assert sweep(tmp_path) == 1
+    assert run(suite, tmp_path) == 1
     assert [event["event"] for event in events(tmp_path)] == [
         "started", "broken", "started", "broken", "quarantined", "ended",
     ]  # fmt: skip
@@ -54,7 +62,7 @@ def test_a_sweep_that_breaks_twice_is_journaled_as_quarantined_and_not_tried_aga
     assert record["verdict"]["kinds"] == ["quarantined"]
 
     written = path.read_bytes()
-    assert sweep(tmp_path, "-v", f"RESUME:{tmp_path}") == 1
+    assert run(suite, tmp_path, "-v", f"RESUME:{tmp_path}") == 1
     assert len(deployments) == 2
     assert path.read_bytes() == written
 
@@ -64,6 +72,6 @@ def test_a_sweep_that_failed_otherwise_is_tried_again_when_the_run_is_resumed(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(CellUnderTest, "connectivity", lambda *_: Disconnection(("nothing arrived",), False))
-        assert sweep(tmp_path) == 1
+        assert run(SWEEP, tmp_path) == 1
     assert [event["event"] for event in events(tmp_path)] == ["started", "finished", "ended"]
-    assert sweep(tmp_path, "-v", f"RESUME:{tmp_path}") == 0
+    assert run(SWEEP, tmp_path, "-v", f"RESUME:{tmp_path}") == 0

@@ -1,5 +1,6 @@
 """What all studies of several steps do alike: resume, repeat what breaks the system under test, end after failures."""
 
+import json
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cache
@@ -18,13 +19,15 @@ from resources.libraries.python.errors import (
     SystemBroken,
 )
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Protocol, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import Environment, MeasurementRequest
+from resources.libraries.python.model.service.load import load_sizing
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.paths import PROJECT, specification_file
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
@@ -36,6 +39,8 @@ from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 from resources.libraries.python.studies.stateful.run import StatefulTest
+from resources.libraries.python.studies.sweep.model.record import Rates
+from resources.libraries.python.studies.sweep.request import SweepRequest
 from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.parts import Parts
@@ -73,7 +78,21 @@ SMALL: dict[type[AnyStudy], Any] = {
         **{"search": "quick,width=0.2,trial=0.1,sum=0.1", "tear_downs": 1, "connections": 500, "capacity": False},
     }),
 }  # fmt: skip
-"""A specification of a few steps for each study."""
+"""A specification of a few steps for each study that deploys one cell for each step."""
+WITHOUT_CELLS: dict[type[AnyStudy], Any] = {
+    ServiceSizing: load_sizing(specification_file("clearwater/scaling.json"), {"workload": "clearwater/invite.json"}),
+    ServiceSweep: SweepRequest(
+        name="router",
+        cell=Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind("linux_router"),)),
+        frame=frame("64B"),
+        flows=1,
+        protocol=Protocol.IP,
+        duration_s=1,
+        rates=Rates(start_pps=1000, stop_pps=5000, step_pps=1000),
+        width=None,
+    ),
+}
+"""The same for those that deploy no cells, or one for all steps."""
 QUICK = [ChainStudyTest, InterferenceTest, OutageTest]
 EACH = pytest.mark.parametrize("kind", [*QUICK, pytest.param(StatefulTest, marks=pytest.mark.slow)])
 
@@ -141,14 +160,20 @@ def run(
     on_step: Callable[[StepEnded], None] = lambda _: None, **changes: object,
 ) -> AnyStudy:  # fmt: skip
     """Run a small study, as far as it goes."""
-    study = kind(topology, world, SMALL[kind].model_copy(update=changes), world.environment(), on_step)
+    spec = (SMALL | WITHOUT_CELLS)[kind]
+    study = kind(topology, world, spec.model_copy(update=changes) if changes else spec, world.environment(), on_step)
     study.plan()
     if journal is None:
         study.run()
         return study
     with study.journal()(journal, study.digest()) as opened:
         study.resume(opened)
-        study.run()
+        if isinstance(study, ServiceSweep):
+            study.deploy_service()
+        try:
+            study.run()
+        finally:
+            study.remove()
     return study
 
 
@@ -171,8 +196,33 @@ def rows(study: AnyStudy) -> list[dict[str, object]]:
 def test_every_study_of_steps_is_among_these() -> None:
     for path in (PROJECT / "resources/libraries/python/studies").glob("*/run.py"):
         import_module(f"resources.libraries.python.studies.{path.parent.name}.run")
-    # A sweep has one deployment, and a sizing no cells: `test_resumed_sweeps.py`, `test_service_sizing.py`.
-    assert set(StepStudy.__subclasses__()) == {*SMALL, ServiceSizing, ServiceSweep}
+    assert set(StepStudy.__subclasses__()) == {*SMALL, *WITHOUT_CELLS}
+
+
+def steps_in(journal: Path) -> list[str]:
+    """Names of the steps in a journal, in the order in which they were measured."""
+    lines = map(json.loads, journal.read_text("utf-8").splitlines())
+    return [line["step"] for line in lines if line.get("line") == "step"]
+
+
+@pytest.mark.parametrize("kind", [*QUICK, *WITHOUT_CELLS, pytest.param(StatefulTest, marks=pytest.mark.slow)])
+def test_what_is_in_the_journal_of_a_killed_study_is_not_measured_again(tmp_path: Path, kind: type[AnyStudy]) -> None:
+    whole, path = tmp_path / "whole" / "journal.jsonl", tmp_path / "killed" / "journal.jsonl"
+
+    def kill(step: StepEnded) -> None:
+        if step.number == 3:
+            raise Killed
+
+    for journal in (whole, path):
+        journal.parent.mkdir()
+    run(kind, World(), whole)
+    with pytest.raises(Killed):
+        run(kind, World(), path, on_step=kill)
+    before = path.read_bytes()
+    found = run(kind, World(), path)
+    assert path.read_bytes().startswith(before) and 0 < before.count(b'"line":"step"') < len(steps_in(whole))
+    assert steps_in(path) == steps_in(whole)
+    assert found.remark and len(found.rows) == len(steps_in(whole))
 
 
 @EACH
