@@ -25,7 +25,7 @@ STARTS = {
     "resources.libraries.python.studies.chains.run": ["MLRsearch", "scipy", "pyroute2.netlink"],
     "resources.libraries.python.studies.outage.run": ["numpy", "scipy", "pyroute2.netlink"],
     "resources.libraries.python.studies.stateful.run": ["numpy", "scipy", "pyroute2.netlink"],
-    "resources.libraries.python.studies.sweep.CharacterizationLibrary": ["scipy", "pyroute2.netlink"],
+    "resources.libraries.python.studies.sweep.run": ["scipy", "pyroute2.netlink"],
     "resources.libraries.python.testbed.agent.service": ["numpy", "scipy", "robot", "pyroute2.ndb"],
     "resources.libraries.python.testbed.kinds.local": ["scipy", "robot", "pyroute2.ndb"],
     # Once per deployment, while data threads poll.

@@ -17,6 +17,7 @@ from resources.libraries.python.errors import (
     CsitError,
     RunStopped,
     SystemBroken,
+    Unsupported,
 )
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Protocol, Trial, TrialResult
@@ -108,17 +109,17 @@ def environment() -> Environment:
 
 
 class World(SimulatedTestbed):
-    """Counts deployments; is killed before one, or breaks in the first trial of some.
+    """Counts deployments; is killed before one, breaks in the first trial of some, or lacks programs of NFs.
 
     With an error of a lost connection a node is lost, and comes back only when it is waited for.
     """
 
     def __init__(
         self, killed_before: int | None = None, breaks: Collection[int] = (), error: CsitError | None = None,
-        topology: Topology = SIM,
+        topology: Topology = SIM, lacks: Collection[str] = (),
     ) -> None:  # fmt: skip
         super().__init__(topology)
-        self._killed_before, self._breaks = killed_before, breaks
+        self._killed_before, self._breaks, self._lacks = killed_before, breaks, set(lacks)
         self.error = error or ConnectionFailed(LOST)
         self.deployed = self.recovered = 0
         self.lost = False
@@ -133,6 +134,8 @@ class World(SimulatedTestbed):
         if self.deployed == self._killed_before:
             raise Killed
         self.deployed += 1
+        if found := self._lacks & {function.kind for function in plan.functions}:
+            raise Unsupported(f"{found.pop()} missing")
         parts = super().parts(plan, asked)
         return replace(parts, generator=cast("Any", Cut(parts, self))) if self.deployed in self._breaks else parts
 
@@ -168,8 +171,6 @@ def run(
         return study
     with study.journal()(journal, study.digest()) as opened:
         study.resume(opened)
-        if isinstance(study, ServiceSweep):
-            study.deploy_service()
         try:
             study.run()
         finally:
@@ -342,6 +343,45 @@ def test_a_search_of_the_load_that_breaks_is_repeated(tmp_path: Path, error: Csi
     # It stays a note of the study when that is resumed after its search.
     resumed = run(OutageTest, World(), tmp_path / "journal.jsonl", **changes)
     assert f"search of NDR: measured once more: {error}" in resumed.result().notes
+
+
+def test_a_study_goes_on_at_the_load_that_it_began_with(tmp_path: Path) -> None:
+    """The intrusion detection system does not start and has a stand-in."""
+    path, (gateway, monitor) = tmp_path / "journal.jsonl", SMALL[InterferenceTest].contenders
+    ids = Contender(name="ids", type=NfType.INSPECTION, kind=NfKind("suricata"), stand_in=NfKind("ngrep"))
+    changes = {"contenders": (gateway, ids, monitor)}
+    with pytest.raises(Killed):
+        run(InterferenceTest, World(killed_before=6, lacks={"suricata"}), path, **changes)
+    text = path.read_text("utf-8")
+    load_pps = float(text.split('"loads_pps":[')[1].split("]")[0])
+    path.write_text(text.replace(f"{load_pps}", "12345.0"), "utf-8")
+    found = run(InterferenceTest, World(lacks={"suricata"}), path, **changes).result()
+    assert {measurement.load_pps for measurement in found.measurements} == {12345.0}
+    assert [one.kind for one in found.spec.contenders] == [gateway.kind, NfKind("ngrep"), monitor.kind]
+
+
+def test_a_chain_that_failed_is_measured_again(tmp_path: Path) -> None:
+    path, world = tmp_path / "journal.jsonl", World(lacks={"linux_nat"})
+    first = run(ChainStudyTest, World(lacks={"linux_nat"}), path)
+    failed = [each.chain.name for each in first.draft.chain_study.runs if each.failed]
+    assert 0 < len(failed) < len(first.draft.chain_study.runs)
+    assert record(run(ChainStudyTest, world, path)) == record(first)
+    assert world.deployed == len(failed)
+
+
+def test_results_of_a_chain_do_not_depend_on_what_was_measured_before_it() -> None:
+    """Else a study that goes on would have other results than one that was not cut short."""
+    whole = run(ChainStudyTest, World()).draft.chain_study.runs
+    turned = run(ChainStudyTest, World(), vnfs=SMALL[ChainStudyTest].vnfs[::-1]).draft.chain_study.runs
+    assert [each.chain.name for each in turned] != [each.chain.name for each in whole]
+    assert all(each in whole for each in turned) and len(turned) == len(whole)
+
+
+def test_nothing_is_written_where_no_chain_could_be_measured(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with pytest.raises(CsitError, match="no chain could be measured: linux_nat missing"):
+        run(ChainStudyTest, World(lacks={"linux_nat"}), path, vnfs=SMALL[ChainStudyTest].vnfs[1:], lengths=(1,))
+    assert path.read_bytes().count(b"\n") == 1, "the heading"
 
 
 def test_a_file_that_is_no_journal_of_this_study_is_refused_and_two_do_not_write_one(tmp_path: Path) -> None:

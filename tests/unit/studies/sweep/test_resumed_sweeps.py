@@ -46,7 +46,6 @@ def run(asked: SweepRequest, journal: Path, killed_after: int = 0) -> tuple[Swee
     sweep.plan()
     with sweep.journal()(journal, sweep.digest()) as opened:
         sweep.resume(opened)
-        sweep.deploy_service()
         try:
             return sweep.run(), sweep, seen
         finally:

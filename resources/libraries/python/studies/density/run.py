@@ -43,7 +43,7 @@ from resources.libraries.python.search.throughput import Progress, SearchOutcome
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
 from resources.libraries.python.studies.density.search_priors import MatrixPrediction, MeasuredCells, PriorBook
-from resources.libraries.python.studies.shared.study import Study
+from resources.libraries.python.studies.shared.study import StudyTest
 from resources.libraries.python.testbed.deployment.call_stacks import sample_stacks
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
@@ -55,7 +55,7 @@ NOT_MEASURED = "not measured"
 """Begins the reason in the place of a loss pattern."""
 
 
-class DensityTest(Study[MeasurementRequest]):
+class DensityTest(StudyTest[MeasurementRequest]):
     """A study of one cell, whose phases are keywords of a suite.
 
     Args:

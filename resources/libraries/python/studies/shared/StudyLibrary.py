@@ -12,13 +12,14 @@ from robot.api.deco import library
 from resources.libraries.python.csv_tables import Table
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.bounds import quoted
-from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.paths import specification_file
-from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.model.record import Record
+from resources.libraries.python.model.request.variables import Lookup
+from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.recording.run_journal import TestKey
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import settings_of
 from resources.libraries.python.studies.shared.library import StudyKeywords
-from resources.libraries.python.studies.shared.robot_context import skipping
+from resources.libraries.python.studies.shared.robot_context import skipping, variable
 from resources.libraries.python.studies.shared.step_study import StepStudy
 
 AnyStudy = StepStudy[Any, Any, Any, Any]
@@ -28,7 +29,7 @@ _STUDIES = Path(__file__).parents[1]
 
 @library(scope="GLOBAL", doc_format="ROBOT")
 class StudyLibrary(StudyKeywords[AnyStudy]):
-    """Runs a study: outages, interference, chains, sizing, stateful density, or one of your own.
+    """Runs a study: sweeps, outages, interference, chains, sizing, stateful density, or one of your own.
 
     Its name is given where the library is imported. What a test measures is described by a file of the study.
 
@@ -41,6 +42,8 @@ class StudyLibrary(StudyKeywords[AnyStudy]):
         super().__init__()
         self.STUDY = study
         self._kind = study_named(study)
+        self._passed: dict[str, Record] = {}
+        """Records of tests of this run, by the digest of what they measured."""
 
     @keyword
     def run_study(self, specification: str, only_in: OnlyIn = "any", **keys: str) -> None:
@@ -71,28 +74,45 @@ class StudyLibrary(StudyKeywords[AnyStudy]):
             environment,
             self._progress.step,
             choices=self._choices,
+            earlier=self._passed,
         )
         study.draft.rerun = self._rerun()
         try:
             skipping(study.plan)
         except PlanError as error:
             raise SkipExecution(str(error)) from error
-        name, lines, cost = study.spec.name, study.preview(), study.cost
-        study.resume(self._begin(study, study.digest(), name, study.journal()))
+        self._begin(study)
+        self._remark(study.remark)
+        self._run_state.begin_steps()
+        with self._run_state.ending():
+            skipping(lambda: self._measure(study))
+
+    def _begin(self, study: AnyStudy) -> None:
+        """Begin a test; one that had passed before the run was resumed ends at once."""
+        digest, name, lines = study.digest(), study.spec.name, study.preview()
+        simulated = self._testbed.opened()[0].world is World.SIM
+
+        def carried(record: Record) -> None:
+            if record.passed:
+                self._passed[digest] = record
+            self._progress.open()
+            self._progress.begin(name, ["carried over"], simulated=True)
+
+        key = TestKey(f"{variable('SUITE NAME')}.{variable('TEST NAME')}", digest, digest)
+        self._run_state.begin_test(key, failed_again=True, on_carried=carried)
+        self._progress.open()
+        study.resume(self._run_state.step_journal(study.journal()))
+        self._test = study
         for line in lines:
             logger.info(line)
-        simulated = topology.world is World.SIM
-        self._progress.begin(name, lines, simulated=simulated, each_s=cost.step_s, left=cost.steps)
-        self._remark(study.remark)
-        self._run_steps(lambda: self._measure(study))
+        self._progress.begin(name, lines, simulated=simulated, each_s=study.cost.step_s, left=study.cost.steps)
 
     def _measure(self, study: AnyStudy) -> None:
         study.prepare()
-        self._progress.prepared()
+        self._progress.prepared(each_s=study.cost.step_s, left=study.cost.steps)
         for line in study.load_in_words():
             self._remark(line)
-        for line in study.sentences(study.run()):
-            logger.info(line)
+        study.run()
         study.enough()
 
     @keyword
@@ -112,31 +132,35 @@ class StudyLibrary(StudyKeywords[AnyStudy]):
 
         | Test Teardown | Close Test | ${TEST STATUS} | ${TEST MESSAGE} |
         """
-        self._end(status, message)
+        study = self._test
+        record = self._end(status, message)
+        if study is not None and record.passed:
+            self._passed[study.digest()] = record
+
+    def refuse_wrong(self, choices: Lookup) -> Topology:
+        """Refuse wrong variables of the study, too."""
+        topology = super().refuse_wrong(choices)
+        self._kind.refuse(choices, topology)
+        return topology
 
     def specification(self, name: str, keys: Mapping[str, str] = MappingProxyType({})) -> Any:  # noqa: ANN401 - of any study
         """Load a specification, with the keys that a test and the variable ``SET`` set; the variable counts more.
 
         Args:
-            name: Of the file, see `specification_file`.
+            name: Of the file, or of what a study without files measures.
             keys: Keys of a test.
 
         Raises:
             ConfigError: There is no such file, or it or a value does not fit.
         """
-        found = self._kind.read(specification_file(name), {**keys, **settings_of(self._choices, self.STUDY)})
-        if search := getattr(found, "search", ""):
-            profile(search)  # a wrong name is an error now, and not in the first step
-        return found
+        keys = {**keys, **settings_of(self._choices, self.STUDY)}
+        return self._kind.asked(name, keys, self._choices, self._chosen())
 
     def _tables(self, record: Any) -> Iterable[Table]:  # noqa: ANN401 - a record of this study
         return self._kind.tables(record)
 
     def _result_lines(self, record: Any) -> list[str]:  # noqa: ANN401 - as above
-        found = getattr(record, self._kind.payload())
-        if found is None:
-            return []
-        return [self._kind.headline(found) + " (simulated)" * record.simulated, *self._kind.sentences(found)]
+        return list(self._kind.lines(record))
 
 
 def study_named(name: str) -> type[AnyStudy]:

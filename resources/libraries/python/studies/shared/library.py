@@ -1,6 +1,5 @@
 """Base classes of the Robot libraries of all studies: testbed, journal, record, errors."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -9,7 +8,6 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from robot.api import logger
-from robot.libraries.BuiltIn import BuiltIn
 
 from resources.libraries.python.csv_tables import Table, csv_files
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
@@ -21,8 +19,6 @@ from resources.libraries.python.model.result import Environment, Rerun
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.physical_ports import assumptions, attached
 from resources.libraries.python.quantities import rate
-from resources.libraries.python.recording.run_journal import TestKey
-from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.findings.generator_range import BeyondRange, place_of
 from resources.libraries.python.search.findings.generator_range import in_words as range_in_words
 from resources.libraries.python.search.findings.host_noise import in_words
@@ -39,7 +35,7 @@ from resources.libraries.python.studies.shared.choices import (
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
 from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import AnyStudy
-from resources.libraries.python.studies.shared.robot_context import announce, document, skipping, variable
+from resources.libraries.python.studies.shared.robot_context import announce, document, variable
 from resources.libraries.python.studies.shared.run_state import StudyRunState
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
@@ -51,13 +47,12 @@ from resources.libraries.python.testbed.deployment.loop_back import (
 from resources.libraries.python.testbed.kinds.factory import located, make_testbed, refuse_wrong_simulation
 
 _Test = TypeVar("_Test", bound=AnyStudy)
-_Result = TypeVar("_Result")
 
 
-class StudyKeywords(ABC, Generic[_Test]):
+class StudyKeywords(Generic[_Test]):
     """Keywords of the library of a study: those that open and close the testbed.
 
-    A subclass describes a test by `_begin`, runs it, and closes it by `_end`.
+    A subclass sets `_test` when a test begins, and closes it by `_end`.
     """
 
     RESUMES_ELSEWHERE = True
@@ -158,51 +153,6 @@ class StudyKeywords(ABC, Generic[_Test]):
             each.of(self._choices)
         return topology
 
-    def _begin(
-        self,
-        test: _Test,
-        digest: str,
-        name: str,
-        journal: type[StepJournal[Any]],
-        on_carried: Callable[[Any], None] = lambda _: None,
-    ) -> StepJournal[Any]:
-        """Begin a test with steps; one that had passed, or was quarantined, before the run was resumed ends at once.
-
-        Args:
-            test: The test.
-            digest: Of what it measures, and of the system.
-            name: Of what is measured, for the console.
-            journal: Class of the journal of its steps.
-            on_carried: Takes the record of a test that had passed.
-
-        Returns:
-            The journal, open until the test ends.
-        """
-
-        def carried(record: Any) -> None:  # noqa: ANN401 - a record of any study
-            if record.passed:
-                on_carried(record)
-            self._progress.open()
-            self._progress.begin(name, ["carried over"], simulated=True)
-
-        key = TestKey(f"{variable('SUITE NAME')}.{variable('TEST NAME')}", digest, digest)
-        self._run_state.begin_test(key, failed_again=True, on_carried=carried)
-        self._progress.open()
-        steps = self._run_state.step_journal(journal)
-        self._test = test
-        return steps
-
-    def _run_steps(self, steps: Callable[[], _Result]) -> _Result:
-        """Run all steps of the present test.
-
-        Raises:
-            EndOfRun: No further test can run.
-            SkipExecution: The testbed lacks something.
-        """
-        self._run_state.begin_steps()
-        with self._run_state.ending():
-            return skipping(steps)
-
     def _remark(self, sentence: str | None) -> None:
         """Log a sentence, and show it on the console."""
         if sentence:
@@ -223,8 +173,11 @@ class StudyKeywords(ABC, Generic[_Test]):
         return record
 
     def _report(self, record: Any) -> None:  # noqa: ANN401 - a record of this study
-        """Show the result of a test on the console."""
-        self._progress.end(record.passed, record.message, self._result_lines(record))
+        """Show the result of a test on the console, and log it."""
+        lines = self._result_lines(record)
+        for line in lines:
+            logger.info(line)
+        self._progress.end(record.passed, record.message, lines)
 
     def _tables(self, record: Any) -> Iterable[Table]:  # noqa: ANN401, ARG002 - a record of this study
         """Tables of a record, which become CSV files."""
@@ -245,33 +198,6 @@ def variables_in_words(study: str) -> str:
     """Variables of a study for the documentation of a suite, in Robot's format."""
     rows = (f"| ``-v {each.name}:{each.example}`` | {each.meaning} | {each.default} |" for each in read_by(study))
     return "\n".join(["\n", "| =Variable= | =Meaning= | =Default= |", *rows])
-
-
-class DeployedStudyLibrary(StudyKeywords[_Test], Generic[_Test]):
-    """Robot library of a study whose tests have one deployment each: the phases of a test are retried as a whole.
-
-    Modules of subclasses call `register_run_keyword(__name__, "measure_with_care")`.
-    """
-
-    @keyword
-    def measure_with_care(self, phases: str) -> None:
-        """Run the keyword ``phases`` for the test that was described, with a health gate after it.
-
-        When the system under test breaks in it (a part dies or hangs, the deployment fails), the deployment is removed
-        and the phases run once more. When it breaks again, its cell goes into quarantine: the test fails with the
-        reason, and other tests of the same cell are skipped. A result is never tried again, also not 'no traffic'.
-
-        | Measure With Care | Phases Of Mrr |
-        """
-        self._run_state.measure(self._running, self._again, lambda: BuiltIn().run_keyword(phases))
-
-    @abstractmethod
-    def _again(self) -> _Test:
-        """Make a new attempt of the present test."""
-
-    def _deploy(self, deploy: Callable[[], float]) -> None:
-        """Deploy and log how long it took."""
-        logger.info(f"deployed in {skipping(deploy):.3f} s")
 
 
 class TestbedSession:

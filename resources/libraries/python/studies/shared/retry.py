@@ -11,13 +11,13 @@ from robot.errors import ExecutionFailed
 
 from resources.libraries.python.errors import SystemBroken, chain
 from resources.libraries.python.recording.run_journal import MAX_ATTEMPTS, RunJournal, TestKey
-from resources.libraries.python.studies.shared.study import Study
+from resources.libraries.python.studies.shared.study import StudyTest
 from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
 
 _MAX_IN_ONE_LINE = 3
 
 
-AnyStudy = Study[Any]
+AnyStudy = StudyTest[Any]
 _Test = TypeVar("_Test", bound=AnyStudy)
 
 

@@ -7,16 +7,13 @@ removal, failures in a row and progress are here.
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
-from resources.libraries.python.csv_tables import Table
 from resources.libraries.python.errors import CsitError, RunStopped, SystemBroken
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.findings.coverage import Coverage
-from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.variables import Lookup
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology, World
@@ -33,7 +30,8 @@ from resources.libraries.python.recording.step_journal import (
     step_line,
 )
 from resources.libraries.python.studies.shared.progress import StepEnded, human_time
-from resources.libraries.python.studies.shared.study import Study
+from resources.libraries.python.studies.shared.study import StudyTest
+from resources.libraries.python.studies.shared.study_kind import StudyKind
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.health import reason_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
@@ -42,28 +40,24 @@ _Spec = TypeVar("_Spec")
 _Step = TypeVar("_Step")
 _Row = TypeVar("_Row", bound=Frozen)
 _Payload = TypeVar("_Payload")
-_Result = TypeVar("_Result")
 _log = logging.getLogger(__name__)
 
 
-class StepStudy(Study[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
+class StepStudy(StudyTest[_Spec], StudyKind, Generic[_Spec, _Step, _Row, _Payload]):
     """A study of several steps.
 
     Args:
         on_step: Called after each step.
         choices: Variables of the suite.
+        earlier: Records of tests of this run that have passed, by digest.
     """
 
-    PAYLOAD: ClassVar[str] = ""
-    """Field of the record for the result; empty for one with the name of the study."""
     ROW: ClassVar[type[Frozen]]
     """Class of what is measured in a step."""
     LOAD: ClassVar[type[Frozen] | None] = None
     """Class of what `find_load` finds; None where steps need nothing of the kind."""
     MEASURED: ClassVar[str]
     """What happens to steps, in messages: `cells were measured`."""
-    SPECIFICATION: ClassVar[type[Frozen]]
-    """Class of a specification whose file has just its fields; others are loaded by `read`."""
     MAX_FAILED: ClassVar[int | None] = 3
     """Consecutive failed steps that end a study; None for any number."""
     FATAL: ClassVar[tuple[type[Exception], ...]] = (RunStopped,)
@@ -80,9 +74,10 @@ class StepStudy(Study[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
         on_step: Callable[[StepEnded], None] = lambda _: None,
         *,
         choices: Lookup = lambda _: None,
+        earlier: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         super().__init__(topology, world, spec, environment)
-        self._on_step, self._choices = on_step, choices
+        self._on_step, self._choices, self._earlier = on_step, choices, earlier
         self._digest = digest_of(self.identity(), topology.model_dump_json())
         self._journal: StepJournal[Any] | None = None
         self._known: dict[str, StepLine[_Row]] = {}
@@ -101,33 +96,9 @@ class StepStudy(Study[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
     @classmethod
     def journal(cls) -> type[StepJournal[Any]]:
         """Class of its journal."""
-        return journal_of(_study_of(cls.RECORD), cls.ROW, cls.LOAD)
+        return journal_of(cls.name(), cls.ROW, cls.LOAD)
 
     # What a study has of its own.
-
-    @classmethod
-    def read(cls, file: Path, settings: Mapping[str, str], /) -> Any:  # noqa: ANN401 - a specification
-        """Load a specification, some of its keys set otherwise.
-
-        Raises:
-            ConfigError: It does not fit.
-        """
-        return load_yaml(file, cls.SPECIFICATION, settings)
-
-    @classmethod
-    def tables(cls, record: Any) -> Iterable[Table]:  # noqa: ANN401, ARG003 - of its class
-        """Tables of a record, which become CSV files."""
-        return ()
-
-    @classmethod
-    def headline(cls, found: Any) -> str:  # noqa: ANN401 - its payload
-        """What was measured, in one line of the console."""
-        return f"{found.spec.name}: measured"
-
-    @classmethod
-    def sentences(cls, found: Any) -> Iterable[str]:  # noqa: ANN401, ARG003 - its payload
-        """Result in sentences, for the console and the log."""
-        return ()
 
     @abstractmethod
     def set_up(self) -> None:
@@ -242,7 +213,7 @@ class StepStudy(Study[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
         Raises:
             CsitError: They were not, or nothing was planted.
         """
-        raise CsitError(f"{_study_of(self.RECORD)}: this study plants no faults")
+        raise CsitError(f"{self.name()}: this study plants no faults")
 
     def ended(self, step: StepEnded) -> None:
         """Report a step that has ended."""
@@ -409,12 +380,3 @@ class StepStudy(Study[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
         """Write a line of the journal, if there is one."""
         if self._journal is not None:
             self._journal.keep(line)
-
-    @classmethod
-    def payload(cls) -> str:
-        """Field of the record for the result."""
-        return cls.PAYLOAD or _study_of(cls.RECORD)
-
-
-def _study_of(record: type[Record]) -> str:
-    return str(record.model_fields["study"].default)

@@ -25,7 +25,7 @@ _Result = TypeVar("_Result")
 _log = logging.getLogger(__name__)
 
 
-class Study(ABC, Generic[_Spec]):
+class StudyTest(ABC, Generic[_Spec]):
     """A test of a study while it runs.
 
     Args:
