@@ -97,7 +97,8 @@ class ServiceSizing(StepStudy[Specifications, Size, MeasuredSize, Sizing]):
 
     def ended(self, step: StepEnded) -> None:
         """Report a size, whose work is that of its loads."""
-        _log.info("%s: %s", step.name, step.found)
+        before = "" if step.work else " was measured before"
+        _log.info("%s%s: %s", step.name, before, step.found)
         self._progress(
             step.number, f"{step.name}: {step.found}", left=self.cost.sizes - step.number, failed=step.failed
         )
