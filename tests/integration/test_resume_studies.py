@@ -211,16 +211,6 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_study_that_came_to_its_end_is_carried_over(ended: Path) -> None:
-    before, was = dataset(ended), files(ended)
-    journal = interference(ended.parent).path(ended)
-    kept = journal.read_bytes()
-    done = csit("robot", f"--resume={ended}")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "three: carried over" in done.stdout
-    assert (dataset(ended), files(ended), journal.read_bytes()) == (before, was, kept)
-
-
 def test_a_study_with_other_settings_begins_anew_and_says_so(ended: Path) -> None:
     study, once = interference(ended.parent), INTERFERENCE.replace("repetitions: 3", "repetitions: 1")
     suite = suite_of("interference", "interference/pairs.yaml", once, ended.parent)

@@ -38,7 +38,7 @@ class StudyLibrary(StudyKeywords[AnyStudy]):
 
     FIRST_KEYWORD = "Run Study"
 
-    def __init__(self, study: str) -> None:
+    def __init__(self, study: str = "") -> None:
         super().__init__()
         self.STUDY = study
         self._kind = study_named(study)
@@ -164,12 +164,13 @@ class StudyLibrary(StudyKeywords[AnyStudy]):
 
 
 def study_named(name: str) -> type[AnyStudy]:
-    """Class of the study in a folder of this name.
+    """Class of the study in a folder of this name, which has no library of its own.
 
     Raises:
         ConfigError: There is none.
     """
-    names = sorted(path.parent.name for path in _STUDIES.glob("*/run.py"))
+    files = _STUDIES.glob("*/run.py")
+    names = sorted(path.parent.name for path in files if not any(path.parent.glob("*Library.py")))
     if name not in names:
         raise ConfigError(f"no study '{quoted(name)}'; there are {', '.join(names)}")
     module = f"{__name__.rpartition('.')[0].rpartition('.')[0]}.{name}.run"
