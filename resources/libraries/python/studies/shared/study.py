@@ -66,11 +66,11 @@ class StudyTest(ABC, Generic[_Spec]):
 
     def problems(self) -> tuple[str, ...]:
         """Problems of what is deployed; empty when it is healthy."""
-        return () if self._deployed is None else self._deployed.problems()
+        return self._deployed.problems() if self._deployed is not None and self.is_deployed else ()
 
     def moved(self) -> tuple[str, ...]:
         """Data threads that have moved since the deployment."""
-        return () if self._deployed is None else self._deployed.moved()
+        return self._deployed.moved() if self._deployed is not None and self.is_deployed else ()
 
     def facts(self) -> dict[str, dict[str, str]]:
         """Facts of the parts of the deployment."""

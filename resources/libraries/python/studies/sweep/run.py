@@ -80,6 +80,7 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
     LOAD = SweepSpec
     MEASURED = "loads were measured"
     FATAL = (CsitError, OSError)
+    tables = staticmethod(tables_of)
 
     @classmethod
     def asked(cls, name: str, keys: Mapping[str, str], choices: Lookup, topology: Topology) -> SweepRequest:
@@ -93,8 +94,6 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
             parse_kinds(each.text(choices))
         _profiles(choices, topology)
         asked_sweep(choices, topology, "path", {})
-
-    tables = staticmethod(tables_of)
 
     @classmethod
     def headline(cls, found: Sweep) -> str:
@@ -214,9 +213,7 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
         )
 
     def steps(self) -> Iterator[Sequence[LoadStep]]:
-        yield from steps_of(self.load, self._further, whole_bursts=self._sampling.by_log)
-        if found := self._cell.problems():
-            raise SystemBroken("; ".join(found))
+        return steps_of(self.load, self._further, whole_bursts=self._sampling.by_log)
 
     def key(self, load: LoadStep) -> str:
         return f"{load.rate_pps} pps from second {load.begin_s}"
@@ -254,7 +251,10 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
 
     def measure(self, load: LoadStep) -> MeasuredLoad:
         self._up()
-        return self._sampling.measure(self.load, load)
+        found = self._sampling.measure(self.load, load)
+        if problems := self.problems():
+            raise SystemBroken("; ".join(problems))
+        return found
 
     def analyse(self, rows: Sequence[MeasuredLoad]) -> Sweep:
         return Sweep(
@@ -342,7 +342,7 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
         points = self._points(self.rows)
         if not points or self.spec.width is None or not self.spec.cell.nf_nodes:
             return None
-        vcpus = {vnf.name: vnf.vcpus for vnf in vnfs(self._cell.deployment.plan)}
+        vcpus = {vnf.name: vnf.vcpus for vnf in vnfs(self.draft.plan or self.plan())}
         found, _ = find_break_point(observe(points)[0], vcpus)
         return next_load(found, points, self.spec.width)
 
@@ -356,7 +356,7 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
         dark = [vnf.name for vnf in found.vnfs if not any(vnf.name in sample.cpu for sample in found.samples)]
         if dark:
             self.draft.warnings.append(f"no CPU accounting for {', '.join(dark)}")
-        self.draft.warnings.extend(self._cell.moved())
+        self.draft.warnings.extend(self.moved())
 
 
 def _cost(name: str, seconds: float, steps: int = _EXPECTED_LOADS) -> StudyCost:
