@@ -36,6 +36,6 @@ def suite(folder: Path, service: str, specifications: Mapping[str, Any]) -> Path
     for name, row in specifications.items():
         (specs / name).write_text(json.dumps(row))
     path = folder / "sizing.robot"
-    text = SUITE.read_text(encoding="utf-8").replace("../../resources", f"{PROJECT}/resources")
+    text = SUITE.read_text(encoding="utf-8")
     path.write_text(re.sub(rf"(    |=){service}/", rf"\1{specs}/", text))
     return path

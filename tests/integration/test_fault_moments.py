@@ -197,9 +197,7 @@ def test_a_step_of_a_study_that_breaks_is_measured_once_more(tmp_path: Path, stu
     if text:
         (tmp_path / "spec.yaml").write_text(text, encoding="utf-8")
         suite = source.read_text(encoding="utf-8").replace(name, str(tmp_path / "spec.yaml"))
-        suite = suite.replace("../../resources", str(PROJECT / "resources")).replace(
-            "[Template]    Planted Fault Should Be Found", "[Template]    Run Study"
-        )
+        suite = suite.replace("[Template]    Planted Fault Should Be Found", "[Template]    Run Study")
         (source := tmp_path / "small.robot").write_text(suite, encoding="utf-8")
     moments = [Moment(STEPS, call=1, after=True), Moment(STEPS, call=3, after=True)]
     paused, output = Paused(tmp_path, moments), tmp_path / "out"
