@@ -13,12 +13,11 @@ import pytest
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.functions.monitor.registration import Ngrep, Suricata
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.driver import Driver, FunctionDriver, RequiredProgram
+from resources.libraries.python.model.driver import Driver, Form, FunctionDriver, RequiredProgram
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
-from resources.libraries.python.model.request.kinds import Form
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan

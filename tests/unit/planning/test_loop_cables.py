@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.cpu import layout

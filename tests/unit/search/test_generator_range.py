@@ -7,17 +7,11 @@ import pytest
 
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.qualification import Qualification, QualifiedPoint
-from resources.libraries.python.model.measurements.trial import (
-    Direction,
-    FlowCount,
-    FlowLatency,
-    Protocol,
-    Trial,
-    TrialResult,
-)
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
 from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.goal import GoalResult
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import LatencyAtLoad, MeasurementRequest, ReceiveRate, VerdictKind
 from resources.libraries.python.planning.loop_cables import VETH
 from resources.libraries.python.recording.draft import Draft

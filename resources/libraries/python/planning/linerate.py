@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.trial import Direction
-from resources.libraries.python.model.plan import Link, Medium, Nic, Plan, Port
+from resources.libraries.python.model.plan import Link, Nic, Plan, Port
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.testbed.attachment import NICS, nominal_rate_bps
 from resources.libraries.python.model.testbed.nodes import Interface

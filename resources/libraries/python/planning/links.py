@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from resources.libraries.python.model.core_map import CoreMap
-from resources.libraries.python.model.plan import Link, Medium, Port
+from resources.libraries.python.model.driver import Medium
+from resources.libraries.python.model.plan import Link, Port
 from resources.libraries.python.planning.edges import SHARED
 from resources.libraries.python.planning.media import between, to_vswitch
 from resources.libraries.python.planning.names import (

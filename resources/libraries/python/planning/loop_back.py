@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
-from resources.libraries.python.model.measurements.trial import Direction, Protocol
-from resources.libraries.python.model.plan import Flow, Link, Medium, Plan, Port
+from resources.libraries.python.model.driver import Medium
+from resources.libraries.python.model.measurements.trial import Direction
+from resources.libraries.python.model.plan import Flow, Link, Plan, Port
 from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.address_bounds import SOURCES_PER_FLOW

@@ -1,7 +1,7 @@
 """Media of links inside a service, by the drivers at their ends."""
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import DutNode
 

@@ -30,7 +30,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.kinds import makers
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
-MONITORS = [each.kind for each in DRIVERS]
+MONITORS = [NfKind(each.name) for each in DRIVERS]
 
 
 def function(kind: NfKind) -> NfPlan:

@@ -5,16 +5,13 @@ kernel carry a fraction of what such a NIC does, so they are used on a physical 
 them. A NIC that nothing is known of is refused: neither choice can be made for it.
 """
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Inconsistency
+from resources.libraries.python.model.driver import PortOption
 from resources.libraries.python.model.testbed.nodes import DutNode, Interface, TgNode
-
-if TYPE_CHECKING:
-    from resources.libraries.python.model.driver import PortOption
-from dataclasses import dataclass
 
 VFIO = "vfio-pci"
 """The driver for user space that ports are bound to where the file says none."""
@@ -118,8 +115,11 @@ def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str
         Inconsistency: DPDK or a driver of VPP is asked for, and the port has no PCI address or its NIC is unknown.
     """
     found = port_option(node)
-    user, asked = (None, "") if found is None else (found[0], found[1].asked(node))
-    sockets = "" if found is None else f"`{found[1].key}: {{ports: {found[1].sockets}}}` for the kernel's sockets"
+    user, asked, sockets = None, "", ""
+    if found is not None:
+        user, option = found
+        asked = option.asked(node)
+        sockets = f"`{driver_registry.key_of(option.options)}: {{ports: {option.sockets}}}` for the kernel's sockets"
     if interface.nic_vfs:
         return _of_function(interface, user, asked, place)
     driver = kernel_driver(interface)
@@ -166,7 +166,7 @@ def _users_of_ports() -> str:
     return f"{', '.join(first)} and {last}"
 
 
-def port_option(node: TgNode | DutNode) -> "tuple[str, PortOption] | None":
+def port_option(node: TgNode | DutNode) -> tuple[str, PortOption] | None:
     """The program that could take a node's ports from the kernel, and its setting; None where the kernel keeps them."""
     if isinstance(node, TgNode):
         generator = driver_registry.generators()[node.generator.driver]

@@ -13,7 +13,6 @@ from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.access import Access, EnergyMeter, Powercap
-from resources.libraries.python.model.testbed.addresses import MacAddress, PciAddress
 from resources.libraries.python.model.testbed.cpu import KINDS, CacheWays, CpuLayout, Kind, layout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.settings import Container, Generator, Sizes
@@ -28,6 +27,23 @@ CpuList = Annotated[str, AfterValidator(_is_cpu_list)]
 Name = Annotated[
     str, of_form(r"[A-Za-z][A-Za-z0-9_.-]{0,62}", "a name of letters, digits and _.-, which begins with a letter")
 ]
+
+
+def _normalized(value: object) -> object:
+    return value.strip().lower().replace("-", ":") if isinstance(value, str) else value
+
+
+MacAddress = Annotated[
+    str,
+    BeforeValidator(_normalized),
+    of_form(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", 'a MAC address such as "02:00:5e:00:53:01"'),
+]
+PciAddress = Annotated[
+    str,
+    BeforeValidator(_normalized),
+    of_form(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", 'a PCI address such as "0000:3b:00.0"'),
+]
+"""Domains behind a volume management device (VMD) have more than four digits, such as `10000:e1:00.0`."""
 
 
 def _known_numa_node(value: object) -> object:
@@ -295,7 +311,9 @@ class DutNode(_Node):
     @property
     def guests(self) -> tuple[NfKind, ...]:
         """Kinds of NFs of a VSC; the first is the default. Linux guests run applications on request."""
-        return () if self.vms is None else driver_registry.guests_of(self.vms)
+        if self.vms is None:
+            return ()
+        return (self.vms, *(NfKind(each.name) for each in functions().values() if each.host == self.vms))
 
     def kind_of(self, service_type: ServiceType, asked: NfKind | None) -> NfKind | None:
         """Kind of an NF here: as requested, or this testbed's default; None if the testbed does not have it.

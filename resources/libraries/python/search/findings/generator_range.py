@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from resources.libraries.python.model.measurements.qualification import Qualification, QualifiedPoint
-from resources.libraries.python.model.measurements.trial import Protocol, TrialResult
+from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.goal import GoalResult
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import Finding, LatencyAtLoad, ReceiveRate, VerdictKind
 from resources.libraries.python.quantities import rate, rates
 

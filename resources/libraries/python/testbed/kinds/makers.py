@@ -8,8 +8,9 @@ from resources.libraries.python.drivers.containers.engine_choice import missing 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds
 from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.plan import Medium, NfPlan, Plan, Port, TapPlan
+from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.testbed.roles.part import NetworkFunctions, TrafficGenerator, VSwitch

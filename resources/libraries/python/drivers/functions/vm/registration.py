@@ -9,17 +9,18 @@ from pydantic import Field
 from resources.libraries.python.model.base import Frozen, Inconsistency
 from resources.libraries.python.model.driver import (
     TUN,
+    Form,
     FunctionDriver,
     GuestKind,
     KernelFeature,
+    Medium,
     NodeCheck,
     RequiredProgram,
 )
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import Form, NfKind
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.planning.media import to_vswitch, vswitch_of

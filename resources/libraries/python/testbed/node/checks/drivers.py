@@ -79,7 +79,7 @@ def _is_optional(driver: Driver, node: TgNode | DutNode) -> bool:
         isinstance(driver, FunctionDriver)
         and driver.on_request
         and isinstance(node, DutNode)
-        and driver.kind != node.containers[0]
+        and driver.name != node.containers[0]
     )
 
 
