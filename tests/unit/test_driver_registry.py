@@ -24,7 +24,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_kinds
 from resources.libraries.python.studies.shared.choices import choices
 from resources.libraries.python.testbed.deployment.generator_limits import resends
-from resources.libraries.python.testbed.kinds import makers
+from resources.libraries.python.testbed.kinds import machine
 from tests.how_to_driver import added_drivers
 from tests.how_to_pages import ADD_A_DRIVER, lint, write_files_of
 
@@ -47,7 +47,7 @@ def test_a_package_and_a_topology_add_a_vswitch(topology: Path) -> None:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2)
     plan = make_plan(testbed, cell, layout((cpu, cpu, 0, 0) for cpu in range(32)))
     assert plan.suite_id == "eth-l2bd-1ch-4veth-2dcr1t-lnxip4"
-    assert not list(makers.missing(testbed.dut))
+    assert not list(machine.missing(testbed.dut))
     factory = driver_registry.vswitches()["learning_bridge"].factory
     assert factory is not None
     assert driver_registry.load(factory).__name__ == "LearningBridge"
@@ -62,7 +62,7 @@ def test_a_package_adds_a_network_function(tmp_path: Path) -> None:
         assert plan.suite_id == "eth-l2bd-1ch-4veth-2dcr1t-tablerouter"
         assert Plan.model_validate_json(plan.model_dump_json()) == plan
         assert [function.kind.is_namespace for function in plan.functions] == [True, True]
-        assert not list(makers.missing(testbed.dut))
+        assert not list(machine.missing(testbed.dut))
         assert driver_registry.load(asked.driver.factory or "").__name__ == "TableRouters"
         simulated = load_topology(ROOT / "topologies/sim.yaml").dut.model_copy(update={"containers": (asked,)})
         assert simulated.kind_of(ServiceType.CSC, None) == "table_router"

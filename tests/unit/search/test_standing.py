@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.model.request.goal import Goal
 from resources.libraries.python.search.algorithms.bounds import GoalReading
-from resources.libraries.python.search.algorithms.ladder import Ladder
-from resources.libraries.python.search.algorithms.laddersearch import GoalEvidence, Guess, ThresholdRange
+from resources.libraries.python.search.algorithms.laddersearch import GoalEvidence, Guess, Ladder, ThresholdRange
 
 GOAL = Goal(name="PDR", loss_ratio=0.005, duration_sum_s=3.0)
 """Two trials of one second decide a rung."""

@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -23,10 +23,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import ValidationError
 
 from resources.libraries.python.drivers.functions.vm.qemu import Monitor
-from resources.libraries.python.drivers.functions.vm.taps import close_taps
+from resources.libraries.python.drivers.functions.vm.taps import TapDevice, bring_up, close_taps, join, open_taps
+from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
+from resources.libraries.python.drivers.host.links.netlink import Netlink
 from resources.libraries.python.drivers.host.ownership.processes import Process, process
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.emulation.cables import open_cables
 from resources.libraries.python.emulation.image import MachineImage
 from resources.libraries.python.emulation.layout import EmulatedLayout, access
 from resources.libraries.python.emulation.machine import QEMU, Boot, EmulatedMachine, arguments
@@ -399,3 +400,45 @@ def _missing_banner(port: int) -> str:
     except OSError as error:
         return str(error)
     return "" if greeting.startswith(b"SSH-") else "no SSH server yet"
+
+
+_MTU = 9500
+"""As the largest frames that suites send, and more."""
+
+
+def open_cables(names: Iterable[str], queues: int) -> dict[tuple[str, int], TapDevice]:
+    """Make cables.
+
+    Args:
+        names: Of the cables.
+        queues: That each port has.
+
+    Returns:
+        Tap devices by name of the cable and end, 0 or 1, for the caller to close once the machines have them.
+
+    Raises:
+        Unsupported: This system has no tap devices, or this user may not make them.
+    """
+    cables = tuple(names)
+
+    def make() -> dict[tuple[str, int], TapDevice]:
+        try:
+            unshare(CLONE_NEWNET)
+        except PermissionError as error:
+            raise Unsupported("ports with several queues are on tap devices, which takes root") from error
+        ends = [(name, end) for name in cables for end in (0, 1)]
+        devices = [f"end{number}" for number in range(len(ends))]
+        taps = dict(zip(ends, open_taps(devices, queues, offloads=False), strict=True))
+        netlink = Netlink()
+        try:
+            for name in cables:
+                near, far = taps[name, 0], taps[name, 1]
+                netlink.do([*join(near, (far.name, far.index), _MTU), bring_up(far, _MTU)])
+        except BaseException:
+            close_taps(taps.values())
+            raise
+        finally:
+            netlink.close()
+        return taps
+
+    return aside(make)

@@ -7,7 +7,14 @@ from typing import Annotated, ClassVar, Literal, Self, TypeVar
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.driver_registry import functions, generators, known_vswitch, vswitches
+from resources.libraries.python.driver_registry import (
+    functions,
+    generators,
+    known_engine,
+    known_generator,
+    known_vswitch,
+    vswitches,
+)
 from resources.libraries.python.model.base import Frozen, Inconsistency, of_form
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.cell import ServiceType
@@ -15,7 +22,32 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.access import Access, EnergyMeter, Powercap
 from resources.libraries.python.model.testbed.cpu import KINDS, CacheWays, CpuLayout, Kind, layout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
-from resources.libraries.python.model.testbed.settings import Container, Generator, Sizes
+
+
+class Generator(Frozen):
+    """The traffic generator of a TG node."""
+
+    driver: Annotated[str, AfterValidator(known_generator)]
+    """`auto` is the best of the built-in ones that the machine allows; a result says which one it was."""
+    cores: Annotated[int, Field(ge=1, le=64)] = 1
+    """Physical cores for sending; at most 2 where the generator shares the machine with the system under test."""
+
+
+class Sizes(Frozen):
+    """Core sharing of threads (CSIT's nf_mtcr, nf_dtcr)."""
+
+    system_cores: Annotated[int, Field(ge=0)] = 1
+    nf_mains_per_core: Annotated[int, Field(ge=1, le=2)] = 2
+
+
+class Container(Frozen):
+    """Container settings of the NFs of a CSC or CSP."""
+
+    engine: Annotated[str, AfterValidator(known_engine)] = "none"
+    """`none` is a network namespace without a container; `auto` is the first engine that starts a container, else
+    `none`. A result says which one it was."""
+    image: Annotated[str, of_form(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}", "the name of an image")] | None = None
+    """Image of the containers; None for the file system of the node, read-only, with its own programs."""
 
 
 def _is_cpu_list(ranges: str) -> str:
