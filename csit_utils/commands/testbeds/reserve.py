@@ -49,11 +49,6 @@ def reserve(
 def seconds(text: str, option: str, *, least_s: float = 0.0) -> float:
     """Return the seconds of a duration such as `90s`, `30m`, `8h` or `1h30m`; a bare number is seconds.
 
-    Args:
-        text: The duration.
-        option: Name of the option, for errors.
-        least_s: Lower bound.
-
     Raises:
         ConfigError: Not a duration, too short, or longer than 30 days.
     """

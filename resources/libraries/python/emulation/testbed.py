@@ -93,10 +93,7 @@ class EmulatedTestbed:
     def __init__(self, folder: Path, *, ends_with_us: bool = False) -> None:
         """Look at nothing yet.
 
-        Args:
-            folder: Of this testbed; made when it is started, removed when it is ended.
-            ends_with_us: Whether the kernel kills the machines when the thread that starts them ends, however it does:
-                for tests, which may be killed. Otherwise they run on in the background.
+        `folder`: Of this testbed; made when it is started, removed when it is ended.
         """
         self._ends_with_us = ends_with_us
         self.folder = folder.absolute()
@@ -115,11 +112,7 @@ class EmulatedTestbed:
     def up(self, layout: EmulatedLayout, image: MachineImage, within_s: float, report: WaitCallback) -> None:
         """Start all machines; return when their SSH servers answer. What is left of an earlier start is ended first.
 
-        Args:
-            layout: What to start.
-            image: What machines boot from.
-            within_s: The deadline for the servers, in seconds.
-            report: For people who wait.
+        `within_s`: The deadline for the servers, in seconds.
 
         Raises:
             Unsupported: There is not enough memory, or no QEMU.
@@ -295,9 +288,6 @@ class EmulatedTestbed:
 def end_unfinished(parent: Path) -> tuple[str, ...]:
     """End machines of testbeds whose start was killed, of which nothing else knows; return a sentence for each testbed.
 
-    Args:
-        parent: Folder of the testbeds' folders. A testbed that is being started or ended now is left alone.
-
     Raises:
         CsitError: A folder cannot be removed, or a machine does not end.
     """
@@ -408,10 +398,6 @@ _MTU = 9500
 
 def open_cables(names: Iterable[str], queues: int) -> dict[tuple[str, int], TapDevice]:
     """Make cables.
-
-    Args:
-        names: Of the cables.
-        queues: That each port has.
 
     Returns:
         Tap devices by name of the cable and end, 0 or 1, for the caller to close once the machines have them.

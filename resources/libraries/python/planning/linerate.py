@@ -40,10 +40,8 @@ class MaxRate:
 def line_rate_pps(rate_bps: float, frame: Frame, extra_bytes: int = 0) -> float:
     """Frames per second that fill a line, one direction.
 
-    Args:
-        rate_bps: L1 bits per second.
-        frame: A size or a mix.
-        extra_bytes: What each frame has on this line beside its size, such as a VLAN tag.
+    `rate_bps`: L1 bits per second.
+    `extra_bytes`: What each frame has on this line beside its size, such as a VLAN tag.
     """
     return rate_bps / (8 * (frame.mean_bytes + extra_bytes + L1_OVERHEAD_BYTES))
 

@@ -34,11 +34,7 @@ def loop_back_plan(topology: Topology, layout: Layouts, flows: int, cables: Sequ
     has a warning. Over cables, and by a generator that polls its ports and has threads on each of its CPUs, frames are
     received as in a test.
 
-    Args:
-        topology: The testbed.
-        layout: As for `make_plan`.
-        flows: How many, at least one for each CPU that sends.
-        cables: From `loop_cables`; none for veth pairs.
+    `cables`: From `loop_cables`; none for veth pairs.
 
     Raises:
         PlanError: There are too many flows, or the generator cannot be looped back here.

@@ -16,12 +16,7 @@ def vswitch_of(dut: DutNode) -> str:
 
 
 def to_vswitch(vswitch: str, kind: NfKind) -> Medium:
-    """Medium of the links between a vSwitch and an NF: shared memory where both ends know it, else ports of the kernel.
-
-    Args:
-        vswitch: From `vswitch_of`.
-        kind: What the NF is.
-    """
+    """Medium of the links between a vSwitch and an NF: shared memory where both ends know it, else kernel ports."""
     for driver in driver_registry.vswitches().values():
         if vswitch in driver.media:
             media = driver.media[vswitch]

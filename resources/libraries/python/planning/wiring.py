@@ -147,14 +147,7 @@ def wire(
 ) -> Wiring:
     """Connect a cell.
 
-    Args:
-        cell: What to connect.
-        cores: Where its threads are.
-        kinds: What each NF of an instance is, or the NF of each instance where these differ.
-        vswitch: Driver of the vSwitch, which decides with the NFs' kinds what links are made of.
-        edges: Cables of the testbed; by default virtual links on one machine.
-        sources: Source addresses of each flow.
-        ip_version: Of all addresses.
+    `edges`: Cables of the testbed; by default virtual links on one machine.
 
     Raises:
         PlanError: More instances, NFs or sources than the address plan holds.
@@ -296,13 +289,6 @@ class Links:
     """Makes the links of a service."""
 
     def __init__(self, service: ServiceLayout, cores: CoreMap, vswitch: str) -> None:
-        """Prepare.
-
-        Args:
-            service: What to link.
-            cores: Where its threads are.
-            vswitch: Driver of the vSwitches, which decides with the NFs' kinds what links are made of.
-        """
         self._service = service
         self._vswitch = vswitch
         self._rx = RxQueues(service, cores, vswitch)

@@ -270,11 +270,7 @@ class RunJournal:
     def ended(self, key: TestKey, status: Status, record: str, quarantined: str | None = None) -> None:
         """A test has ended, for good.
 
-        Args:
-            key: The test.
-            status: Robot's.
-            record: File name of its record.
-            quarantined: Why its cell is quarantined; None for a result.
+        `quarantined`: Why its cell is quarantined; None for a result.
 
         Raises:
             RunStopped: Too many consecutive cells were quarantined.

@@ -177,12 +177,7 @@ class FlowTimeline(Frozen):
     """How far off the controller's clock these times may be; 0 on one machine."""
 
     def moved(self, by_ns: int, error_s: float) -> "FlowTimeline":
-        """Return the timeline by another clock.
-
-        Args:
-            by_ns: That clock minus the present one.
-            error_s: How wrong this may be.
-        """
+        """Return the timeline by another clock."""
         return self.model_copy(
             update={
                 "begin_ns": self.begin_ns + by_ns,

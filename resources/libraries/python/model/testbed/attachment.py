@@ -106,11 +106,6 @@ def uio_driver(interface: Interface, node: TgNode | DutNode) -> str | None:
 def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str, ...] = ()) -> Attachment:
     """Decide how a port is driven.
 
-    Args:
-        interface: The port.
-        node: Whose generator or vSwitch uses it.
-        place: Where the port is in the file, for errors.
-
     Raises:
         Inconsistency: DPDK or a driver of VPP is asked for, and the port has no PCI address or its NIC is unknown.
     """
@@ -209,12 +204,7 @@ have the rate that the provider allows, which is below the one in the name."""
 
 
 def nominal_rate_bps(rate_bps: int | None, model: str | None) -> int | None:
-    """Return the line rate of a port: that of the topology, otherwise that of its model; None where neither is known.
-
-    Args:
-        rate_bps: As the topology says it.
-        model: CSIT's name of the NIC.
-    """
+    """Return the line rate of a port: that of the topology, or else of its model; None where neither is known."""
     known = NICS.get(model or "")
     return rate_bps or (known.rate_bps if known else None)
 
@@ -262,9 +252,7 @@ _RX_QUEUES_OF_FUNCTION = {"ice": 16, "i40e": 4}
 def most_rx_queues(model: str | None, driver: str | None) -> int:
     """Receive queues that a polled port can have.
 
-    Args:
-        model: CSIT's name of the NIC; None where it is not known.
-        driver: Name of its driver, the kernel's or DPDK's.
+    `model`: CSIT's name of the NIC; None where it is not known.
     """
     if model not in NICS:
         name = (driver or "").removeprefix("net_")
@@ -275,12 +263,7 @@ def most_rx_queues(model: str | None, driver: str | None) -> int:
 
 
 def polled_queues(node: TgNode | DutNode, interface: Interface) -> int | None:
-    """Receive queues that a physical port can have; None where sockets of the kernel take its packets, with one.
-
-    Args:
-        node: Of the port.
-        interface: The port.
-    """
+    """Receive queues that a physical port can have; None where sockets of the kernel take its packets, with one."""
     if interface.pci_address is None or attachment_of(interface, node) in (Attachment.KERNEL, Attachment.AF_XDP):
         return None
     driver = kernel_driver(interface)

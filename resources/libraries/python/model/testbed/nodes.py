@@ -151,8 +151,7 @@ def _layout(groups: Literal["discover"] | tuple[CpuGroup, ...]) -> CpuLayout:
 def _caches(cached: Mapping[tuple[int, int], Iterable[tuple[int, int]]]) -> dict[int, int]:
     """Number of the last-level cache by logical CPU.
 
-    Args:
-        cached: Cores with their logical CPUs, by socket and number of cores of a cache.
+    `cached`: Cores with their logical CPUs, by socket and number of cores of a cache.
     """
     found: dict[int, tuple[int, int, int]] = {}
     for (socket, together), pairs in cached.items():

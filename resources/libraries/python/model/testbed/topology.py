@@ -253,12 +253,7 @@ def _of_a_machine(tg: TgNode) -> Location:
 
 
 def _find_address_problems(nodes: Mapping[str, TgNode | DutNode], *, one_machine: bool) -> Iterator[Inconsistency]:
-    """Yield addresses that cannot be right, with their place in the topology.
-
-    Args:
-        nodes: By name, with all ports of the file.
-        one_machine: All nodes are on one machine.
-    """
+    """Yield addresses that cannot be right, with their place in the topology."""
     seen: dict[object, str] = {}
 
     def also(key: object, owner: str) -> str | None:

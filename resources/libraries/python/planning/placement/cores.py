@@ -85,11 +85,8 @@ def has_cache_groups(layout: CpuLayout, numa_node: int) -> bool:
 def separate(layout: CpuLayout, numa_node: int, needs: Demand, instances: Sequence[DataCores] = ()) -> Places:
     """Assign separate cores to each purpose in order.
 
-    Args:
-        layout: The machine's logical CPUs.
-        numa_node: Whose cores are taken, which are enough.
-        needs: Number of cores by purpose.
-        instances: Data cores that are to be in one group each; empty where it is only a matter of their number.
+    `needs`: Number of cores by purpose.
+    `instances`: Data cores that are to be in one group each; empty where it is only a matter of their number.
     """
     cores = layout.cores(numa_node)
     left = list(cores[needs.system :])
@@ -259,14 +256,9 @@ def allocate(
 ) -> CoreMap:
     """Place every thread that a cell has on one DUT.
 
-    Args:
-        cell: What to place.
-        layout: The machine's logical CPUs.
-        numa_node: The node of the interfaces; nothing is placed elsewhere.
-        sharing: How threads share cores.
-        generator_cores: Cores for the generator, where it runs on the same machine.
-        oversubscribe: Fold a cell that does not fit onto the cores that are there, and say so in the result.
-        dut: Which DUT of the testbed; the second has the same service once more, with names of its own.
+    `numa_node`: The node of the interfaces; nothing is placed elsewhere.
+    `sharing`: How threads share cores.
+    `dut`: Which DUT of the testbed; the second has the same service once more, with names of its own.
 
     Raises:
         PlanError: The cell does not fit and may not be folded, or needs SMT where there is none.
@@ -385,10 +377,7 @@ def _nf_data(sizes: Sequence[NfSize], cores: tuple[Core, ...], *, neighbours: bo
     order, as CSIT does. Of unequal cores they get theirs before other NFs do, as only those with siblings have halves.
     NFs that take turns get the last cores, which have the fewest threads, one NF on each and then a second one.
 
-    Args:
-        sizes: Of the NFs.
-        cores: For their data.
-        neighbours: Whether each two NFs that share a core follow each other instead, so that they are in one cache.
+    `neighbours`: Whether each two NFs that share a core follow each other instead, so that they are in one cache.
     """
     ordered = sorted(cores, key=_is_pair, reverse=True)
     turns = ceil(sizes.count(NfSize.SHARED) / 2)
@@ -421,9 +410,6 @@ def cpu_without_data(threads: Iterable[Thread]) -> int | None:
 
     None on a machine too small for that. Probes then should not be pinned: a generator that
     shares the system's CPU spins, and delays other threads; a data thread yields at once.
-
-    Args:
-        threads: All of a machine.
     """
     rows = tuple(threads)
     busy = {thread.cpu for thread in rows if thread.role is ThreadRole.DATA}

@@ -42,10 +42,8 @@ _HAIR = 1e-9
 class Ladder:
     """Rungs from the lowest to the highest load.
 
-    Args:
-        relative_width: Distance of neighbours, relative to the upper one.
-        min_load_pps: Load of the bottom rung, aggregate.
-        max_load_pps: Load of the top rung, aggregate.
+    `min_load_pps`: Load of the bottom rung, aggregate.
+    `max_load_pps`: Load of the top rung, aggregate.
     """
 
     def __init__(self, relative_width: float, min_load_pps: float, max_load_pps: float) -> None:
@@ -252,12 +250,7 @@ class GoalEvidence:
 class LadderSearch:
     """One search.
 
-    Args:
-        session: Runs trials.
-        profile: Goals.
-        frame: Of all trials.
-        prior: From an earlier search, or from neighbours; left out unless it knows all goals.
-        from_overload: What earlier searches say about the throughput of a goal, given the hint of overload.
+    `prior`: From an earlier search, or from neighbours; left out unless it knows all goals.
     """
 
     def __init__(
@@ -312,11 +305,8 @@ class NextTrial:
 class Controller:
     """Chooses loads and takes in results.
 
-    Args:
-        goals: What is searched; their order does not matter.
-        ladder: The loads.
-        prior: Lower bounds found earlier, or predicted; knows all goals.
-        from_overload: Improves the hint of overload.
+    `goals`: What is searched; their order does not matter.
+    `prior`: Lower bounds found earlier, or predicted; knows all goals.
     """
 
     def __init__(

@@ -73,24 +73,8 @@ def judge(
 ) -> Verdict:
     """Judge a test by all that is known of it.
 
-    Args:
-        plan: What was deployed.
-        outcome: Of the throughput search, if there was one.
-        mrr: Maximum receive rate, if it was measured.
-        orr: Overload receive rate, if it was measured.
-        mrr_trials: Trials at the highest load, if there were any.
-        orr_trials: Trials at a chosen overload, if there were any.
-        latency_trials: Trials in which latency was measured, if there were any.
-        located: Where packets are lost beyond the limit, if that was looked for.
-        affinity: Planned and real placement of the data threads after deployment.
-        affinity_after: The same after measuring.
-        complaints: Flows that did not arrive, from `load_trials.diagnose`.
-        facts: What was found out about the parts, by role.
-        noise: The noise floor along the paths, if it was observed.
-        tails: Causes of latency tails.
-        losses: Causes of losses at NDR and PDR.
-        generator: What the generator is qualified for, if it is known.
-        latency: By load, if it was measured.
+    `complaints`: Flows that did not arrive, from `load_trials.diagnose`.
+    `facts`: What was found out about the parts, by role.
     """
     findings = [Finding(kind=VerdictKind.NO_TRAFFIC, text=complaint) for complaint in complaints]
     if outcome is not None:
@@ -150,11 +134,7 @@ def _rank(kind: VerdictKind) -> int:
 
 
 def verdict_text(kinds: Mapping[str, Sequence[str]]) -> str:
-    """Return the verdicts of the figures of a test in one line, separately where they differ.
-
-    Args:
-        kinds: By number: NDR, PDR, MRR.
-    """
+    """Return the verdicts of the figures of a test in one line, separately where they differ."""
     distinct = list(dict.fromkeys(tuple(row) for row in kinds.values()))
     if len(distinct) == 1:
         return ", ".join(distinct[0])
@@ -329,9 +309,8 @@ class Bands:
 def find_bands(trials: Iterable[TrialResult], around_pps: Sequence[float] = ()) -> Bands | UnseenBands | None:
     """Look for two bands.
 
-    Args:
-        trials: Any trials; those that say nothing about the system are left out.
-        around_pps: Bounds, aggregate; empty looks at all loads.
+    `trials`: Any trials; those that say nothing about the system are left out.
+    `around_pps`: Bounds, aggregate; empty looks at all loads.
 
     Returns:
         Bands, or what so few trials say about them; None where no load was tried twice.

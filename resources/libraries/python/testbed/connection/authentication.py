@@ -37,11 +37,6 @@ class _KeyCandidate:
 def authenticate(transport: Transport, hop: SshHop, who: str) -> None:
     """Log in.
 
-    Args:
-        transport: To a host whose key has been checked.
-        hop: Who we are there.
-        who: The host, for messages.
-
     Raises:
         ConnectionFailed: It takes nothing of what we have; the text lists what was tried, and no secret.
         ConfigError: A key or a password that was asked for is not there.
@@ -143,11 +138,6 @@ def _tried(tried: list[str]) -> str:
 def resolve(reference: SecretReference, host: str, whose: str) -> SecretStr:
     """Look a password up.
 
-    Args:
-        reference: `env:NAME` or `keyring:SERVICE/USER`.
-        host: That is to get it.
-        whose: Where it is configured, for messages.
-
     Raises:
         ConfigError: There is none, and the text says how to put it there; or it is not for that host.
     """
@@ -196,11 +186,6 @@ def bindings_file() -> Path:
 
 def check_binding(reference: SecretReference, host: str, whose: str) -> None:
     """Refuse to send a password to a host that it is not meant for.
-
-    Args:
-        reference: Of the password.
-        host: Name or address that is connected to.
-        whose: Where the reference is, for messages.
 
     Raises:
         ConfigError: It is not, or the user's file is wrong or may be written by others.

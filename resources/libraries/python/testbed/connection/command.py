@@ -34,12 +34,9 @@ def words(
 ) -> list[str]:
     """The words that start a program.
 
-    Args:
-        argv: The program with its arguments.
-        token: Beginning of the line that reports its start; a text that no program prints.
-        sudo: Whether root's rights come from `sudo`, without a password.
-        environment: Variables on top of those that are there. Every user of the machine can read them: no secrets.
-        within_s: The machine itself ends the program some seconds after that, in case the connection is lost.
+    `token`: Beginning of the line that reports its start; a text that no program prints.
+    `sudo`: Whether root's rights come from `sudo`, without a password.
+    `within_s`: The machine itself ends the program some seconds after that, in case the connection is lost.
 
     Raises:
         ValueError: A word cannot be passed to a program.

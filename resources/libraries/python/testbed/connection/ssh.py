@@ -66,11 +66,7 @@ class OrderedTransport(paramiko.Transport):  # type: ignore[misc]
     _channel_handler_table = {**paramiko.Transport._channel_handler_table, MSG_CHANNEL_CLOSE: _close_in_order}  # noqa: RUF012 (as there)
 
     def open_ordered_session(self, timeout: float) -> Any:  # noqa: ANN401 (paramiko has no types)
-        """A session channel with an `order`, to be held while something is sent on it.
-
-        Args:
-            timeout: Seconds.
-        """
+        """A session channel with an `order`, to be held while something is sent on it."""
         channel = self.open_session(timeout=timeout)
         channel.order = threading.Lock()
         return channel
@@ -96,10 +92,8 @@ class OpenTransport:
 def connect(hops: Sequence[SshHop], name: str, silence_s: float) -> OpenTransport:
     """Connect through all hops and log in everywhere.
 
-    Args:
-        hops: The way; the node last.
-        name: The node, for messages.
-        silence_s: How long a host may leave what was sent unacknowledged before the connection counts as cut.
+    `hops`: The way; the node last.
+    `silence_s`: How long a host may leave what was sent unacknowledged before the connection counts as cut.
 
     Raises:
         ConnectionFailed: A host cannot be reached, is not who it says, or does not let us in.
@@ -224,12 +218,7 @@ class SshConnection(StreamConnection):
     """Fulfils `roles.connection.Connection` for a node of a lab. Threads may share it."""
 
     def __init__(self, name: str, access: Access) -> None:
-        """Prepare; the node is connected to when it is first needed.
-
-        Args:
-            name: The node, for messages.
-            access: How it is reached.
-        """
+        """Prepare; the node is connected to when it is first needed."""
         super().__init__(name, access.become)
         self._access = access
         self._way: OpenTransport | None = None

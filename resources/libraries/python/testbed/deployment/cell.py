@@ -33,10 +33,6 @@ class Clearing:
     Some vSwitches (`keeps_packets`) leave what a port does not take at once in that port's ring until the next packet
     for that port comes: each brings some of them out. After a trial with losses a few packets are sent until no more
     come back than were sent.
-
-    Args:
-        topology: Has the vSwitch. For others nothing is done, nor for generators that keep a log: their trials are
-            long, and each has a calm end.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -53,13 +49,7 @@ class Clearing:
         self._kept = self._keeps and result.received != result.sent
 
     def before(self, run: Callable[[Trial], TrialResult], trial: Trial, flows: int) -> None:
-        """Flush packets of an earlier trial, where there may be any.
-
-        Args:
-            run: Runs a trial.
-            trial: The next one.
-            flows: Number of flows.
-        """
+        """Flush packets of an earlier trial, where there may be any."""
         if not self._kept:
             return
         few = Trial(
@@ -104,10 +94,7 @@ class Disconnection(NamedTuple):
 class CellUnderTest:
     """A cell that is planned, deployed, loaded and removed.
 
-    Args:
-        topology: The testbed.
-        world: Where to deploy, opened by the caller.
-        asked: The cell, and what drivers need to know of the test.
+    `world`: Where to deploy, opened by the caller.
     """
 
     def __init__(self, topology: Topology, world: Testbed, asked: MeasurementRequest) -> None:
@@ -125,9 +112,8 @@ class CellUnderTest:
     def plan(self, sources: int | None = None, smt: bool | None = None) -> Plan:
         """Derive the plan.
 
-        Args:
-            sources: Source addresses of each flow; None for as many as there are to be flows, or density tests have.
-            smt: As of `make_plan`.
+        `sources`: Source addresses of each flow; None for as many as there are to be flows, or density tests
+          have.
 
         Raises:
             PlanError: The cell does not fit.
@@ -167,10 +153,6 @@ class CellUnderTest:
 
     def measure(self, trial: Trial, keep: Callable[[TrialResult], None] = lambda _: None) -> TrialResult:
         """Run one trial.
-
-        Args:
-            trial: What to send.
-            keep: Is given the result, also that of a trial that broke the system.
 
         Raises:
             SystemBroken: Packets of a flow are all lost, and a part is not well.

@@ -81,8 +81,7 @@ class Deployment:
     def _explaining(self, starting: Part | None = None) -> Iterator[None]:
         """Name the problems of started parts when a wait times out: if one has crashed, that is the reason.
 
-        Args:
-            starting: The part whose start waits, which is not asked itself; None when all have been started.
+        `starting`: The part whose start waits, which is not asked itself; None when all have been started.
 
         Raises:
             SystemBroken: The wait has timed out, and there are problems.

@@ -75,12 +75,8 @@ def parts_on_nodes(
 ) -> Parts:
     """Combine the roles of all nodes.
 
-    Args:
-        plan: Of the cell, which is prepared on the nodes.
-        nodes: By name.
-        roles: Roles of every node in the cell.
-        duts: Names of the nodes that are systems under test, in the order of the service.
-        over_api: The generator that the controller drives; None where one of the nodes has it.
+    `duts`: Names of the nodes that are systems under test, in the order of the service.
+    `over_api`: The generator that the controller drives; None where one of the nodes has it.
 
     Raises:
         PlanError: No node has the vSwitch, the NFs or the generator.
@@ -144,10 +140,8 @@ def _sum(times_s: Sequence[float | None]) -> float | None:
 class NodesTestbed:
     """Fulfils `parts.Testbed` on nodes.
 
-    Args:
-        topology: The testbed.
-        nodes: Its nodes; one that has all of a local testbed has the name of the DUT.
-        api: The generator, where this process drives it; None where one of the nodes does.
+    `nodes`: Its nodes; one that has all of a local testbed has the name of the DUT.
+    `api`: The generator, where this process drives it; None where one of the nodes does.
     """
 
     def __init__(self, topology: Topology, nodes: Sequence[TestbedNode], api: GeneratorApi | None = None) -> None:

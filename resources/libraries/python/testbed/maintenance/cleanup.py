@@ -38,8 +38,7 @@ sys.stdout.write({mark!r} + json.dumps(cleanup_of_this_node({wait_s})) + "\\n")
 def tidy_here(wait_s: float = 0.0) -> list[str]:
     """Remove what a killed run left on this machine.
 
-    Args:
-        wait_s: How long to wait for a run that is ending.
+    `wait_s`: How long to wait for a run that is ending.
 
     Returns:
         A sentence for each thing that was removed.
@@ -70,11 +69,7 @@ def cleanup_of_this_node(wait_s: float) -> dict[str, object]:
 def tidy_there(connection: Connection, python: str, runtime: PurePosixPath, wait_s: float = 0.0) -> list[str]:
     """Remove what a killed run left on a node.
 
-    Args:
-        connection: The way there.
-        python: The node's Python.
-        runtime: The folder of a runtime of this version there.
-        wait_s: How long to wait for a run that is ending.
+    `wait_s`: How long to wait for a run that is ending.
 
     Raises:
         CsitError: A run is alive there, or something could not be removed.
@@ -109,10 +104,6 @@ class MachineLeftovers:
 def find(machines: Machines, *, all_runtimes: bool = False) -> list[MachineLeftovers]:
     """Look at all machines.
 
-    Args:
-        machines: To look at.
-        all_runtimes: Runtimes of agents that were used just now are stale too.
-
     Raises:
         CsitError: One cannot be asked.
     """
@@ -129,10 +120,7 @@ def _find(place: MaintainedMachine, *, all_runtimes: bool) -> MachineLeftovers:
 def remove(machines: Machines, found: list[MachineLeftovers], wait_s: float) -> list[str]:
     """Remove what was found; returns a sentence for each thing.
 
-    Args:
-        machines: Where it was found.
-        found: By `find`.
-        wait_s: How long a run may take to end by itself: one that was cut off is cleaning up.
+    `wait_s`: How long a run may take to end by itself: one that was cut off is cleaning up.
 
     Raises:
         InUse: A run is alive there, or another owner has the reservation.

@@ -27,8 +27,7 @@ class Connections:
     def __init__(self, accesses: Mapping[str, Access | None]) -> None:
         """Prepare; a node is connected to when something is first done there.
 
-        Args:
-            accesses: How each node is reached, by its name; None for this machine.
+        `accesses`: How each node is reached, by its name; None for this machine.
         """
         self._accesses = dict(accesses)
         self._made: dict[str, Connection] = {}

@@ -72,9 +72,7 @@ class PreparationResult:
 def propose(machines: Machines, cells: Collection[Cell] = ()) -> list[Proposal]:
     """Look at all machines side by side. Nothing is changed.
 
-    Args:
-        machines: Of the testbed.
-        cells: What is going to be measured; empty for what the topology declares, else the smallest cell.
+    `cells`: What is going to be measured; empty for what the topology declares, else the smallest cell.
 
     Raises:
         CsitError: One cannot be asked.
@@ -105,13 +103,8 @@ def apply(
     All machines or none: where one fails, the others are put back, and a reservation taken for this is given back. A
     machine that was prepared before stays so.
 
-    Args:
-        machines: Of the testbed.
-        proposals: From `propose`.
-        reason: Why, for others to read.
-        lease_s: For how long a new reservation is.
-        wait_s: How long to wait for others.
-        report: Gets a line about each holder this waits for.
+    `lease_s`: For how long a new reservation is.
+    `wait_s`: How long to wait for others.
 
     Returns:
         The token of a reservation that was taken, which belongs into the environment variable CSIT_RESERVATION; and

@@ -31,12 +31,7 @@ class ReservationState:
 def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, report: ReportLine) -> str:
     """Reserve all machines of a testbed for a time; the reservation outlives this process.
 
-    Args:
-        topology: The testbed.
-        reason: Why, for others to read.
-        lease_s: For how long.
-        wait_s: How long to wait for others.
-        report: Called with a line about whom this waits for, and about what was taken over.
+    `wait_s`: How long to wait for others.
 
     Returns:
         The token, which belongs into the environment variable CSIT_RESERVATION.
@@ -58,10 +53,7 @@ def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, repo
 def release(topology: Topology, token: str | None, report: ReportLine = lambda _: None) -> tuple[str, ...]:
     """Give a testbed back, with the settings that its machines had before they were prepared.
 
-    Args:
-        topology: The testbed.
-        token: Of the reservation; None for the one in the environment.
-        report: Gets a line for each setting that is put back.
+    `token`: Of the reservation; None for the one in the environment.
 
     Returns:
         A sentence for each machine that was not ours.

@@ -75,11 +75,7 @@ def gather(
 ) -> Facts:
     """Ask a machine in one round trip for all that may matter.
 
-    Args:
-        connection: The way to it.
-        nodes: What it is in the topology; both nodes where one machine has all of it.
-        python: Its Python.
-        root: Ask with root's rights.
+    `nodes`: What it is in the topology; both nodes where one machine has all of it.
 
     Raises:
         CsitError: It cannot be asked, or the answer is not of this version.

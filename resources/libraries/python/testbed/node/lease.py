@@ -38,12 +38,9 @@ class Lease:
     ) -> None:
         """Prepare. Nothing happens before `with`.
 
-        Args:
-            nodes: By their names; several threads use their connections.
-            testbed: Its name, for others to read.
-            reason: Why, for others to read.
-            lease_s: How long the nodes stay reserved when this process dies.
-            token: Of the reservation to join; None for the one in the environment, or else a new one.
+        `nodes`: By their names; several threads use their connections.
+        `lease_s`: How long the nodes stay reserved when this process dies.
+        `token`: Of the reservation to join; None for the one in the environment, or else a new one.
         """
         self._nodes = dict(nodes)
         self._joins = token or os.environ.get(VARIABLE) or None

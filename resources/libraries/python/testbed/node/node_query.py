@@ -60,13 +60,8 @@ def ask_all(
 ) -> Answers:
     """Run programs of `sent` on a node, one after the other.
 
-    Args:
-        connection: The way to the node.
-        questions: Programs, each with the arguments of its function `answer`. The node's list of processes does not
-            show them.
-        python: The node's Python.
-        within_s: When to give up.
-        root: Run them with root's rights.
+    `questions`: Programs, each with the arguments of its function `answer`. The node's list of processes does not
+      show them.
 
     Returns:
         What the functions returned, by the last part of the module's name.

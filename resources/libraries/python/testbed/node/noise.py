@@ -39,13 +39,8 @@ def observe(
 ) -> tuple[CpuNoise, ...]:
     """Observe idle CPUs, all at the same time. Threads that run there wait meanwhile.
 
-    Args:
-        connection: The way to the machine.
-        cpus: Logical CPUs.
-        duration_s: At most 10; at most 0.9 where real-time threads are throttled.
-        python: The machine's Python.
-        root: With root's rights, which real-time priority needs.
-        machine: The node, for the result; None for the (first) DUT.
+    `duration_s`: At most 10; at most 0.9 where real-time threads are throttled.
+    `machine`: The node, for the result; None for the (first) DUT.
 
     Raises:
         CsitError: The machine cannot be asked, or answers with something else.

@@ -100,11 +100,7 @@ def reservable_generator(
 ) -> dict[str, ReservableNode]:
     """Return what to reserve of a generator that is driven over its API: a record on this machine, by name.
 
-    Args:
-        name: Of its node.
-        address: URL of the API; testbeds that have the same one exclude each other.
-        connection: To this machine, as there is no way to that of the generator.
-        to_write: Whether it is to be reserved or released, not only asked.
+    `address`: URL of the API; testbeds that have the same one exclude each other.
 
     Returns:
         Empty where this process may not write the record; a warning is logged.
@@ -190,12 +186,6 @@ def acquire_within(
     nodes: Mapping[str, ReservableNode], claim: Claim, wait_s: float, report: Callable[[str], None]
 ) -> tuple[str, ...]:
     """As `acquire`, and wait for others.
-
-    Args:
-        nodes: What to reserve.
-        claim: For whom.
-        wait_s: For how long.
-        report: Called with a line about whom this waits for, whenever that changes.
 
     Raises:
         NotReady: It was not given in time; the text says who has it.

@@ -43,8 +43,7 @@ class Now(NamedTuple):
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Do one operation.
 
-    Args:
-        arguments: `do` is one of acquire, renew, release, status, break; the rest is what that takes.
+    `arguments`: `do` is one of acquire, renew, release, status, break; the rest is what that takes.
 
     Returns:
         What came of it, or `failed` with a sentence.
@@ -85,10 +84,7 @@ def _reason(error: OSError | ValueError) -> str:
 def decide(state: dict[str, Any], asked: dict[str, Any], now: Now) -> tuple[dict[str, Any], dict[str, Any]]:
     """The state after an operation, and what to say of it. Pure.
 
-    Args:
-        state: `holder`, the record of who has the machine, and `before`, of who had it; both may be missing.
-        asked: As for `answer`.
-        now: This machine's time.
+    `state`: `holder`, the record of who has the machine, and `before`, of who had it; both may be missing.
     """
     operations = {"acquire": _acquire, "renew": _renew, "release": _release, "break": _break, "status": _status}
     return operations[asked["do"]](state, asked, now)
