@@ -2,8 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -15,11 +14,10 @@ from resources.libraries.python.testbed.connection.python_failure import python_
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
 from resources.libraries.python.testbed.maintenance.preparation import restore
-from resources.libraries.python.testbed.maintenance.reservation import refuse_strangers, standings
 from resources.libraries.python.testbed.node.checks.system import STALE_DAYS
 from resources.libraries.python.testbed.node.facts import Leftovers, StoredRuntime
-from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.node_query import MARK, ask, read_answer
+from resources.libraries.python.testbed.node.reservation import join
 from resources.libraries.python.testbed.node.scripts import leftovers, runtimes
 from resources.libraries.python.testbed.roles.connection import Connection
 
@@ -126,17 +124,18 @@ def remove(machines: Machines, found: list[MachineLeftovers], wait_s: float) -> 
         InUse: A run is alive there, or another owner has the reservation.
         CsitError: Something could not be removed.
     """
-    with _reserved(machines) as joined:
-        for each in found:
-            _wait_for_end(machines.places[each.machine], each, wait_s)
-        placed = [(machines.places[each.machine], each) for each in found]
-        return take_all(
-            (
-                *(partial(_remove_objects, place, wait_s) for place, each in placed if each.left.lines()),
-                *(partial(_remove_runtimes, place, each) for place, each in placed if each.stale),
-                *(partial(_put_back, place, joined=joined) for place, each in reversed(placed) if each.left.prepared),
-            )
+    # Nothing is removed from a generator that is driven over its API: another testbed may be using it.
+    joined = join({name: place.reservable for name, place in machines.places.items()})
+    for each in found:
+        _wait_for_end(machines.places[each.machine], each, wait_s)
+    placed = [(machines.places[each.machine], each) for each in found]
+    return take_all(
+        (
+            *(partial(_remove_objects, place, wait_s) for place, each in placed if each.left.lines()),
+            *(partial(_remove_runtimes, place, each) for place, each in placed if each.stale),
+            *(partial(_put_back, place, joined=joined) for place, each in reversed(placed) if each.left.prepared),
         )
+    )
 
 
 def _remove_objects(place: MaintainedMachine, wait_s: float) -> list[str]:
@@ -153,20 +152,6 @@ def _put_back(place: MaintainedMachine, *, joined: bool) -> Iterable[str]:
     if joined:
         return [f"{place.name}: prepared for this reservation; ./csit release puts its settings back"]
     return restore(place)
-
-
-@contextmanager
-def _reserved(machines: Machines) -> Iterator[bool]:
-    """Hold the reservation in the environment, or one for the time that this takes; yields whether the former."""
-    # Nothing is removed from a generator that is driven over its API: another testbed may be using it.
-    rows = [row for row in standings(machines) if row.machine in machines.places]
-    refuse_strangers(rows)
-    if all(row.ours for row in rows):
-        yield True
-        return
-    nodes = {name: place.reservable for name, place in machines.places.items()}
-    with Lease(nodes, machines.topology.metadata.name, "cleanup"):
-        yield False
 
 
 def _wait_for_end(place: MaintainedMachine, found: MachineLeftovers, wait_s: float) -> None:

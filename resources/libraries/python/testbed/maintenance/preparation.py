@@ -114,9 +114,9 @@ def apply(
         InUse: A machine is reserved by another user, or a run is alive there.
         CsitError: A machine cannot be asked or changed.
     """
-    claim = Claim(machines.topology.metadata.name, reason, lease_s, heartbeat=False)
+    claim = Claim(machines.topology.metadata.name, reason, lease_s)
     with ExitStack() as undo:
-        joined = _join(machines)
+        joined = bool(os.environ.get(VARIABLE)) and reservation.join(machines.reservable)
         if not joined:
             for sentence in reservation.acquire_within(machines.reservable, claim, wait_s, report):
                 report(sentence)
@@ -134,17 +134,3 @@ def apply(
             done.append(PreparationResult(each, lines, tuned.short))
         undo.pop_all()
     return (None if joined else claim.token), done
-
-
-def _join(machines: Machines) -> bool:
-    """Whether the environment has the token of a reservation of all machines.
-
-    Raises:
-        InUse: It is not that of a machine.
-    """
-    token = os.environ.get(VARIABLE) or None
-    for name, node in machines.reservable.items() if token else ():
-        holder, ours = reservation.holder_of(node, token)
-        if not ours and not (node.of_controller and (holder is None or holder.left_s <= 0)):
-            raise InUse(f"{name} is not reserved with the token in {VARIABLE}: {holder or 'it is free'}")
-    return token is not None

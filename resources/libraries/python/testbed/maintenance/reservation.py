@@ -41,7 +41,7 @@ def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, repo
         NotReady: It was not given in time.
         CsitError: A machine cannot be asked.
     """
-    claim = Claim(topology.metadata.name, reason, lease_s, heartbeat=False)
+    claim = Claim(topology.metadata.name, reason, lease_s)
     with Machines(topology) as machines:
         if not machines.places:
             report(f"{topology.metadata.name} is simulated: it needs no reservation")
@@ -103,7 +103,7 @@ def _put_back(machines: Machines, wanted: Callable[[MaintainedMachine], bool], r
     return failed
 
 
-def standings(machines: Machines) -> list[ReservationState]:
+def reservation_states(machines: Machines) -> list[ReservationState]:
     """Holders of the machines."""
     found = []
     for name, node in machines.reserved.items():
@@ -113,17 +113,3 @@ def standings(machines: Machines) -> list[ReservationState]:
         except CsitError as error:
             found.append(ReservationState(name, None, ours=False, problem=str(error)))
     return found
-
-
-def refuse_strangers(rows: list[ReservationState]) -> None:
-    """Refuse to touch a machine that another owner has.
-
-    Raises:
-        InUse: Another owner has one; the text says who.
-        CsitError: It is not known who has one.
-    """
-    for row in rows:
-        if row.problem:
-            raise CsitError(row.problem)
-        if row.holder is not None and row.holder.left_s > 0 and not row.ours:
-            raise InUse(f"{row.machine} is reserved by {row.holder}")
