@@ -140,7 +140,7 @@ def test_what_a_declaration_names_is_there(driver: Driver) -> None:
 def test_checks_of_packages_are_there() -> None:
     for check in driver_registry.node_checks():
         assert callable(driver_registry.load(check.check))
-        assert import_module(check.sent)
+        assert import_module(check.script)
 
 
 def test_every_kind_has_its_place_in_topologies() -> None:

@@ -14,8 +14,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.linerate import max_rate
-from resources.libraries.python.planning.loop_back import loop_back_plan
-from resources.libraries.python.planning.loop_cables import VETH, loop_cables, no_cable, port_kind
+from resources.libraries.python.planning.loop_back import VETH, loop_back_plan, loop_cables, no_cable, port_kind
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.physical_ports import located, silent
 from resources.libraries.python.planning.plan import digest, make_plan

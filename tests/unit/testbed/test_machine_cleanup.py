@@ -11,7 +11,7 @@ from resources.libraries.python.testbed.maintenance import cleanup
 
 def left(machine: str, *, in_use: bool = False) -> Any:
     runtime = SimpleNamespace(name="a" * 64)
-    found = SimpleNamespace(lines=lambda: ["a namespace"], prepared=True, in_use=in_use, owner=None)
+    found = SimpleNamespace(lines=lambda: ["a namespace"], prepared=True, in_use=in_use, who="of an unknown owner")
     return SimpleNamespace(machine=machine, left=found, stale=(runtime,))
 
 

@@ -130,7 +130,7 @@ class NodeCheck:
     Declared in `CHECKS` of a package's `registration`.
     """
 
-    sent: str
+    script: str
     """Module that is sent to the node and whose function `answer` is called there. It imports the standard library
     only, as modules in `testbed/node/scripts` do, and its own name, without the package, is unique among them."""
     arguments: Callable[[Node], Mapping[str, Any] | None]
@@ -143,7 +143,7 @@ class NodeCheck:
     @property
     def key(self) -> str:
         """Key of the answer among those of a node."""
-        return self.sent.rpartition(".")[2]
+        return self.script.rpartition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)

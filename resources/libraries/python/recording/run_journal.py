@@ -240,7 +240,7 @@ class RunJournal:
         run._write(lambda line: RunResumed(line=line, at=utc_now(), boot_id=boot_id, environment=environment))
         return run
 
-    def standing(self, key: TestKey) -> TestHistory:
+    def history(self, key: TestKey) -> TestHistory:
         """History of a test before it begins."""
         if (ended := self.past.done.get((key.test, key.digest))) is not None:
             return TestHistory(ended, None, ())

@@ -105,7 +105,7 @@ class GeneratorRange:
         return [_finding(text, number)]
 
 
-class BeyondRange:
+class UnqualifiedLoads:
     """Trials of a test that offered more than the generator is qualified for, whatever the study."""
 
     def __init__(self, qualification: Qualification) -> None:

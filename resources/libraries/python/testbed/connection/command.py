@@ -7,7 +7,6 @@ a missing program is distinguished from one that exits with 127.
 """
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -58,11 +57,6 @@ def words(
 def killing(group: int, *, sudo: bool = False) -> list[str]:
     """The words that end a process group at once."""
     return [*(["sudo", "-n", "--"] if sudo else []), "sh", "-c", _KILL, "sh", str(group)]
-
-
-def command_line(words: Sequence[str]) -> str:
-    """Words as one line for the shell at the other end."""
-    return shlex.join(words)
 
 
 def started(line: str, token: str) -> int | None:

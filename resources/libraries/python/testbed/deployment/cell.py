@@ -27,7 +27,7 @@ _FLOW_PPS, _FEW_S = 1000.0, 0.2
 _TIMES = 10
 
 
-class Clearing:
+class VSwitchFlush:
     """State of a cell between two trials.
 
     Some vSwitches (`keeps_packets`) leave what a port does not take at once in that port's ring until the next packet
@@ -103,7 +103,7 @@ class CellUnderTest:
         self._asked = asked
         self._plan: Plan | None = None
         self._deployment: Deployment | None = None
-        self._clearing = Clearing(topology)
+        self._flush = VSwitchFlush(topology)
         self.placed: tuple[Affinity, ...] = ()
         """Where data threads ran when the cell had been deployed."""
         self.deploy_s: float | None = None
@@ -159,9 +159,9 @@ class CellUnderTest:
         """
         with within("the trial", trial.duration_s + _TRIAL_S):
             run = self.deployment.parts.generator.run
-            self._clearing.before(run, trial, len(self.deployment.plan.flows))
+            self._flush.before(run, trial, len(self.deployment.plan.flows))
             result = run(trial)
-            self._clearing.after(result)
+            self._flush.after(result)
         keep(result)
         self._world.on_trial(result)
         if any(flow.sent and not flow.received for flow in result.flows) and (found := self.problems()):
@@ -212,7 +212,7 @@ class CellUnderTest:
         trial = Trial(load_pps=0.0, duration_s=duration_s, frame=asked.frame, purpose="calibration")
         with within("the calibration of the generator", _TRIAL_S):
             highest = self.deployment.parts.generator.highest_loads(trial)
-        self._clearing.overloaded()
+        self._flush.overloaded()
         return highest
 
     def problems(self) -> tuple[str, ...]:

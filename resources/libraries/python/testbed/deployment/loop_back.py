@@ -14,8 +14,7 @@ from resources.libraries.python.model.request.cell import Cell, Frame, ServiceTy
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.planning.loop_back import loop_back_plan, no_loop_back
-from resources.libraries.python.planning.loop_cables import loop_cables, no_cable, port_kind
+from resources.libraries.python.planning.loop_back import loop_back_plan, loop_cables, no_cable, no_loop_back, port_kind
 from resources.libraries.python.recording.qualifications import FOLDER, key_of, store, stored
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.qualification import BRIEF, LOGGED, Effort, qualify_point

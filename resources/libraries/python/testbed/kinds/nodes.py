@@ -57,7 +57,7 @@ from resources.libraries.python.testbed.remote.proxies import Merge, combined
 from resources.libraries.python.testbed.remote.service import RemoteOrchestrator
 from resources.libraries.python.testbed.roles.part import GeneratorApi, TrafficGenerator
 from resources.libraries.python.testbed.roles.watching import Readings
-from resources.libraries.python.testbed.services.bundle import bring
+from resources.libraries.python.testbed.services.bundle import bundled
 
 _KEPT_OF_CONTROLLER = ("robotframework", "MLRsearch")
 """Versions of what runs on the controller and decides about results."""
@@ -339,7 +339,7 @@ class NodesTestbed:
 
         near, far = cable = service_cable(self._topology)
         ports = [f"{node.name}.{port.nic.port}" for node, port in ((loading, near), (serving, far)) if port.nic]
-        return Host(RemoteOrchestrator(bring(asked), cable, nodes, " - ".join(ports)), RealTime())
+        return Host(RemoteOrchestrator(bundled(asked), cable, nodes, " - ".join(ports)), RealTime())
 
     def recover(self) -> None:
         """Where a node was lost: wait for it, start another agent there, and let it remove what the first one left.

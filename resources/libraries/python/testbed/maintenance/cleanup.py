@@ -18,7 +18,7 @@ from resources.libraries.python.testbed.node.checks.system import STALE_DAYS
 from resources.libraries.python.testbed.node.facts import Leftovers, StoredRuntime
 from resources.libraries.python.testbed.node.node_query import MARK, ask, read_answer
 from resources.libraries.python.testbed.node.reservation import join
-from resources.libraries.python.testbed.node.scripts import leftovers, runtimes
+from resources.libraries.python.testbed.node.scripts import runtimes
 from resources.libraries.python.testbed.roles.connection import Connection
 
 _PAUSE_S = 1.0
@@ -33,7 +33,7 @@ sys.stdout.write({mark!r} + json.dumps(cleanup_of_this_node({wait_s})) + "\\n")
 """
 
 
-def tidy_here(wait_s: float = 0.0) -> list[str]:
+def clean_up_here(wait_s: float = 0.0) -> list[str]:
     """Remove what a killed run left on this machine.
 
     `wait_s`: How long to wait for a run that is ending.
@@ -57,14 +57,14 @@ def tidy_here(wait_s: float = 0.0) -> list[str]:
 
 
 def cleanup_of_this_node(wait_s: float) -> dict[str, object]:
-    """As `tidy_here`, for a caller on another machine."""
+    """As `clean_up_here`, for a caller on another machine."""
     try:
-        return {"removed": tidy_here(wait_s)}
+        return {"removed": clean_up_here(wait_s)}
     except CsitError as error:
         return {"failed": str(error)}
 
 
-def tidy_there(connection: Connection, python: str, runtime: PurePosixPath, wait_s: float = 0.0) -> list[str]:
+def clean_up_there(connection: Connection, python: str, runtime: PurePosixPath, wait_s: float = 0.0) -> list[str]:
     """Remove what a killed run left on a node.
 
     `wait_s`: How long to wait for a run that is ending.
@@ -109,8 +109,7 @@ def find(machines: Machines, *, all_runtimes: bool = False) -> list[MachineLefto
 
 
 def _find(place: MaintainedMachine, *, all_runtimes: bool) -> MachineLeftovers:
-    answer = ask(place.connection, leftovers, {}, python=place.python, root=place.nodes[0].access is not None)
-    left = Leftovers.model_validate(answer)
+    left = place.leftovers()
     stale = tuple(each for each in left.runtimes if all_runtimes or each.unused_days > STALE_DAYS)
     return MachineLeftovers(place.name, left, stale)
 
@@ -159,18 +158,13 @@ def _wait_for_end(place: MaintainedMachine, found: MachineLeftovers, wait_s: flo
     left = found.left
     while left.in_use:
         if time.monotonic() >= end:
-            who = (
-                f"pid {left.owner.pid} of {left.owner.user}: {left.owner.command}"
-                if left.owner
-                else "of an unknown owner"
-            )
-            raise InUse(f"{place.name}: a run is alive there, {who}")
+            raise InUse(f"{place.name}: a run is alive there, {left.who}")
         time.sleep(_PAUSE_S)
         left = _find(place, all_runtimes=False).left
 
 
 def _tidy(place: MaintainedMachine, wait_s: float) -> list[str]:
     if place.nodes[0].access is None:
-        return tidy_here(wait_s)
+        return clean_up_here(wait_s)
     _, program = Runtimes().install(place.connection, place.python)
-    return tidy_there(place.connection, place.python, program.parent, wait_s)
+    return clean_up_there(place.connection, place.python, program.parent, wait_s)

@@ -89,7 +89,7 @@ def _propose(topology: Topology, place: MaintainedMachine, cells: Collection[Cel
     rows = [(setting.path, files[setting.path], setting.value) for setting in wanted.settings]
     left, busy = facts.leftovers, ""
     if left.in_use:
-        busy = f"a run is alive there{f', pid {left.owner.pid} of {left.owner.user}' if left.owner else ''}"
+        busy = f"a run is alive there, {left.who}"
     elif left.settings:
         busy = "a run that was killed has left settings changed; ./csit cleanup TOPOLOGY --yes puts them back"
     return Proposal(place.name, wanted, tuple(changes(rows, wanted.settings)), busy, prepared=left.prepared is not None)
@@ -118,7 +118,9 @@ def apply(
     with ExitStack() as undo:
         joined = bool(os.environ.get(VARIABLE)) and reservation.join(machines.reservable)
         if not joined:
-            for sentence in reservation.acquire_within(machines.reservable, claim, wait_s, report):
+            for sentence in reservation.acquire_within(
+                machines.reservable, claim, wait_s, report, machines.refuse_in_use
+            ):
                 report(sentence)
             undo.callback(reservation.release, machines.reservable, claim.token)
         for each in proposals:

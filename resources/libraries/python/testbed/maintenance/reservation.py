@@ -12,7 +12,6 @@ from resources.libraries.python.testbed.node import reservation
 from resources.libraries.python.testbed.node.reservation import VARIABLE, Claim, Holder
 
 ReportLine = Callable[[str], None]
-TOKEN_VARIABLE = VARIABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, repo
     with Machines(topology) as machines:
         if not machines.places:
             report(f"{topology.metadata.name} is simulated: it needs no reservation")
-        for sentence in reservation.acquire_within(machines.reservable, claim, wait_s, report):
+        for sentence in reservation.acquire_within(machines.reservable, claim, wait_s, report, machines.refuse_in_use):
             report(sentence)
     return claim.token
 

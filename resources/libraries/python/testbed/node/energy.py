@@ -20,7 +20,7 @@ from resources.libraries.python.model.measurements.energy import MeterSeries
 from resources.libraries.python.model.testbed.access import EnergyMeter, Ipmi, Powercap, Redfish
 from resources.libraries.python.testbed.connection.authentication import resolve
 from resources.libraries.python.testbed.node.node_query import ask_all
-from resources.libraries.python.testbed.node.scripts import energy as sent
+from resources.libraries.python.testbed.node.scripts import energy as script
 from resources.libraries.python.testbed.roles.connection import Connection
 from resources.libraries.python.testbed.roles.watching import Readings
 
@@ -231,7 +231,7 @@ def read_meter(
         return Readings(read_redfish(name, meter, duration_s, ready))
     ready()
     asked = {**question(name, meter), "duration_s": duration_s, **(more or {})}
-    answers = ask_all(connection, {sent: asked}, python=python, within_s=duration_s + _MORE_S, root=root)
+    answers = ask_all(connection, {script: asked}, python=python, within_s=duration_s + _MORE_S, root=root)
     answer = answers.by_program["energy"]
     if "missing" in answer:
         return Readings((), {name: str(answer["missing"])})

@@ -12,10 +12,10 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.testbed.node.checks.processors import planned_cpus
 from resources.libraries.python.testbed.node.node_query import ask
-from resources.libraries.python.testbed.node.scripts import noise as sent
+from resources.libraries.python.testbed.node.scripts import noise as script
 from resources.libraries.python.testbed.roles.connection import Connection
 
-LONGEST_S = sent.LONGEST_S
+LONGEST_S = script.LONGEST_S
 _ROWS: TypeAdapter[tuple[CpuNoise, ...]] = TypeAdapter(tuple[CpuNoise, ...], config=ON_FIRST_USE)
 _MORE_S = 30.0
 _log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def observe(
         CsitError: The machine cannot be asked, or answers with something else.
     """
     asked = {"cpus": sorted(cpus), "duration_s": duration_s}
-    answer = ask(connection, sent, asked, python=python, within_s=duration_s + _MORE_S, root=root)
+    answer = ask(connection, script, asked, python=python, within_s=duration_s + _MORE_S, root=root)
     for cpu, why in answer.get("refused", ()):
         _log.warning("%s: the noise floor of CPU %s is not known: %s", connection.name, cpu, why)
     try:

@@ -74,7 +74,7 @@ def prepare(topology: Topology, name: str, facts: Facts, files: Files, cells: Co
     """Derive the settings of a node.
 
     `name`: The node's; in the local world the DUT's, on whose machine everything is.
-    `files`: Texts of its settings, from `sent.tunables`.
+    `files`: Texts of its settings, from `scripts.tunables`.
     `cells`: What is going to be measured, for the number of huge pages; empty for what the topology declares, else
       the smallest cell.
     """

@@ -141,9 +141,15 @@ def _give_up(node: ReservableNode, claim: Claim) -> None:
 
 
 def acquire_within(
-    nodes: Mapping[str, ReservableNode], claim: Claim, wait_s: float, report: Callable[[str], None]
+    nodes: Mapping[str, ReservableNode],
+    claim: Claim,
+    wait_s: float,
+    report: Callable[[str], None],
+    refuse_in_use: Callable[[], None],
 ) -> tuple[str, ...]:
-    """As `acquire`, and wait for others.
+    """As `acquire`, and wait for others and for runs.
+
+    `refuse_in_use`: Raises InUse while a run is alive on a node.
 
     Raises:
         NotReady: It was not given in time; the text says who has it.
@@ -152,6 +158,7 @@ def acquire_within(
     begin, reported = time.monotonic(), ""
     while True:
         try:
+            refuse_in_use()
             return acquire(nodes, claim)
         except InUse as error:
             waited_s = time.monotonic() - begin

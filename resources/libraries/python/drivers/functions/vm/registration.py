@@ -132,8 +132,10 @@ def _kernels(node: TgNode | DutNode) -> Mapping[str, Any] | None:
 
 _PACKAGE = "resources.libraries.python.drivers.functions.vm"
 CHECKS = (
-    NodeCheck(sent=f"{_PACKAGE}.kvm_facts", arguments=_wanted, check=f"{_PACKAGE}.accelerator:check", lab_only=True),
-    NodeCheck(sent=f"{_PACKAGE}.guest_kernel_facts", arguments=_kernels, check=f"{_PACKAGE}.accelerator:check_kernel"),
+    NodeCheck(script=f"{_PACKAGE}.kvm_facts", arguments=_wanted, check=f"{_PACKAGE}.accelerator:check", lab_only=True),
+    NodeCheck(
+        script=f"{_PACKAGE}.guest_kernel_facts", arguments=_kernels, check=f"{_PACKAGE}.accelerator:check_kernel"
+    ),
 )
 DRIVERS = (
     FunctionDriver(

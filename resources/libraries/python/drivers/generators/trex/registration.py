@@ -91,7 +91,7 @@ def _questions(node: TgNode | DutNode) -> Mapping[str, Any] | None:
     }
 
 
-CHECKS = (NodeCheck(sent=f"{_PACKAGE}.trex_facts", arguments=_questions, check=f"{_PACKAGE}.requirements:check"),)
+CHECKS = (NodeCheck(script=f"{_PACKAGE}.trex_facts", arguments=_questions, check=f"{_PACKAGE}.requirements:check"),)
 DRIVERS = (
     GeneratorDriver(
         name="trex",
