@@ -17,10 +17,10 @@ from resources.libraries.python.model.bounds import (
     MAX_SWEEP_LOADS,
     quoted,
 )
-from resources.libraries.python.model.measurements.trial import Departures, Protocol
 from resources.libraries.python.model.request.cell import Cell, Dimensions, Frame, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import are_vms
+from resources.libraries.python.model.request.traffic import Departures, Protocol
 from resources.libraries.python.model.request.variables import (
     DEPARTURES,
     FLOWS,
