@@ -7,14 +7,12 @@ from importlib import import_module
 from csit_utils.analysis.measures import Measure, MeasuredRow
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.explanations import SHARED, Explanation
-from csit_utils.report.study import RecordKind, Study
+from csit_utils.report.study import RecordKind, Study, View
 from csit_utils.studies import folders
-from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.planning.cost import StudyCost
-
-_SPECIFICATIONS = (".yaml", ".json")
 
 
 def studies_by_name() -> dict[str, Study]:
@@ -58,17 +56,21 @@ def cost_of(study: str, arguments: Sequence[str], world: World) -> StudyCost | N
 
     Args:
         study: Its name, or that of a suite.
-        arguments: Of the test's first keyword.
+        arguments: Of the test's first keyword: `Run Study`, or one that hands them on.
         world: Of the testbed.
 
     Raises:
-        CsitError: The specification is wrong.
+        CsitError: The specification is wrong, or the test needs another world.
     """
     declared = studies_by_name().get(study)
     if declared is None or declared.preview is None:
         return None
-    in_full = [str(specification_file(each)) if each.endswith(_SPECIFICATIONS) else each for each in arguments]
-    return declared.preview(in_full, world)
+    name, *others = arguments
+    only_in = next((each for each in others if "=" not in each), "any")
+    if not world.is_one_of(only_in):
+        raise Unsupported(f"needs world {only_in}")
+    keys = dict(each.split("=", 1) for each in others if "=" in each)
+    return declared.preview(specification_file(name), keys)
 
 
 def measures() -> tuple[Measure, ...]:
@@ -79,3 +81,16 @@ def measures() -> tuple[Measure, ...]:
 def measured_rows(items: Iterable[Characterized]) -> list[MeasuredRow]:
     """Return records of studies as rows of tests, for comparisons and trends."""
     return [row for item in items for row in kind_of(item).rows_of(item)]
+
+
+def views(items: Iterable[Characterized]) -> list[View]:
+    """Return the newest record of each test, measured ones first, in the order of kinds."""
+    by_key: dict[tuple[object, ...], list[Characterized]] = {}
+    for item in sorted(items, key=lambda item: item.record.started_at):
+        record = item.record
+        key = (record.testbed, record.simulated, record.kind, record.test_id, kind_of(item).identity_of(record))
+        by_key.setdefault(key, []).append(item)
+    newest = [(own[-1], len(own) - 1) for own in by_key.values()]
+    order = list(record_kinds())
+    newest.sort(key=lambda pair: (pair[0].record.simulated, order.index(pair[0].record.kind)))
+    return [kind_of(item).view(item, older) for item, older in newest]

@@ -8,11 +8,12 @@ from typing import Any
 
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
-from resources.libraries.python.model.measurements.trial import Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.builders import cell_of, shipped
 from tests.integration.user_space import deployed, planned

@@ -102,7 +102,7 @@ def suite_of(name: str, specification: str, text: str, folder: Path) -> Path:
     """A suite of the project with a specification of the test's own."""
     (folder / "spec.yaml").write_text(text, encoding="utf-8")
     suite = folder / f"{name}.robot"
-    robot = (SUITES / suite.name).read_text(encoding="utf-8").replace("../../resources", f"{PROJECT}/resources")
+    robot = (SUITES / suite.name).read_text(encoding="utf-8")
     suite.write_text(robot.replace(specification, f"{folder}/spec.yaml"), encoding="utf-8")
     return suite
 

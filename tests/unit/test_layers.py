@@ -67,8 +67,6 @@ COMPOSITION = (
 ROBOT = re.compile(r"resources/libraries/python/studies/(shared/\w+|\w+/(\w+Library|suite_rows))\.py$")
 """Robot libraries, and modules that they alone use."""
 STUDIES = "resources.libraries.python.studies"
-BELOW_STUDIES = {"density": ("recording/",)}
-"""Studies that folders below them import: the record that is packed."""
 DRIVERS = "resources.libraries.python.drivers"
 
 
@@ -227,13 +225,13 @@ def data_goes_one_way(path: str, tree: ast.AST) -> Iterator[Finding]:
 
 
 def studies_are_above_the_rest(path: str, tree: ast.AST) -> Iterator[Finding]:
-    """What lies below the studies imports none, so that a study can be added or removed as one folder."""
+    """What lies below the studies or is shared by them imports none: one is added or removed as a folder."""
     below = path.removeprefix(LIBRARIES)
-    if below == path or below.startswith("studies/"):
+    is_shared = below.startswith("studies/shared/")
+    if below == path or (below.startswith("studies/") and not is_shared):
         return
     for line, name in imports(tree):
-        study = name.removeprefix(f"{STUDIES}.").partition(".")[0]
-        if name.startswith(f"{STUDIES}.") and not below.startswith(BELOW_STUDIES.get(study, ("-",))):
+        if name.startswith(f"{STUDIES}.") and not (is_shared and name.startswith(f"{STUDIES}.shared")):
             yield line, f"imports {name}"
 
 
@@ -443,6 +441,7 @@ def test_few_modules_know_how_records_name_the_size_of_a_cell() -> None:
         (data_goes_one_way, f"{LIBRARIES}model/x.py", f"from {DRIVERS} import vswitches"),
         (data_goes_one_way, f"{LIBRARIES}testbed/roles/x.py", "from resources.libraries.python import drivers"),
         (data_goes_one_way, f"{LIBRARIES}studies/density/x.py", "import csit_utils.report"),
+        (studies_are_above_the_rest, f"{LIBRARIES}studies/shared/x.py", f"import {STUDIES}.density.run"),
         (studies_are_above_the_rest, f"{LIBRARIES}drivers/x.py", f"from {STUDIES}.chains.model.record import Edge"),
         (studies_are_above_the_rest, f"{LIBRARIES}recording/x.py", f"import {STUDIES}.sizing.model.spec"),
         (offline_tools_touch_no_machine, "csit_utils/report/x.py", f"from {DRIVERS}.vswitches import sim"),
@@ -479,20 +478,14 @@ def test_a_broad_except_has_to_say_so(handler: str, offends: bool) -> None:
 
 
 def imported(tree: ast.AST, modules: Collection[str]) -> set[str]:
-    """Modules of the project that a module imports, in its functions as well, but not for types only."""
+    """Modules of the project that a module imports, in its functions as well, and for types only."""
     found: set[str] = set()
-    left: list[ast.AST] = [tree]
-    while left:
-        node = left.pop()
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= names & set(modules) or {node.module}
-        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            left += node.orelse
-        else:
-            left += ast.iter_child_nodes(node)
     return found & set(modules)
 
 
@@ -521,7 +514,7 @@ def test_no_modules_import_each_other() -> None:
         ("try:\n    from p.a import f\nexcept ImportError: pass", True),
         ("class Lazy:\n    from p.a import f", True),
         ("def f():\n    from p.a import f", True),
-        ("if TYPE_CHECKING:\n    from p.a import f", False),
+        ("if TYPE_CHECKING:\n    from p.a import f", True),
         ("from p import c", False),
     ],
 )

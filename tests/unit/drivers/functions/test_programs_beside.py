@@ -26,11 +26,11 @@ from resources.libraries.python.model.request.function import UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.kinds import makers
+from resources.libraries.python.testbed.kinds import machine
 from tests.builders import cell_of
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
-MONITORS = [each.kind for each in DRIVERS]
+MONITORS = [NfKind(each.name) for each in DRIVERS]
 
 
 def function(kind: NfKind) -> NfPlan:
@@ -66,9 +66,9 @@ def test_a_machine_without_a_program_lacks_it_for_cells_that_ask_for_it(
     monkeypatch.setattr("resources.libraries.python.drivers.host.programs.program_paths._SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     dut = load_topology(LOCAL).dut
-    sentences = [str(each) for each in makers.missing_for_some(dut) if re.search(rf"\b{kind}\b", str(each))]
+    sentences = [str(each) for each in machine.missing_for_some(dut) if re.search(rf"\b{kind}\b", str(each))]
     assert sentences
-    assert not {*sentences} & {*map(str, makers.missing(dut))}
+    assert not {*sentences} & {*map(str, machine.missing(dut))}
 
 
 @pytest.mark.parametrize(("kind", "kept"), [(NfKind("nginx_balancer"), True), (NfKind("nginx_proxy"), False)])

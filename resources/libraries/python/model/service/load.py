@@ -9,6 +9,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_json
 from resources.libraries.python.model.service.spec import DeploymentSpec
 from resources.libraries.python.model.service.workload import Option, WorkloadSpec, variable_of, variables
+from resources.libraries.python.paths import specification_file
 
 _EXECUTABLE = 0o111
 
@@ -37,15 +38,24 @@ class Specifications:
         return variables({**self.deployment.options, **self.workload.options})
 
 
+def load_sizing(deployment: Path, settings: Mapping[str, str]) -> Specifications:
+    """Read both files, given the key `workload` for the second one; other keys are values of options.
+
+    Raises:
+        ConfigError: As `load_specifications`, or there is no such key.
+    """
+    chosen = dict(settings)
+    if not (workload := chosen.pop("workload", "")):
+        raise ConfigError(f"{deployment}: a sizing needs a workload, such as workload=clearwater/workload.json")
+    return load_specifications(deployment, specification_file(workload), chosen)
+
+
 def load_specifications(
     deployment: Path, workload: Path, chosen: Mapping[str, str] = MappingProxyType({})
 ) -> Specifications:
     """Read both files and look for their scripts, which are relative to the file that names them.
 
-    Args:
-        deployment: Of the service.
-        workload: What is offered to it.
-        chosen: Values of options, by name; of others the files' own values hold.
+    `chosen`: Values of options, by name; of others the files' own values hold.
 
     Raises:
         ConfigError: A file does not fit, a script is missing or cannot be executed, or an option does not have a value.
