@@ -1,24 +1,18 @@
 """Records of studies other than density: on pages, on a terminal, and as CSV files."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from csit_utils.analysis.measures import OF_WORKLOAD
 from csit_utils.dataset.items import Characterized
-from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.figures import Figure
-from csit_utils.report.published_figures import PublishedSection, sections
-from csit_utils.report.study import Page, View
-from csit_utils.studies.density.figures.cell_maps import CellMaps
+from csit_utils.report.published_figures import PublishedSection
+from csit_utils.report.study import View
 from csit_utils.studies.registry import kind_of, record_kinds
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.recording.writer import write_tables
-
-if TYPE_CHECKING:
-    from csit_utils.report.report_context import ReportContents
 
 
 class RenderedRecord(Protocol):
@@ -40,52 +34,6 @@ def views(items: Iterable[Characterized]) -> list[View]:
     order = list(record_kinds())
     newest.sort(key=lambda pair: (pair[0].record.simulated, order.index(pair[0].record.kind)))
     return [kind_of(item).view(item, older) for item, older in newest]
-
-
-@dataclass(frozen=True)
-class DrawnRecord:
-    """A record with its plots on a page."""
-
-    view: View
-    maps: CellMaps | None = None
-    plots: tuple[Figure, ...] = ()
-
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """All that the page's script needs."""
-        return (*([self.maps.figure] if self.maps else []), *self.plots)
-
-
-def page_of_records(
-    page: str,
-    title: str,
-    kind: str,
-    name: str,
-    draw: Callable[[View], RenderedRecord],
-    *,
-    published: Callable[[Any, PublishedFigure], float | None] | None = None,
-    **more: object,
-) -> Page["ReportContents"]:
-    """Return the page of all records of a kind, shown where there are any.
-
-    Args:
-        page: Name of the page.
-        title: Its title.
-        kind: Kind of the records.
-        name: Name of the drawn records in the template.
-        draw: Returns a drawn record.
-        published: Returns a record's own figure beside a published one; None without published ones.
-        more: Further values for the template.
-    """
-
-    def build(shown: "ReportContents") -> Mapping[str, object] | None:
-        found = [view for view in shown.characterizations if view.record.kind == kind]
-        if not found:
-            return None
-        papers = sections(shown.papers, kind, found, published) if published is not None else ()
-        return {**keys_of_page(name, found, [draw(view) for view in found], papers), **more}
-
-    return Page(page, title, build)
 
 
 def keys_of_page(

@@ -147,12 +147,6 @@ def matrix_axis(cells: Iterable[str], **more: Any) -> Json:  # noqa: ANN401 - at
     }
 
 
-def matrix_shares(cells: Iterable[str], y: str) -> Json:
-    """Return a layout of bars whose parts add up to 100 % in each cell of the density matrix."""
-    shares = {"title": {"text": y}, "range": [0, 100]}
-    return {"barmode": "stack", "bargap": 0.25, "xaxis": matrix_axis(cells, tickangle="auto"), "yaxis": shares}
-
-
 def one_choice(
     identity: str, title: str, variants: Json, *, simulated: bool, facets: tuple[str, ...] = ()
 ) -> Figure | None:

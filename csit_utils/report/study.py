@@ -29,10 +29,12 @@ class Page(Generic[ContextT]):
     title: str
     """Title in the navigation."""
     build: Callable[[ContextT], Mapping[str, object] | None]
-    """Returns values for the template `pages/{name}.html.j2`; None if there is nothing to show.
+    """Returns values for the template; None if there is nothing to show.
 
     `figures` among them is a list of `Figure`; `count` is a number of items that need attention, for the navigation.
     """
+    template: str = ""
+    """Its name below `pages/`, without `.html.j2`; that of the page unless given."""
 
 
 @dataclass(frozen=True)

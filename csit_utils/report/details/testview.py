@@ -7,6 +7,7 @@ from csit_utils.analysis.grouping import Metric, bounds
 from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
 from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.rows import PLACES, LatencyRow, TestRow, TrialRow, frame_text
+from csit_utils.report.cell_maps import CellMaps
 from csit_utils.report.details.capsule import Capsule, capsule
 from csit_utils.report.details.coremap import CoreMapView, core_map
 from csit_utils.report.details.energy import EnergyView, energy_figure, energy_lines, energy_notes
@@ -21,7 +22,6 @@ from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, s
 from csit_utils.studies.density.analysis.checklist import CheckedRequirement, checklist
 from csit_utils.studies.density.analysis.other_goals import other_goals
 from csit_utils.studies.density.answer_text import OtherGoalView, other_goal_view
-from csit_utils.studies.density.figures.cell_maps import CellMaps
 from csit_utils.studies.density.figures.latency_maps import instance_maps
 from resources.libraries.python.model.request.goal import GoalResult, PredictedGoal, Prior, SearchRecord
 from resources.libraries.python.model.result import BackToBack, Verdict, l1_bps

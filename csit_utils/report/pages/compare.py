@@ -16,6 +16,7 @@ from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FALSE_CALLS, 
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.measures import Measure, worsening
 from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind
+from csit_utils.report.colour_scales import shades
 from csit_utils.report.environments import environment_views, payload
 from csit_utils.report.figures import Json
 from csit_utils.report.report_context import ReportContents
@@ -24,7 +25,6 @@ from csit_utils.report.study import Page
 from csit_utils.report.trends.cell_names import CellNames
 from csit_utils.report.units import unit
 from csit_utils.studies.density.analysis.density import asks_for
-from csit_utils.studies.density.figures.heatmap import shades
 from csit_utils.studies.registry import measures
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.result import Environment
