@@ -197,8 +197,8 @@ class Plot:
         return Figure(identity, self.title, tables.simulated, selectors, variants, tuple(self.facets or ()))
 
     def _variant(self, rows: Sequence[Row], x: Column, y: tuple[Column, ...], names: Sequence[str]) -> Json:
-        needed = (x, *y) if self.mark in {"bars", "stack"} else (x,)
-        rows = [row for row in rows if all(row.get(column.name) is not None for column in needed)]
+        if self.mark in {"bars", "stack"}:
+            rows = [row for row in rows if all(row.get(column.name) is not None for column in (x, y[0]))]
         if self.panels:
             panels = [Panel(each.axis(), list(self._traces(rows, x, each, names))) for each in y]
             made = stacked(panels, x.axis())
@@ -209,6 +209,8 @@ class Plot:
         return bool(row.get(self.reference))
 
     def _traces(self, rows: Sequence[Row], x: Column, y: Column, names: Sequence[str]) -> Iterator[Json]:
+        # A row without the column is about something else; None is a gap in a line.
+        rows = [row for row in rows if x.name in row and y.name in row]
         dashes = _distinct(rows, self.dash) if self.dash else ("",)
         groups: dict[tuple[str, str], list[Row]] = {}
         for row in rows:
@@ -264,7 +266,7 @@ def _axis(rows: Sequence[Row], column: Column) -> Json:
     """Plotly's axis; texts are in the order of the rows."""
     if not column.text:
         return column.axis()
-    places = list(dict.fromkeys(_place(row, column) for row in rows))
+    places = list(dict.fromkeys(_place(row, column) for row in rows if column.name in row))
     category = {"type": "category", "categoryorder": "array", "categoryarray": places}
     return {"title": {"text": escape(column.title)}, **category, **(column.options or {})}
 

@@ -64,7 +64,7 @@ def test_of_many_chains_suspects_and_those_that_lose_most_are_drawn(study: Chain
         chain_page.PAGE, "chains", chain_studied(study.model_copy(update={"runs": runs, "suspects": (suspect,)}))
     )
     assert figure is not None and figure.title.startswith("40 of 120 chains")
-    order = figure.variants["throughput"]["layout"]["yaxis"]["categoryarray"]
+    order = figure.variants[""]["layout"]["yaxis"]["categoryarray"]
     assert order[-1].startswith("nf0 ") and len(order) == 40
     assert order[:-1] == [each.name.replace(">", "&gt;") for each in chains[-39:]]
 
