@@ -42,6 +42,8 @@ class Column:
     """The name unless given."""
     write: Callable[[Any], str] | None = None
     """Format of a value; None for a text, or a number with the decimals that `amounts` chooses."""
+    words: str = ""
+    """Column with texts to show in place of the values."""
     text: bool = False
     """Texts, which are sorted by letters."""
     scale: float = 1.0
@@ -89,6 +91,8 @@ class Column:
 
     def shown(self, row: Row) -> tuple[str, str]:
         """Return the value and half of its interval as texts; the latter is empty without an interval."""
+        if self.words:
+            return str(row.get(self.words) or DASH), ""
         value, low, high = self.value(row), self.end(row, 0), self.end(row, 1)
         half = None if low is None or high is None else (high - low) / 2
         if value is None:

@@ -99,7 +99,7 @@ def test_all_pages_are_silent_and_as_wide_as_the_window(browser: Browser, site: 
     assert browser.complaints() == []
 
 
-def test_what_was_not_measured_has_neither_lines_nor_a_legend(browser: Browser, tmp_path: Path) -> None:
+def test_what_was_not_measured_is_no_choice(browser: Browser, tmp_path: Path) -> None:
     def without_delay(record: SweepRecord) -> SweepRecord:
         assert record.sweep is not None
         points = tuple(point.model_copy(update={"delay_s": None}) for point in record.sweep.points)
@@ -110,11 +110,10 @@ def test_what_was_not_measured_has_neither_lines_nor_a_legend(browser: Browser, 
     browser.look(1280, 900)
     browser.open(page)
     browser.show_all()
-    plot = "document.querySelector('figure.plot[data-figure=sweeps-1]')"
+    plot = "document.querySelector('figure.plot[data-figure=sweeps-1-loads]')"
     assert browser.value(f"{plot}.querySelectorAll('.legend .traces').length") == 2
-    browser.value(f"[...{plot}.querySelectorAll('button')].find((one) => one.textContent === 'delay').click()")
-    browser.wait(f"{plot}.textContent.includes('not measured')")
-    assert browser.value(f"{plot}.querySelectorAll('.legend .traces').length") == 0
+    choices = browser.value(f"[...{plot}.querySelectorAll('.choices button')].map((one) => one.textContent)")
+    assert "loss" in choices and "delay" not in choices
 
 
 def test_a_point_a_function_and_the_saturation_have_hover_texts(browser: Browser, site: Path) -> None:
@@ -130,7 +129,7 @@ def test_a_point_a_function_and_the_saturation_have_hover_texts(browser: Browser
         browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
     browser.wait(f"{plot}.querySelector('.hoverlayer .hovertext')")
     said = browser.value(f"{plot}.querySelector('.hoverlayer').textContent")
-    assert "input 0.0" in said and "pps)" in said and "throughput 0.0" in said
+    assert "input 0.0" in said and "pps)" in said
     label = browser.value(
         f"{plot}.querySelector('.annotation .cursor-pointer, .annotation rect').getBoundingClientRect().toJSON()"
     )
@@ -244,5 +243,5 @@ def test_tables_are_saved_with_raw_numbers(browser: Browser, site: Path) -> None
     browser.value("document.querySelectorAll('.saves button')[0].click()")
     name, text = browser.value("window.taken")[:2]
     assert name == "sizings.csv"
-    assert text.splitlines()[0] == "service,mode,core pinning,sizes,best size,vCPUs,capacity,ended"
+    assert text.splitlines()[0] == "service,mode,pinning,sizes,best,vcpus,capacity,stopped"
     assert ",500.0," in text

@@ -15,7 +15,7 @@ from resources.libraries.python.studies.chains.analysis.classes import Workflow
 from resources.libraries.python.studies.chains.analysis.features import LOSS, PERFORMANCE, THROUGHPUT, feature
 from resources.libraries.python.studies.chains.analysis.points import distances
 from resources.libraries.python.studies.chains.analysis.prediction import DELAY, compare_parts
-from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy, Suspect
+from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy, Distance, Suspect
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistic
 
@@ -179,7 +179,7 @@ def compared_plots(study: ChainStudy) -> tuple[Plot, ...]:
             "Throughput of chains against the offered volume",
             _throughputs,
             _VOLUME,
-            Column("mean", "throughput, Mbit/s", scale=1e-6),
+            Column(THROUGHPUT, "throughput, Mbit/s", scale=1e-6),
             colour="line",
             facets={"VNFs": "VNFs"},
         ),
@@ -243,15 +243,17 @@ def _kind(workload: Workload) -> str:
     return f"{workload.protocol.value}, {workload.sessions} sessions, {workload.frame.name}"
 
 
-def _by_chain(found: Iterable[Statistic], study: ChainStudy) -> Iterator[tuple[Chain, dict[str, object]]]:
-    """Means of chains by volume, suspects first, a line for each chain and kind of workload."""
+def _by_chain(
+    found: Iterable[Statistic | Distance], study: ChainStudy, value: str = "mean"
+) -> Iterator[tuple[Chain, dict[str, object]]]:
+    """Values of chains by volume, suspects first, a line for each chain and kind of workload."""
     chosen, every = furthest(study)[::-1], list(found)
     several = len({_kind(each.workload) for each in every}) > 1
     for chain in chosen:
         own = [each for each in every if each.chain == chain]
         for each in sorted(own, key=lambda each: (_kind(each.workload), each.workload.volume_bps)):
             line = name_of(chain, chosen) + (f", {_kind(each.workload)}" if several else "")
-            yield chain, {"line": line, "volume": each.workload.volume_bps, "mean": each.mean, each.feature: each.mean}
+            yield chain, {"line": line, "volume": each.workload.volume_bps, each.feature: getattr(each, value)}
 
 
 def _throughputs(study: ChainStudy) -> Iterator[Row]:
@@ -264,16 +266,10 @@ def _throughputs(study: ChainStudy) -> Iterator[Row]:
 def _distances(study: ChainStudy) -> Iterator[Row]:
     """Distances of chains of one length, with the threshold of suspects."""
     found = [each for each in distances(study.statistics) if each.owner == CHAIN and each.feature in PERFORMANCE]
-    chosen = furthest(study)[::-1]
-    several = len({_kind(each.workload) for each in found}) > 1
     for length in sorted({len(each.chain.members) for each in found}):
         own = [each for each in found if len(each.chain.members) == length]
         at = {"length": f"{length} VNFs"}
-        for chain in chosen:
-            for each in sorted(own, key=lambda each: (_kind(each.workload), each.workload.volume_bps)):
-                if each.chain == chain:
-                    line = name_of(chain, chosen) + (f", {_kind(each.workload)}" if several else "")
-                    yield {**at, "line": line, "volume": each.workload.volume_bps, each.feature: each.distance}
+        yield from ({**row, **at} for _, row in _by_chain(own, study, "distance"))
         volumes = [each.workload.volume_bps for each in own]
         thresholds = {each.feature: each.threshold for each in own}
         for volume in (min(volumes), max(volumes)):

@@ -54,7 +54,8 @@ def _sizes(sizing: Sizing) -> Iterator[Row]:
         remarks = ("best" * best, "measured before, by the run that was resumed" * size.carried_over, size.failed)
         for at in size.capacities:
             estimate = f" ({at.estimate:.4g}, {at.interval})" if at.estimate else ""
-            row[f"capacity_at_{at.threshold:g}"] = None if at.carried is None else f"{at.carried:.4g}{estimate}"
+            row[f"at_{at.threshold:g}"] = at.carried
+            row[f"at_{at.threshold:g}_words"] = None if at.carried is None else f"{at.carried:.4g}{estimate}"
         ticks = f"{size.name}\n{size.vcpus:g} vCPU{'s' * (size.vcpus != 1)}".replace("-", "\n")
         yield {
             **row,
@@ -150,8 +151,8 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
                 Column("name", "size", text=True),
                 Column("vcpus", "vCPUs", _short),
                 Column("memory_mb", "memory, MB", str),
-                Column("shown", "capacity", text=True),
-                *(Column(f"capacity_at_{each:g}", f"at {percent(each)}", text=True) for each in thresholds),
+                Column("capacity", words="shown"),
+                *(Column(f"at_{each:g}", f"at {percent(each)}", words=f"at_{each:g}_words") for each in thresholds),
                 Column("per_vcpu", "capacity per vCPU", _short),
                 Column("bottleneck", "busiest at the capacity", text=True),
                 Column("overload_from", "oscillates from", _short),
@@ -265,13 +266,14 @@ def _summary(found: Sequence[View]) -> Iterator[Row]:
             scaling = f", {sizing.deployment.scaling}" if sizing.deployment.mode != "custom" else ""
             planned = f" of {sizing.planned}" if sizing.planned else ""
             yield {
-                "view": view,
+                "service": view,
                 "mode": f"{sizing.deployment.mode}{scaling}",
                 "pinning": "on" if sizing.deployment.servers.core_pinning else "off",
                 "sizes": f"{len(sizing.sizes)}{planned}",
                 "best": sizing.best,
                 "vcpus": best and best.vcpus,
-                "capacity": best and capacity_words(best, sizing.workload.unit),
+                "capacity": best and best.capacity,
+                "shown": best and capacity_words(best, sizing.workload.unit),
                 "stopped": sizing.stopped,
             }
 
@@ -280,13 +282,13 @@ _SUMMARY = Table(
     "sizings",
     _summary,
     (
-        Column("view", "service", text=True, link=True),
+        Column("service", text=True, link=True),
         Column("mode", text=True),
         Column("pinning", "core pinning", text=True),
         Column("sizes", text=True),
         Column("best", "best size", text=True),
         Column("vcpus", "vCPUs", _short),
-        Column("capacity", text=True),
+        Column("capacity", words="shown"),
         Column("stopped", "ended", text=True),
     ),
     classes="wide-last",
