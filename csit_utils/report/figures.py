@@ -126,11 +126,6 @@ def axis(title: str, **more: Any) -> Json:  # noqa: ANN401 - attributes of Plotl
     return {"title": {"text": escape(title)}, "rangemode": "tozero", **more}
 
 
-def axes(x: str, y: str, **more: Any) -> Json:  # noqa: ANN401 - attributes of Plotly
-    """Return a layout with two axes from zero."""
-    return {"xaxis": axis(x), "yaxis": axis(y), **more}
-
-
 def categories(y: str, **more: Any) -> Json:  # noqa: ANN401 - attributes of Plotly
     """Return a layout of bars side by side or on each other, whose horizontal axis has names."""
     return {"xaxis": {"type": "category"}, "yaxis": axis(y), **more}

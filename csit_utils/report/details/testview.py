@@ -17,7 +17,8 @@ from csit_utils.report.details.loss_patterns import LossPatternView, loss_notes,
 from csit_utils.report.details.noise import NoiseView, noise_figure, noise_floor
 from csit_utils.report.details.qualification import QualificationView, qualification_figure, qualification_view
 from csit_utils.report.details.search_steps import SearchPath, search_path
-from csit_utils.report.figures import ALL_INSTANCES, Figure, axis, latency_figure, no_choice, scatter
+from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
+from csit_utils.report.record_blocks import Column, Plot, RecordTables
 from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
 from csit_utils.studies.density.analysis.checklist import CheckedRequirement, checklist
 from csit_utils.studies.density.analysis.other_goals import other_goals
@@ -39,13 +40,15 @@ def bursts_text(found: BackToBack | None) -> str:
     )
 
 
-def burst_figure(identity: str, title: str, found: BackToBack | None, *, simulated: bool) -> Figure | None:
+def burst_figure(anchor: str, title: str, found: BackToBack | None, *, simulated: bool) -> Figure | None:
     """Return the longest burst in each repetition; None where there are not several."""
     if found is None or len(found.frames) < 2:
         return None
-    dots = scatter("longest burst", enumerate(found.frames, 1), 0, mode="markers")
-    layout = {"xaxis": {"title": {"text": "repetition"}}, "yaxis": axis("frames of each flow")}
-    return no_choice(identity, title, [dots], layout, simulated=simulated)
+    line = "longest burst"
+    rows = [{"line": line, "repetition": number, "frames": count} for number, count in enumerate(found.frames, 1)]
+    y = Column("frames", "frames of each flow")
+    plot = Plot(anchor, title, line, Column("repetition", "repetition"), y, colour="line", mark="markers")
+    return plot.draw(RecordTables("bursts", simulated, None, {line: rows}))
 
 
 _NAMES = {
@@ -232,7 +235,7 @@ def view_of(
         ),
         bursts=bursts_text(result.back_to_back),
         burst_figure=burst_figure(
-            f"bursts-{row.anchor}",
+            row.anchor,
             f"{subject}: longest bursts without a loss",
             result.back_to_back,
             simulated=result.simulated,
@@ -241,7 +244,7 @@ def view_of(
         energy_metered=any(line.watts is not None for line in powers),
         energy_notes=energy_notes(result.energy, result.plan),
         energy_figure=energy_figure(
-            f"energy-{row.anchor}",
+            row.anchor,
             f"{subject}: power",
             result.energy,
             simulated=result.simulated,
@@ -249,7 +252,7 @@ def view_of(
         flames=flame_graph(result.stacks, simulated=result.simulated),
         noise=noise_floor(result.plan, result.noise),
         noise_figure=noise_figure(
-            f"noise-{row.anchor}",
+            row.anchor,
             f"{subject}: noise floor of the data CPUs",
             result.plan,
             result.noise,
