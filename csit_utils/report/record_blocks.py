@@ -80,8 +80,10 @@ class Column:
     def value(self, row: Row) -> Any:  # noqa: ANN401 - a number or a text
         """Return the value of a row in the unit of the page; None if it is unknown, or has no logarithm."""
         found = row.get(self.name)
-        if found is None or self.text or (self.log and found <= 0):
-            return None if self.log else found
+        if found is None or self.text:
+            return found
+        if self.log and found <= 0:
+            return None
         return found if self.scale == 1 else self.scale * found
 
     def end(self, row: Row, side: int) -> float | None:
@@ -186,12 +188,11 @@ class Plot:
         shown = [quantities] if self.panels else [(each,) for each in quantities]
         variants: Json = {}
         chosen = [_distinct(rows, column) for column in self.choose]
+        by_choice: dict[tuple[str, ...], list[Row]] = {}
+        for row in rows:
+            by_choice.setdefault(tuple(str(row[column]) for column in self.choose), []).append(row)
         for choice in product(*chosen):
-            own = [
-                row
-                for row in rows
-                if all(str(row[column]) == value for column, value in zip(self.choose, choice, strict=True))
-            ]
+            own = by_choice.get(choice, [])
             for y, x in product(shown, across):
                 key = (*choice, *([y[0].chosen] if len(shown) > 1 else []), *([x.chosen] if len(across) > 1 else []))
                 variants["|".join(key)] = self._variant(own, x, y, names)

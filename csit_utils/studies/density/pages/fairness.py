@@ -165,7 +165,7 @@ def shares_figure(identity: str, title: str, layouts: Sequence[SeriesLayout], fo
         identity.removeprefix("shares-"),
         title,
         "shares",
-        Column("cell", text=True),
+        Column("cell", "cell: service instances x NFs per instance", text=True),
         Column("share", "share of the forwarded rate, %", scale=100, options={"range": [0, 100]}),
         colour="instance",
         choose=("series",),

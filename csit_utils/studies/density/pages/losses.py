@@ -177,7 +177,7 @@ def bars_figure(identity: str, title: str, layouts: Sequence[SeriesLayout], foun
         identity.removeprefix("loss-bars-"),
         title,
         "losses",
-        Column("cell", text=True),
+        Column("cell", "cell: service instances x NFs per instance", text=True),
         Column("share", "share of the located losses, %", scale=100, options={"range": [0, 100]}),
         colour="owner",
         choose=("series",),
