@@ -60,7 +60,8 @@ def _sizes(sizing: Sizing) -> Iterator[Row]:
         yield {
             **row,
             "tick": ticks,
-            "bound": "lower bound: carried the highest load of the range" if size.at_top else "capacity",
+            "quantity": "capacity",
+            "at_least": size.at_top,
             "shown": capacity_words(size, sizing.workload.unit),
             "per_vcpu": None if size.capacity is None else size.capacity / size.vcpus,
             "bottleneck": size.bottleneck or ("none is near its limit" if size.near_limit is False else None),
@@ -201,9 +202,10 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
             _sizes,
             Column("tick", "size, in the order of measurement", text=True),
             capacities,
-            colour="bound",
-            mark="stack",
+            colour="quantity",
+            mark="bars",
             hover=("shown",),
+            hollow="at_least",
             layout={"meta": {"width": 100 + 60 * len(sizing.sizes)}},
         ),
         Plot(
