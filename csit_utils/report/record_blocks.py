@@ -164,7 +164,7 @@ class Plot:
     hollow: str = ""
     """Column that is true for points to set apart: open symbols, hatched bars."""
     reference: str = ""
-    """Column that is true for lines to compare with: dashed, grey, without points."""
+    """Column that is true for lines to compare with: dashed or dotted, grey, without points."""
     style: Mapping[str, object] = field(default_factory=dict)
     """Attributes of Plotly's traces."""
     lines: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -217,6 +217,7 @@ class Plot:
         # A row without the column is about something else; None is a gap in a line.
         rows = [row for row in rows if x.name in row and y.name in row]
         dashes = _distinct(rows, self.dash) if self.dash else ("",)
+        references = _distinct(filter(self._is_reference, rows), self.colour)
         groups: dict[tuple[str, str], list[Row]] = {}
         for row in rows:
             groups.setdefault((str(row[self.colour]), str(row[self.dash]) if self.dash else ""), []).append(row)
@@ -231,6 +232,9 @@ class Plot:
                     attributes["mode"] = self.mark
                     attributes["line"] = {"width": 2, "dash": DASHES[number % len(DASHES)]}
                     attributes["marker"] = {"size": 7, "symbol": SYMBOLS[colour % len(SYMBOLS)]}
+                if name in references:
+                    line = {"dash": DASHES[1 + references.index(name) % (len(DASHES) - 1)], "width": 1.5}
+                    attributes = {"mode": "lines", "hoverinfo": "skip", "line": line}
                 attributes |= {**self.style, **self.lines.get(name, {}), **self.lines.get(dash, {})}
                 if self.hollow:
                     attributes["marker"] = self._set_apart(own, attributes.get("marker", {}))
@@ -247,9 +251,6 @@ class Plot:
     ) -> Json:
         x, y = axes
         points = [(_place(row, x), _place(row, y)) for row in rows]
-        if self._is_reference(rows[0]):
-            line = {"dash": "dash", "width": 1.5}
-            return scatter(name, points, colour, mode="lines", hoverinfo="skip", line=line)
         texts = ["<br>".join(escape(str(row.get(column) or "")) for column in self.hover) for row in rows]
         at, value = (
             f"%{{{axis}{'' if each.text else ':.4~g'}}} {escape(each.unit)}".rstrip()
@@ -422,8 +423,8 @@ class Table:
     explain: tuple[str, str] = ("", "")
     folded: str = ""
     """Title of a table that is folded at first."""
-    mark: tuple[str, str] = ("", "")
-    """Column, and the CSS class of rows in which it is true."""
+    mark: Mapping[str, str] = field(default_factory=dict)
+    """CSS classes of rows by columns: that of the first one that is true."""
     classes: str = ""
     filter: bool = False
     """Whether readers filter its rows."""
@@ -432,6 +433,10 @@ class Table:
         """Return the table; None without a row."""
         rows = tables.rows(self.table)
         return DrawnTable(self, f"{self.name}-{tables.anchor}", rows) if rows else None
+
+    def css_class(self, row: Row) -> str:
+        """Return the CSS class of a row; empty for most."""
+        return next((name for column, name in self.mark.items() if row.get(column)), "")
 
 
 @dataclass(frozen=True)
@@ -451,6 +456,7 @@ class Sentences:
     heading: str = ""
     explain: tuple[str, str] = ("", "")
     paragraph: bool = False
+    numbered: bool = False
 
     def draw(self, tables: RecordTables) -> DrawnSentences | None:
         """Return the sentences; None without any."""

@@ -245,7 +245,7 @@ PAGE = record_page(
                 Column("capacity", "total capacity", _two_places, ends=("low", "high")),
                 Column("basis", text=True),
             ),
-            mark=("best", "worst best"),
+            mark={"best": "worst best"},
             classes="placements",
         ),
         Sentences(

@@ -109,7 +109,7 @@ PAGE = record_page(
                 _RECOVERY,
                 _FIRST,
             ),
-            mark=("is_significant", "worst"),
+            mark={"is_significant": "worst"},
             classes="tight",
             filter=True,
         ),

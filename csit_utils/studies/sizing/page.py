@@ -48,7 +48,7 @@ def _setup(sizing: Sizing) -> Iterator[str]:
 def _sizes(sizing: Sizing) -> Iterator[Row]:
     for size in sizing.sizes:
         row: dict[str, object] = size.model_dump(
-            include={"name", "vcpus", "memory_mb", "capacity", "overload_from", "deploy_s"}
+            include={"name", "vcpus", "memory_mb", "capacity", "overload_from", "deploy_s", "failed"}
         )
         best = size.name == sizing.best
         remarks = ("best" * best, "measured before, by the run that was resumed" * size.carried_over, size.failed)
@@ -143,7 +143,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
     )
     return (
         Sentences(_setup, paragraph=True),
-        Sentences(lambda found: found.steps, "Search steps"),
+        Sentences(lambda found: found.steps, "Search steps", numbered=True),
         Sentences(lambda found: found.notes, "Observations"),
         Table(
             "sizes",
@@ -151,7 +151,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
             (
                 Column("name", "size", text=True),
                 Column("vcpus", "vCPUs", _short),
-                Column("memory_mb", "memory, MB", str),
+                Column("memory_mb", "memory", lambda value: f"{value} MB"),
                 Column("capacity", words="shown"),
                 *(Column(f"at_{each:g}", f"at {percent(each)}", words=f"at_{each:g}_words") for each in thresholds),
                 Column("per_vcpu", "capacity per vCPU", _short),
@@ -161,7 +161,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
                 Column("deploy_s", "deployed in", seconds),
                 Column("remarks", text=True),
             ),
-            mark=("best", "worst best"),
+            mark={"failed": "bad", "best": "worst best"},
         ),
         Table(
             "overheads",

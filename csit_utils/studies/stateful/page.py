@@ -132,7 +132,7 @@ PAGE = record_page(
             _checks,
             tuple(Column(name, title, text=True) for name, title in _CHECKED.items()),
             folded="Requirements of RFC 9693",
-            mark=("failed", "worst"),
+            mark={"failed": "worst"},
             classes="explanation",
         ),
         Sentences(_remarks),
