@@ -10,7 +10,7 @@ from csit_utils.dataset.items import Characterized
 from csit_utils.report.figures import Figure
 from csit_utils.report.published_figures import PublishedSection
 from csit_utils.report.study import View
-from csit_utils.studies.registry import kind_of, record_kinds
+from csit_utils.studies.registry import kind_of
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.recording.writer import write_tables
 
@@ -21,19 +21,6 @@ class RenderedRecord(Protocol):
     @property
     def figures(self) -> tuple[Figure, ...]:
         """Its plots."""
-
-
-def views(items: Iterable[Characterized]) -> list[View]:
-    """Return the newest record of each test, measured ones first, in the order of kinds."""
-    by_key: dict[tuple[object, ...], list[Characterized]] = {}
-    for item in sorted(items, key=lambda item: item.record.started_at):
-        record = item.record
-        key = (record.testbed, record.simulated, record.kind, record.test_id, kind_of(item).identity_of(record))
-        by_key.setdefault(key, []).append(item)
-    newest = [(own[-1], len(own) - 1) for own in by_key.values()]
-    order = list(record_kinds())
-    newest.sort(key=lambda pair: (pair[0].record.simulated, order.index(pair[0].record.kind)))
-    return [kind_of(item).view(item, older) for item, older in newest]
 
 
 def keys_of_page(

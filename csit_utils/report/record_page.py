@@ -4,18 +4,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.cell_maps import CellMaps
 from csit_utils.report.figures import Figure
 from csit_utils.report.published_figures import sections
 from csit_utils.report.record_blocks import Block, RecordTables, tables_by_name
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.studies.registry import kind_of
-
-if TYPE_CHECKING:
-    from csit_utils.report.report_context import ReportContents
 
 Blocks = Sequence[Block] | Callable[[Any], Iterable[Block]]
 """Blocks of every record, or a function that declares them for its content, such as its units."""
@@ -81,7 +79,7 @@ def record_page(
     *,
     overview: Overview | None = None,
     published: Callable[[Any, PublishedFigure], float | None] | None = None,
-) -> Page["ReportContents"]:
+) -> Page[ReportContents]:
     """Return the page of all records of a kind, shown where there are any.
 
     Args:
@@ -93,7 +91,7 @@ def record_page(
         published: Returns a record's own figure beside a published one; None without published ones.
     """
 
-    def build(shown: "ReportContents") -> Mapping[str, object] | None:
+    def build(shown: ReportContents) -> Mapping[str, object] | None:
         found = [view for view in shown.characterizations if view.record.kind == kind]
         if not found:
             return None

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from csit_utils.report.characterizations import views
 from csit_utils.report.exports.messages import message_parts
 from csit_utils.report.pages import OVERVIEW
 from csit_utils.report.site import RenderedPage, single_file
+from csit_utils.studies.registry import views
 from csit_utils.studies.sizing import page as sizings
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.pages.bursts import on_periods

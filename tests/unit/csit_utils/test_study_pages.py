@@ -6,12 +6,12 @@ from statistics import fmean
 
 import pytest
 
-from csit_utils.report.characterizations import views
 from csit_utils.report.pages import OVERVIEW, environment
 from csit_utils.report.site import render
 from csit_utils.studies.chains import study as chain_page
 from csit_utils.studies.interference import page as interference
 from csit_utils.studies.interference.study import headline
+from csit_utils.studies.registry import views
 from resources.libraries.python.model.measurements.features import Edge
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.studies.chains.analysis.classes import Workflow
