@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.characterizations import keys_of_page
@@ -289,5 +288,5 @@ STUDY = Study(
         ),
     ),
     explanations=EXPLANATIONS,
-    preview=lambda arguments, _: cost(generate(load_chains(Path(arguments[0])))),
+    preview=lambda path, keys: cost(generate(load_chains(path, keys))),
 )

@@ -1,7 +1,6 @@
 """Interference studies in reports: what co-located network functions cost each other, and their records."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
 from csit_utils.dataset.items import Characterized
@@ -169,5 +168,5 @@ STUDY = Study(
     ),
     measures=(NORMALIZED,),
     explanations=EXPLANATIONS,
-    preview=lambda arguments, _: cost(load_interference(Path(arguments[0]))),
+    preview=lambda path, keys: cost(load_interference(path, keys)),
 )

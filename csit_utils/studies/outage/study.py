@@ -1,7 +1,6 @@
 """Studies of outages in reports: what an event at one network function costs every other instance."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
 from csit_utils.dataset.items import Characterized
@@ -136,5 +135,5 @@ STUDY = Study(
     ),
     measures=(SURVIVED,),
     explanations=EXPLANATIONS,
-    preview=lambda arguments, _: cost(load_outage(Path(arguments[0]))),
+    preview=lambda path, keys: cost(load_outage(path, keys)),
 )

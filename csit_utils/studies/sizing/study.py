@@ -1,6 +1,6 @@
 """Sizings in reports: capacity of each deployment size, and their records."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from csit_utils.analysis.measures import OF_WORKLOAD, Measure, MeasuredRow, MeasuredValue, measured_row
@@ -8,11 +8,9 @@ from csit_utils.dataset.items import Characterized
 from csit_utils.report.explanations import Explanation
 from csit_utils.report.study import RecordKind, Study
 from csit_utils.studies.sizing.page import PAGE, capacity_words
-from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.request.cell import Dimensions
-from resources.libraries.python.model.service.load import load_specifications
+from resources.libraries.python.model.service.load import load_sizing
 from resources.libraries.python.model.service.spec import MeasuredSize, Sizing
-from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.studies.sizing.analysis import sizing_rows
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
 
@@ -91,13 +89,8 @@ def _identity(sizing: Sizing) -> object:
     return sizing.deployment.model_dump_json(), sizing.workload.model_dump_json()
 
 
-def _preview(arguments: Sequence[str], world: World) -> SizingCost:
-    """Cost of a sizing: deployment, workload, the world that it needs, options."""
-    deployment, workload, only_in, *options = arguments
-    if only_in != "any" and (only_in == "real") == (world is World.SIM):
-        raise PlanError(f"needs world {only_in}")
-    chosen = dict(option.split("=", 1) for option in options)
-    asked = load_specifications(Path(deployment), Path(workload), chosen)
+def _preview(path: Path, keys: Mapping[str, str]) -> SizingCost:
+    asked = load_sizing(path, keys)
     return cost(asked.deployment, asked.workload)
 
 
