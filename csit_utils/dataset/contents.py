@@ -38,6 +38,10 @@ class Contents(Protocol):
         """Inputs that could not be read in full."""
 
     @property
+    def left_out(self) -> str:
+        """Sentence on runs that are not read; empty if all are."""
+
+    @property
     def environments(self) -> Mapping[str, Environment]:
         """Environments by digest, see `TestRow.environment`."""
 
@@ -71,6 +75,8 @@ class Contents(Protocol):
 
 class InMemory:
     """Contents of files."""
+
+    left_out = ""
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
@@ -160,6 +166,11 @@ class JoinedContents:
     def problems(self) -> Sequence[Problem]:
         """Inputs that could not be read in full."""
         return [problem for each in self._several for problem in each.problems]
+
+    @property
+    def left_out(self) -> str:
+        """Sentence on runs that are not read; empty if all are."""
+        return "; ".join(filter(None, (each.left_out for each in self._several)))
 
     @cached_property
     def environments(self) -> Mapping[str, Environment]:

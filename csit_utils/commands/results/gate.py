@@ -55,11 +55,11 @@ def gate(
     """  # noqa: D301 - \b keeps the lines of the examples apart
     allowed, count = parse_tolerance(tolerance), parse_before(baseline)
     from csit_utils.analysis.comparisons.comparison import compare  # noqa: PLC0415 - scipy costs time of every --help
-    from csit_utils.analysis.comparisons.gate import decide, runs_before  # noqa: PLC0415 - as above
+    from csit_utils.analysis.comparisons.gate import decide  # noqa: PLC0415 - as above
 
     with DatasetReader(data, COMPARED) as reader:
         after = reader.rows(candidate)
-        before = reader.rows(baseline) if count is None else runs_before(after, reader.every(baseline), count)
+        before = reader.rows(baseline) if count is None else reader.before(baseline, after, count)
         found = decide(compare(before, after), after, allowed)
         if junit is not None:
             write_whole(junit, junit_xml(found))

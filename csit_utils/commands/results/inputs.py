@@ -18,6 +18,7 @@ from csit_utils.dataset.contents import Contents, InMemory, JoinedContents
 from csit_utils.dataset.inputs import Source, sources
 from csit_utils.dataset.items import Dataset, Problem, ReadError
 from csit_utils.dataset.load import load
+from csit_utils.dataset.store.chosen_runs import Choice, newest
 from csit_utils.dataset.store.layout import Layout, is_dataset
 from resources.libraries.python.errors import ConfigError, CsitError
 
@@ -39,6 +40,16 @@ INPUTS = Annotated[
     ),
 ]
 
+MAX_TESTS = Annotated[
+    int,
+    typer.Option(
+        "--max-tests",
+        metavar="N",
+        min=1,
+        help="Tests of a dataset that are read: the newest runs of each testbed as far as these, at least one.",
+    ),
+]
+
 
 class _WithProblems(Protocol):
     @property
@@ -47,27 +58,36 @@ class _WithProblems(Protocol):
 
 
 def contents_of(
-    inputs: list[Path], *, characterizations: bool = False, columns: Collection[str] | None = None
+    inputs: list[Path],
+    *,
+    characterizations: bool = False,
+    columns: Collection[str] | None = None,
+    choose: Choice = newest,
+    may_be_empty: bool = False,
 ) -> Contents:
-    """Return the contents of all inputs; datasets are read lazily.
+    """Return the contents of all inputs; datasets are read lazily. Say on stderr which runs of them are left out.
 
     Args:
         inputs: Files, folders and datasets.
         characterizations: Whether studies alone are enough, without density tests.
         columns: Those of rows of datasets that are read; None for all of them.
+        choose: Chooses the runs of datasets that are read.
+        may_be_empty: Whether contents without a test are no error.
 
     Raises:
         ConfigError: The inputs have no readable test, or a dataset has a newer version.
     """
     files = [path for path in inputs if not is_dataset(path)]
-    found: list[Contents] = [_stored(path, columns) for path in inputs if is_dataset(path)]
+    found: list[Contents] = [_stored(path, columns, choose) for path in inputs if is_dataset(path)]
     if files:
         found.append(InMemory(_loaded(files)))
     joined = found[0] if len(found) == 1 else JoinedContents(*found)
-    if not joined.tests and not (characterizations and joined.characterizations):
+    if not may_be_empty and not joined.tests and not (characterizations and joined.characterizations):
         if joined.characterizations and not joined.problems:
             raise ConfigError(f"{', '.join(map(str, inputs))}: contains other studies, but no density tests")
         _refuse(inputs, joined.problems)
+    if joined.left_out:
+        typer.echo(joined.left_out, err=True)
     return joined
 
 
@@ -158,7 +178,10 @@ _Outcome = TypeVar("_Outcome")
 
 
 def from_contents(
-    inputs: list[Path], work: Callable[[Contents], _Outcome], meanwhile: Callable[[], object] | None = None
+    inputs: list[Path],
+    work: Callable[[Contents], _Outcome],
+    choose: Choice,
+    meanwhile: Callable[[], object] | None = None,
 ) -> _Outcome:
     """Return what `work` makes of the contents of all inputs, studies alone included.
 
@@ -168,6 +191,7 @@ def from_contents(
     Args:
         inputs: Files, folders and datasets.
         work: Called with their contents.
+        choose: Chooses the runs of datasets that are read.
         meanwhile: Imports what `work` needs. Called while other processes read; not called where none do.
 
     Raises:
@@ -175,11 +199,11 @@ def from_contents(
     """
     with quickly_read(inputs, meanwhile) as quick:
         try:
-            return work(contents_of(quick, characterizations=True))
+            return work(contents_of(quick, characterizations=True, choose=choose))
         except ReadError:
             if quick is inputs:
                 raise
-    return work(contents_of(inputs, characterizations=True))
+    return work(contents_of(inputs, characterizations=True, choose=choose))
 
 
 _TEMPORARY: dict[Path, "Stored"] = {}
@@ -192,12 +216,12 @@ def _temporary(layout: Layout) -> "Stored":
     return _TEMPORARY.setdefault(layout.folder, Stored(layout))
 
 
-def _stored(path: Path, wanted: Collection[str] | None) -> Contents:
+def _stored(path: Path, wanted: Collection[str] | None, choose: Choice) -> Contents:
     from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - pyarrow costs time, and files do not need it
     from csit_utils.dataset.store.stored_contents import Stored  # noqa: PLC0415 - as above
 
     convert_without_pandas()
-    return _TEMPORARY.get(path) or Stored(Layout(path), wanted)
+    return _TEMPORARY.get(path) or Stored(Layout(path), wanted, choose)
 
 
 def read(inputs: list[Path]) -> Dataset:

@@ -2,17 +2,19 @@
 
 import os
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from csit_utils.analysis.runs import History
-from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, from_contents, read, report_problems
+from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, ReadingProgress, from_contents, read, report_problems
 from csit_utils.dataset.contents import Contents, InMemory, JoinedContents
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.dataset.reference import names, reference_items
+from csit_utils.dataset.store.chosen_runs import newest
 from resources.libraries.python import special_functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
@@ -64,6 +66,7 @@ def report(
             help="Also write CSV files of tests, latency, trials, flows and studies to this folder.",
         ),
     ] = None,
+    max_tests: MAX_TESTS = 25_000,
 ) -> None:
     """Write HTML pages: matrices, plots, latency, every trial.
 
@@ -109,7 +112,7 @@ def report(
         with ReadingProgress("pages of tests") as progress:
             return found, write_site(shown, output, processes=os.cpu_count() or 1, progress=progress, url=url)
 
-    found, page = from_contents(inputs, written, _loaded)
+    found, page = from_contents(inputs, written, partial(newest, max_tests=max_tests), _loaded)
     typer.echo(str(page))
     if csv is not None:
         from csit_utils.dataset.frames import write_csv  # noqa: PLC0415 - see _loaded

@@ -59,6 +59,19 @@ def _why(path: Path, error: Exception) -> str:
     return str(error).removeprefix(f"{path}: ")
 
 
+class PartValues(msgspec.Struct, frozen=True):
+    """Values of columns of a part, each once, by which commands choose what they read; None: more than are listed."""
+
+    run: tuple[str, ...] | None
+    label: tuple[str, ...] | None
+    version: tuple[str, ...] | None
+    revision: tuple[str, ...] | None
+    profile: tuple[str, ...] | None
+    service_type: tuple[str, ...] | None
+    frame: tuple[str, ...] | None
+    origin: tuple[str, ...] | None
+
+
 class StoredPart(msgspec.Struct, frozen=True):
     """Tests of one import on one testbed in one night."""
 
@@ -67,7 +80,10 @@ class StoredPart(msgspec.Struct, frozen=True):
     testbed: str | None
     night: str | None
     """UTC date of the start of the tests."""
+    begun: str | None
+    """Start of its first test, as `TestRow.started_at`."""
     tests: _Count
+    values: PartValues
 
 
 class Import(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from csit_utils.dataset.store.layout import (
     TESTS,
     Import,
     Layout,
+    PartValues,
     StoredPart,
     partition,
     run_of,
@@ -33,6 +34,8 @@ _MAX_BYTES = 8 * 1024 * 1024
 hundred of its rows, so rows are buffered for longer than records."""
 _ROW_BYTES = 2_500
 """Approximate size of a row without its message."""
+_MAX_LISTED = 32
+"""Values of a column that are listed for a part."""
 _BUFFER_BYTES = 1 << 16
 """Write buffer of a file: a table of tests is written in about two hundred short pieces."""
 
@@ -156,9 +159,7 @@ class _Staging:
             return  # keep the row; opening the record reports the error
 
     def close(self) -> tuple[StoredPart, ...]:
-        return tuple(
-            StoredPart(part.path, testbed, night, part.close()) for (testbed, night), part in self._partitions.items()
-        )
+        return tuple(part.close(*key) for key, part in self._partitions.items())
 
     def abandon(self) -> None:
         """Close all files as they are."""
@@ -183,6 +184,8 @@ class _Partition:
         self._rows = columns.WaitingRows(run, constants)
         self._waiting = WaitingDetails()
         self._count = 0
+        self._begun: str | None = None
+        self._values: dict[str, set[str]] = {name: set() for name in PartValues.__struct_fields__}
 
     def add(self, row: HeadRow | TestRow, detail: Detail | None) -> int:
         """Add a test; return the change of the buffered size in bytes, negative if details were written."""
@@ -200,6 +203,10 @@ class _Partition:
         if (table := self._rows.table()) is not None:
             self._tests.write(table)
             self._count += table.num_rows
+            for name, known in self._values.items():
+                known.update(table.column(name).drop_null().unique().to_pylist())
+            times = table.column("started_at").drop_null().to_pylist()
+            self._begun = min(filter(None, (self._begun, *times)), default=None)
 
     def write_details(self) -> None:
         """Write buffered details."""
@@ -207,13 +214,14 @@ class _Partition:
             self._details.write(batch)
         self._waiting.clear()
 
-    def close(self) -> int:
-        """Write the rest; return the number of tests."""
+    def close(self, testbed: str | None, night: str | None) -> StoredPart:
+        """Write the rest; return what was written."""
         self.write_rows()
         self.write_details()
         self._tests.close()
         self._details.close()
-        return self._count
+        listed = (tuple(sorted(each)) if len(each) <= _MAX_LISTED else None for each in self._values.values())
+        return StoredPart(self.path, testbed, night, self._begun, self._count, PartValues(*listed))
 
     def abandon(self) -> None:
         """Close both files as they are."""

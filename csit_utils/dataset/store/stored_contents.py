@@ -28,6 +28,7 @@ from csit_utils.dataset.refusals import from_dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from csit_utils.dataset.store import characterization_files, columns, details
 from csit_utils.dataset.store.bounded_files import opened
+from csit_utils.dataset.store.chosen_runs import Choice, ChosenRuns, newest
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, StoredPart, environment
 from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
@@ -59,21 +60,23 @@ class Stored:
     Args:
         layout: The dataset.
         wanted: Columns of rows that are read; None for all of them.
+        choose: Chooses the runs whose tests are read.
     """
 
-    def __init__(self, layout: Layout, wanted: Collection[str] | None = None) -> None:
+    def __init__(self, layout: Layout, wanted: Collection[str] | None = None, choose: Choice = newest) -> None:
         self._layout = layout
+        self._choose = choose
         self._some = None if wanted is None else columns.SomeColumns(wanted)
         self._damaged: list[Problem] = []
         """Files of the dataset that were found damaged, and are left out."""
-        self._ahead: dict[StoredPart, Sequence[TestRow]] = {}
+        self._ahead: dict[str, Sequence[TestRow]] = {}
         """Rows that have been read ahead."""
         self._near: dict[str, tuple[str, str]] = {}
         """Kind and text of details in the row groups last read: the next record is often in one of them."""
 
     def read_ahead(self, made: Import) -> None:
         """Read the rows of an import that has been committed, while others are under way."""
-        self._ahead |= {part: self._rows_of(made, part) for part in made.parts}
+        self._ahead |= {part.path: self._rows_of(made, part) for part in made.parts}
 
     @cached_property
     def _imports(self) -> Sequence[Import]:
@@ -83,16 +86,37 @@ class Stored:
         return found
 
     @cached_property
+    def chosen(self) -> ChosenRuns:
+        """Runs whose tests are read."""
+        return self._choose(self._imports)
+
+    @property
+    def left_out(self) -> str:
+        """Sentence on runs that are not read; empty if all are."""
+        found = self.chosen
+        if found.runs == found.all_runs:
+            return ""
+        return (
+            f"{self._layout.folder}: the newest {found.runs:,} of {found.all_runs:,} runs are read, {found.tests:,} of "
+            f"{found.all_tests:,} tests; --max-tests N reads more"
+        )
+
+    @cached_property
+    def _read(self) -> Sequence[Import]:
+        """Imports of these runs, and those without density tests."""
+        chosen = {each.digest for each, _ in self.chosen.parts}
+        return [each for each in self._imports if not each.parts or each.digest in chosen]
+
+    @cached_property
     def _found(self) -> tuple[Sequence[TestRow], Mapping[str, StoredPart]]:
         """Rows, and the parts with their details. A test imported from different files counts once."""
         rows: dict[str, TestRow] = {}
         parts: dict[str, StoredPart] = {}
-        for each in self._imports:
-            for part in each.parts:
-                read = self._ahead.pop(part, None)
-                for row in self._rows_of(each, part) if read is None else read:
-                    if row.anchor not in rows:
-                        rows[row.anchor], parts[row.anchor] = row, part
+        for each, part in self.chosen.parts:
+            read = self._ahead.pop(part.path, None)
+            for row in self._rows_of(each, part) if read is None else read:
+                if row.anchor not in rows:
+                    rows[row.anchor], parts[row.anchor] = row, part
         # Stable sort: tests of a file without times keep their order.
         ordered = sorted(rows.values(), key=lambda row: (not row.recorded, row.started_at or "", row.run))
         return ordered, parts
@@ -126,7 +150,7 @@ class Stored:
     def refused(self) -> Sequence[Refusal]:
         """Cells that do not fit on their testbed."""
         found: list[Refusal] = []
-        for each in self._imports:
+        for each in self._read:
             try:
                 found += from_dataset(each.source, each.refused)
             except (ValueError, KeyError, msgspec.DecodeError) as error:
@@ -143,7 +167,7 @@ class Stored:
     @cached_property
     def environments(self) -> Mapping[str, Environment]:
         """Environments by digest."""
-        every = {digest: (each, raw) for each in self._imports for digest, raw in each.environments.items()}
+        every = {digest: (each, raw) for each in self._read for digest, raw in each.environments.items()}
         found = {}
         for digest, (each, raw) in every.items():
             try:
@@ -243,11 +267,11 @@ class Stored:
     def _details(self, anchors: Collection[str] | None) -> Iterator[tuple[StoredPart, TestRow, str, str]]:
         """Part, row, kind and text of the details of tests."""
         _, parts = self._found
-        wanted: dict[StoredPart, set[str]] = {}
+        wanted: dict[str, tuple[StoredPart, set[str]]] = {}
         for anchor in parts if anchors is None else anchors:
             if anchor in parts:
-                wanted.setdefault(parts[anchor], set()).add(anchor)
-        for part, names in wanted.items():
+                wanted.setdefault(parts[anchor].path, (parts[anchor], set()))[1].add(anchor)
+        for part, names in wanted.values():
             for here, kinds, texts in self._groups(part, names):
                 for at, anchor in enumerate(here):
                     if anchor in names:
