@@ -139,7 +139,8 @@ class DatasetReader:
         """
         self._check_data(text)
         starts = {run.testbed.name: run.started_at for run in reversed(history(after).runs) if run.started_at}
-        choose = partial(before, starts=starts, others={row.run for row in after}, count=count)
+        # Twice as many, since a run may be in two files, whose tests count once.
+        choose = partial(before, starts=starts, others={row.run for row in after}, count=2 * count)
         return runs_before(after, self._tests(self._data, text, choose), count)
 
     def studies(self, text: str) -> Sequence[Characterized]:

@@ -47,17 +47,20 @@ def newest(
         wanted: Whether a part may have a test that is asked for.
     """
     runs = _runs((each, part) for each in imports for part in each.parts if wanted(each, part))
-    place: Counter[str | None] = Counter()
+    count: Counter[str | None] = Counter()
     places: dict[str, int] = {}
     for name in _newest_first(runs):
-        testbeds = {part.testbed for _, part in runs[name]}
-        places[name] = min(place[testbed] for testbed in testbeds)
-        place.update(testbeds)
-    chosen, tests = [], 0
+        testbeds = _testbeds(runs[name])
+        places[name] = min(count[testbed] for testbed in testbeds)
+        count.update(testbeds)
+    chosen: list[str] = []
+    seen: set[str] = set()
+    tests = 0
     for name in sorted(places, key=places.__getitem__):  # stable: newest first
-        tests += sum(part.tests for _, part in runs[name])
-        if max_tests is not None and tests > max_tests and places[name] > 0:
+        tests += sum(part.tests for _, part in runs[name] if part.path not in seen)
+        if max_tests is not None and places[name] > 0 and tests > max_tests:
             break
+        seen.update(part.path for _, part in runs[name])
         chosen.append(name)
     return _chosen(imports, runs, chosen)
 
@@ -69,7 +72,7 @@ def newest_nights(imports: Sequence[Import]) -> ChosenRuns:
     chosen = []
     for name in _newest_first(runs):
         night = (_begun(runs[name]) - _NOON).date()
-        if any(nights.setdefault(part.testbed, night) == night for _, part in runs[name]):
+        if night in [nights.setdefault(testbed, night) for testbed in _testbeds(runs[name])]:
             chosen.append(name)
     return _chosen(imports, runs, chosen)
 
@@ -88,12 +91,11 @@ def before(
     chosen: dict[str, None] = {}
     runs: dict[str, list[tuple[Import, StoredPart]]] = {}
     for testbed, start in starts.items():
-        # A test without a record has no testbed, and belongs to that of its run.
         own = _runs((each, part) for each in imports for part in each.parts if part.testbed in (testbed, None))
         earlier = {
             name: parts
             for name, parts in own.items()
-            if _begun(parts) < start and name not in others and any(part.testbed for _, part in parts)
+            if _begun(parts) < start and name not in others and testbed in _testbeds(parts)
         }
         chosen |= dict.fromkeys(_newest_first(earlier)[:count])
         for name, parts in earlier.items():
@@ -108,6 +110,11 @@ def _runs(parts: Iterable[tuple[Import, StoredPart]]) -> dict[str, list[tuple[Im
         for name in part.values.run or (each.run,):
             found[name].append((each, part))
     return found
+
+
+def _testbeds(parts: _Parts) -> Collection[str | None]:
+    """Testbeds of a run. A test without a record has none, and belongs to that of its run."""
+    return {part.testbed for _, part in parts if part.testbed is not None} or {None}
 
 
 def _newest_first(runs: Mapping[str, _Parts]) -> list[str]:

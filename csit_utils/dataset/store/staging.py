@@ -120,7 +120,7 @@ class _Staging:
         self._digest = digest
         self._run = run_of(digest)
         self._constants = {"source": source} | ({"label": label} if label else {})
-        self._partitions: dict[tuple[str | None, str | None], _Partition] = {}
+        self._partitions: dict[tuple[str | None, str | None], Partition] = {}
         self._rows_bytes = self._details_bytes = 0
 
     def add(self, row: HeadRow | TestRow, detail: Detail | None) -> None:
@@ -146,10 +146,10 @@ class _Staging:
             for each in self._partitions.values():
                 each.write_details()
 
-    def _partition(self, testbed: str | None, night: str | None) -> "_Partition":
+    def _partition(self, testbed: str | None, night: str | None) -> "Partition":
         tests, details = (self._layout.staged(self._digest, table, len(self._partitions)) for table in (TESTS, DETAILS))
         path = f"{partition(testbed, night)}/{self._digest[:16]}.parquet"
-        return _Partition(path, tests, details, self._run, self._constants)
+        return Partition(path, tests, details, self._run, self._constants)
 
     def _keep_environment(self, detail: Detail) -> None:
         try:
@@ -175,7 +175,7 @@ class _Heavy(msgspec.Struct):
     environment: msgspec.Raw
 
 
-class _Partition:
+class Partition:
     """Tests of one testbed and night: buffered rows and details, and their two files."""
 
     def __init__(self, path: str, tests: Path, details: Path, run: str, constants: dict[str, str]) -> None:
@@ -190,10 +190,12 @@ class _Partition:
     def add(self, row: HeadRow | TestRow, detail: Detail | None) -> int:
         """Add a test; return the change of the buffered size in bytes, negative if details were written."""
         self._rows.add(row)
-        if detail is None:
-            return 0
+        return 0 if detail is None else self.add_detail(row.anchor, detail)
+
+    def add_detail(self, anchor: str, detail: Detail) -> int:
+        """Add what a test has beside its row; return as `add`."""
         before = self._waiting.size_bytes
-        self._waiting.add(row.anchor, detail.digest, detail.kind, detail.text)
+        self._waiting.add(anchor, detail.digest, detail.kind, detail.text)
         if self._waiting.full:
             self.write_details()
         return self._waiting.size_bytes - before
@@ -201,12 +203,16 @@ class _Partition:
     def write_rows(self) -> None:
         """Write buffered rows."""
         if (table := self._rows.table()) is not None:
-            self._tests.write(table)
-            self._count += table.num_rows
-            for name, known in self._values.items():
-                known.update(table.column(name).drop_null().unique().to_pylist())
-            times = table.column("started_at").drop_null().to_pylist()
-            self._begun = min(filter(None, (self._begun, *times)), default=None)
+            self.write_table(table)
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write rows as columns."""
+        self._tests.write(table)
+        self._count += table.num_rows
+        for name, known in self._values.items():
+            known.update(table.column(name).drop_null().unique().to_pylist())
+        times = table.column("started_at").drop_null().to_pylist()
+        self._begun = min(filter(None, (self._begun, *times)), default=None)
 
     def write_details(self) -> None:
         """Write buffered details."""
