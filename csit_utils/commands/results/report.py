@@ -10,10 +10,9 @@ import typer
 
 from csit_utils.analysis.runs import History
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, ReadingProgress, from_contents, read, report_problems
-from csit_utils.dataset.contents import Contents, InMemory, JoinedContents
-from csit_utils.dataset.items import Dataset
+from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.papers import paper, paper_names
-from csit_utils.dataset.reference import names, reference_items
+from csit_utils.dataset.reference import names
 from csit_utils.dataset.store.chosen_runs import newest
 from resources.libraries.python import special_functions
 from resources.libraries.python.errors import ConfigError
@@ -89,10 +88,7 @@ def report(
     wanted = list(dict.fromkeys(reference or ()))
     if unknown := [name for name in wanted if name not in (*names(), *paper_names())]:
         raise ConfigError(f"no reference set '{unknown[0]}'; choose from {', '.join((*names(), *paper_names()))}")
-    published = [item for name in wanted if name in names() for item in reference_items(name)]
-    beside = Dataset()
-    for item in published:
-        beside.add(item)
+    published = [name for name in wanted if name in names()]
     papers = [paper(name) for name in wanted if name in paper_names()]
 
     def written(found: Contents) -> tuple[Contents, Path]:
@@ -101,8 +97,7 @@ def report(
         from csit_utils.report.site import write_site  # noqa: PLC0415 - as above
 
         chosen = Details(details) if details else None
-        every = JoinedContents(found, InMemory(beside)) if published else found
-        shown = ReportContents(every, mean=mean, details=chosen, compared=compare, papers=papers)
+        shown = ReportContents(found, mean=mean, details=chosen, compared=compare, papers=papers)
         for name in compare or ():
             _check_side(name, shown.whole_history)
         if single_file or output.suffix in _PAGE:
@@ -112,7 +107,7 @@ def report(
         with ReadingProgress("pages of tests") as progress:
             return found, write_site(shown, output, processes=os.cpu_count() or 1, progress=progress, url=url)
 
-    found, page = from_contents(inputs, written, partial(newest, max_tests=max_tests), _loaded)
+    found, page = from_contents(inputs, written, partial(newest, max_tests=max_tests), published, _loaded)
     typer.echo(str(page))
     if csv is not None:
         from csit_utils.dataset.frames import write_csv  # noqa: PLC0415 - see _loaded

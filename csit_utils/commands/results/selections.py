@@ -1,7 +1,6 @@
 """Selections of tests on a command line: files, or `KEY=VALUE` of tests in the folders of `--data`."""
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Annotated, NamedTuple, Self, TypeVar
@@ -11,10 +10,10 @@ import typer
 from csit_utils.analysis.comparisons.gate import runs_before
 from csit_utils.analysis.runs import history
 from csit_utils.analysis.selection import KEYS, parse_chosen
-from csit_utils.commands.results.inputs import contents_of, print_problems, quickly_read
+from csit_utils.commands.results.inputs import OpenedInputs, opened, print_problems
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Characterized, ReadError, RecordedTest
-from csit_utils.dataset.reference import names, reference
+from csit_utils.dataset.reference import names, reference_items
 from csit_utils.dataset.rows import TestRow
 from csit_utils.dataset.store.chosen_runs import Choice, before, newest
 from resources.libraries.python.errors import ConfigError
@@ -79,7 +78,7 @@ class _Read(NamedTuple):
 class DatasetReader:
     """Reads the selections of a command line; files once, and of datasets and large files only what is asked for.
 
-    Used in a `with` statement, which removes its temporary datasets.
+    Used in a `with` statement, which prints problems of inputs where there is an error.
 
     Args:
         data: Files, folders and datasets that selections choose from; None for `results`, which need not exist.
@@ -97,9 +96,8 @@ class DatasetReader:
         self._columns = columns
         self._newest = partial(newest, max_tests=max_tests)
         self._data = tuple(data or (RESULTS,))
-        self._quick: dict[tuple[Path, ...], list[Path]] = {}
+        self._opened: dict[tuple[Path, ...], OpenedInputs] = {}
         self._known: dict[tuple[tuple[Path, ...], str], _Read] = {}
-        self._held = ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -107,7 +105,6 @@ class DatasetReader:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and issubclass(kind, ConfigError):
             self.report_problems()  # they may be why
-        self._held.close()
 
     def rows(self, text: str) -> list[TestRow]:
         """Return the tests of a selection.
@@ -119,7 +116,7 @@ class DatasetReader:
         if path.exists():
             return self._tests((path,))
         if text in names():
-            return list(reference(text).tests)
+            return [item.row for item in reference_items(text)]
         chosen = parse_chosen(text)
         self._check_data(text)
         found = self._tests(self._data, text, partial(self._newest, wanted=chosen.may_be_in))
@@ -193,18 +190,21 @@ class DatasetReader:
 
     def _asked(self, paths: tuple[Path, ...], text: str, choose: Choice, ask: Callable[[Contents], _Asked]) -> _Asked:
         """Ask contents; where a record is damaged, again after every record was validated, without damaged ones."""
-        if paths not in self._quick:
-            self._quick[paths] = self._held.enter_context(quickly_read(list(paths)))
+        if paths not in self._opened:
+            self._opened[paths] = opened(list(paths), quickly=True)
 
-        def read(inputs: list[Path]) -> Contents:
-            found = contents_of(
-                inputs, characterizations=True, columns=self._columns, choose=choose, may_be_empty=bool(text)
+        def read() -> Contents:
+            found = self._opened[paths].contents(
+                characterizations=True, columns=self._columns, choose=choose, may_be_empty=bool(text)
             )
             self._known[paths, text] = _Read(found, choose)
             return found
 
         known = self._known.get((paths, text))
         try:
-            return ask(read(self._quick[paths]) if known is None else known.contents)
+            return ask(read() if known is None else known.contents)
         except ReadError:
-            return ask(read(list(paths)))
+            if self._opened[paths].validated:
+                raise
+            self._opened[paths] = opened(list(paths))
+            return ask(read())

@@ -158,7 +158,7 @@ class Layout:
 
     def __init__(self, folder: Path, *, temporary: bool = False) -> None:
         self.folder = folder
-        self._temporary = temporary
+        self.temporary = temporary
         head = folder / _HEAD
         try:
             header = msgspec.json.decode(content_of(head, LARGEST_INPUT_BYTES), type=_Header)
@@ -267,12 +267,12 @@ class Layout:
         for table, number, target in moves:
             staged = self.staged(made.digest, table, number)
             target.parent.mkdir(parents=True, exist_ok=True)
-            if not self._temporary:
+            if not self.temporary:
                 _sync(staged, forget=table == DETAILS)
             staged.replace(target)
         self._inside(Path(_IMPORTS)).mkdir(exist_ok=True)
         replace_file(
-            self.folder / _IMPORTS / f"{made.digest}.json", msgspec.json.encode(made) + b"\n", sync=not self._temporary
+            self.folder / _IMPORTS / f"{made.digest}.json", msgspec.json.encode(made) + b"\n", sync=not self.temporary
         )
 
     @contextmanager
@@ -295,7 +295,7 @@ class Layout:
             staging.mkdir()
             try:
                 yield
-                if not self._temporary:
+                if not self.temporary:
                     # What is in the files is on disk already; their names are waited for once for all of them.
                     _sync(self.folder)
                     if (self.folder / _IMPORTS).is_dir():

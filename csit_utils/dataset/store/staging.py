@@ -210,9 +210,8 @@ class Partition:
         self._tests.write(table)
         self._count += table.num_rows
         for name, known in self._values.items():
-            known.update(table.column(name).drop_null().unique().to_pylist())
-        times = table.column("started_at").drop_null().to_pylist()
-        self._begun = min(filter(None, (self._begun, *times)), default=None)
+            known.update(filter(None, table.column(name).to_pylist()))  # `unique` would import pyarrow.compute
+        self._begun = min(filter(None, (self._begun, *table.column("started_at").to_pylist())), default=None)
 
     def write_details(self) -> None:
         """Write buffered details."""

@@ -10,7 +10,6 @@ from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
 from csit_utils.commands.results.inputs import contents_of
-from csit_utils.dataset.contents import InMemory, JoinedContents
 from csit_utils.dataset.load import load
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.duckdb_engine import DuckDb
@@ -23,6 +22,7 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.writer import write_record
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import burst, one_of_each, sized
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.csit_utils.study_records import chain_studied, interfered
 
@@ -55,7 +55,7 @@ def test_a_dataset_has_the_records_of_its_files(output: Path, tmp_path: Path) ->
     assert {row.test_name for row in stored.tests} == {row.test_name for row in memory.tests}
     assert [row.test_name for row in memory.tests if not row.recorded] == ["Empty"], "the others left a record"
     assert stored.environments == memory.environments
-    assert len(JoinedContents(stored, memory).characterizations) == 7
+    assert len(Stored(Layout(tmp_path / "d"), Layout(tmp_path / "d")).characterizations) == 7
 
 
 def test_importing_again_in_whatever_form_changes_nothing(output: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 def test_rows_have_the_columns_that_are_read_and_refuse_others(layout: Layout) -> None:
     whole, some = (
         Stored(layout).tests,
-        Stored(layout, ["anchor", "run", "recorded", "started_at", "pdr_lower_pps"]).tests,
+        Stored(layout, wanted=["anchor", "run", "recorded", "started_at", "pdr_lower_pps"]).tests,
     )
     assert [(row.anchor, row.pdr_lower_pps) for row in some] == [(row.anchor, row.pdr_lower_pps) for row in whole]
     with pytest.raises(AttributeError, match="ndr_lower_pps"):
