@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from csit_utils.commands.results.inputs import contents_of
+from csit_utils.commands.results.inputs import opened
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from resources.libraries.python.errors import ConfigError, CsitError
@@ -40,7 +40,7 @@ def main() -> int:
     if CHROMIUM is None:
         return _refuse("Chromium is not installed: apt-get install chromium")
     try:
-        found = contents_of([given.folder / "output.xml"])
+        found = opened([given.folder / "output.xml"]).contents()
     except ConfigError as error:
         return _refuse(str(error))
     if found.problems:

@@ -59,31 +59,6 @@ class _WithProblems(Protocol):
         """Inputs that could not be read in full."""
 
 
-def contents_of(
-    inputs: list[Path],
-    *,
-    characterizations: bool = False,
-    columns: Collection[str] | None = None,
-    choose: Choice = newest,
-    published: Sequence[str] = (),
-) -> Contents:
-    """Return the contents of all inputs, read on demand. Say on stderr which runs of datasets are left out.
-
-    Args:
-        inputs: Files, folders and datasets.
-        characterizations: Whether studies alone are enough, without density tests.
-        columns: Those of rows that are read; None for all of them.
-        choose: Chooses the runs of datasets that are read.
-        published: Names of sets of published figures that are added.
-
-    Raises:
-        ConfigError: The inputs have no readable test, or a dataset has a newer version.
-    """
-    return opened(inputs).contents(
-        characterizations=characterizations, columns=columns, choose=choose, published=published
-    )
-
-
 LARGE_BYTES = 4_000_000
 """Size of files, about 200 tests, from which details of records are validated only where they are read."""
 
@@ -108,17 +83,17 @@ class OpenedInputs:
         published: Sequence[str] = (),
         may_be_empty: bool = False,
     ) -> "Stored":
-        """Return what is in them, as `contents_of`.
+        """Return what is in them, read on demand. Say on stderr which runs of datasets are left out.
 
         Args:
-            characterizations: As there, as are the next ones.
-            columns: As above.
-            choose: As above.
-            published: As above.
+            characterizations: Whether studies alone are enough, without density tests.
+            columns: Those of rows that are read; None for all of them.
+            choose: Chooses the runs of datasets that are read.
+            published: Names of sets of published figures that are added.
             may_be_empty: Whether contents without a test are no error.
 
         Raises:
-            ConfigError: As there.
+            ConfigError: There is no readable test.
         """
         from csit_utils.dataset.store.stored_contents import Stored  # noqa: PLC0415 - pyarrow costs time of every --help
 
@@ -143,6 +118,9 @@ def opened(inputs: list[Path], *, quickly: bool = False, meanwhile: Callable[[],
         inputs: Files, folders and datasets.
         quickly: Whether not all details of records of large files are validated.
         meanwhile: Called while other processes read; not called where none do.
+
+    Raises:
+        ConfigError: A dataset has another version, or there is no room for a temporary one.
     """
     from csit_utils.dataset.store.batch import import_all  # noqa: PLC0415 - as in OpenedInputs
     from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as above
@@ -153,12 +131,16 @@ def opened(inputs: list[Path], *, quickly: bool = False, meanwhile: Callable[[],
     if not files:
         return OpenedInputs(inputs, tuple(datasets), (), validated=True)
     validated = not quickly or sum(map(_size, files)) < LARGE_BYTES
-    layout = TemporaryLayout()
-    with layout.writing(lambda: None):
-        outcomes = import_all(layout, files, None, os.cpu_count() or 1, meanwhile, validated=validated)
-        problems = [Problem(each.source, text) for each in shown_imports(outcomes) for text in each.problems]
-    # Those of files that were imported in part are in the dataset too.
-    known = {text for each in layout.imports() for text in each.problems}
+    try:
+        layout = TemporaryLayout()
+        with layout.writing(lambda: None):
+            outcomes = import_all(layout, files, None, os.cpu_count() or 1, meanwhile, validated=validated)
+            problems = [Problem(each.source, text) for each in shown_imports(outcomes) for text in each.problems]
+        # Those of files that were imported in part are in the dataset too.
+        known = {text for each in layout.imports() for text in each.problems}
+    except OSError as error:
+        place = tempfile.gettempdir()
+        raise ConfigError(f"{place}: no temporary dataset: {error.strerror or error}; set TMPDIR") from error
     return OpenedInputs(
         inputs, (*datasets, layout), tuple(each for each in problems if each.text not in known), validated
     )
@@ -247,7 +229,7 @@ def from_contents(
         meanwhile: Imports what `work` needs. Called while other processes read; not called where none do.
 
     Raises:
-        ConfigError: As for `contents_of`.
+        ConfigError: As for `opened` and `OpenedInputs.contents`.
     """
     quick = opened(inputs, quickly=True, meanwhile=meanwhile)
     try:
@@ -255,14 +237,14 @@ def from_contents(
     except ReadError:
         if quick.validated:
             raise
-    return work(contents_of(inputs, characterizations=True, choose=choose, published=published))
+    return work(opened(inputs).contents(characterizations=True, choose=choose, published=published))
 
 
 def read(inputs: list[Path]) -> Dataset:
     """Read all inputs, with every record.
 
     Raises:
-        ConfigError: As for `contents_of`.
+        ConfigError: As for `opened` and `OpenedInputs.contents`.
     """
     dataset = Dataset()
     for item in opened(inputs).contents(characterizations=True).items():

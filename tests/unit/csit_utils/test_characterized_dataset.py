@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
-from csit_utils.commands.results.inputs import contents_of
+from csit_utils.commands.results.inputs import opened
 from csit_utils.dataset.load import load
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.duckdb_engine import DuckDb
@@ -121,7 +121,7 @@ def test_show_prints_each_in_a_sentence_and_details_with_why(tmp_path: Path) -> 
         "measured; a size could not be measured",
     ]
     with pytest.raises(ConfigError, match="contains other studies, but no density tests"):
-        contents_of([tmp_path])
+        opened([tmp_path]).contents()
     assert "    back does not scale.\n" in _run("show", "--why", str(tmp_path)).stdout
 
 

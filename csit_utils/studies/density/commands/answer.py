@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from csit_utils.analysis.grouping import Metric
-from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, contents_of, report_problems, without
+from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, opened, report_problems, without
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
@@ -125,7 +125,7 @@ def answer(
         ]
 
     choose = newest_nights if max_tests is None else partial(newest, max_tests=max_tests)
-    known = contents_of(inputs, choose=choose)
+    known = opened(inputs).contents(choose=choose)
     found = answered(known)
     if not found:
         raise without(inputs, known, "contains no density test with a rate to answer from")
@@ -136,7 +136,7 @@ def answer(
             for number, each in enumerate(trials, len(runs) + 1):
                 runs[each] = place / str(number)
                 _run(each, runs[each])
-            known = contents_of([*inputs, *map(output_of, runs.values())], choose=choose)
+            known = opened([*inputs, *map(output_of, runs.values())]).contents(choose=choose)
             found = answered(known)
     _FORMATS[output](found)
     if measure:
@@ -203,7 +203,7 @@ def _run(trial: _OpenTrial, folder: Path) -> None:
         status = run_suites(["--console", "quiet", "-d", str(folder), *trial.arguments])
     if status:
         output = output_of(folder)
-        why = "; ".join(row.message for row in contents_of([output]).tests) if output.exists() else "see above"
+        why = "; ".join(row.message for row in opened([output]).contents().tests) if output.exists() else "see above"
         raise CsitError(f"{folder}: the trial of {trial.label} failed: {why}")
 
 
