@@ -240,14 +240,14 @@ def from_contents(
     return work(opened(inputs).contents(characterizations=True, choose=choose, published=published))
 
 
-def read(inputs: list[Path]) -> Dataset:
-    """Read all inputs, with every record.
+def read(inputs: list[Path], choose: Choice = newest) -> Dataset:
+    """Read all inputs, with every record, of datasets those of chosen runs.
 
     Raises:
         ConfigError: As for `opened` and `OpenedInputs.contents`.
     """
     dataset = Dataset()
-    for item in opened(inputs).contents(characterizations=True).items():
+    for item in opened(inputs).contents(characterizations=True, choose=choose).items():
         dataset.add(item)
     return dataset
 

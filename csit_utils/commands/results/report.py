@@ -107,13 +107,14 @@ def report(
         with ReadingProgress("pages of tests") as progress:
             return found, write_site(shown, output, processes=os.cpu_count() or 1, progress=progress, url=url)
 
-    found, page = from_contents(inputs, written, partial(newest, max_tests=max_tests), published, _loaded)
+    choose = partial(newest, max_tests=max_tests)
+    found, page = from_contents(inputs, written, choose, published, _loaded)
     typer.echo(str(page))
     if csv is not None:
         from csit_utils.dataset.frames import write_csv  # noqa: PLC0415 - see _loaded
         from csit_utils.report.characterizations import write_characterizations  # noqa: PLC0415 - as above
 
-        whole = read(inputs)
+        whole = read(inputs, choose)
         for path in (*write_csv(whole, csv), *write_characterizations(whole.characterizations, csv)):
             typer.echo(str(path))
     report_problems(found)
