@@ -10,7 +10,6 @@ from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
 from csit_utils.commands.results.inputs import opened
-from csit_utils.dataset.load import load
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.duckdb_engine import DuckDb
 from csit_utils.dataset.store.layout import Layout
@@ -20,6 +19,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.writer import write_record
+from tests.loaded import load
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import burst, one_of_each, sized
 from tests.unit.csit_utils.in_memory import InMemory

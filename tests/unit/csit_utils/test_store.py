@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 
 from csit_utils.cli import make_app
 from csit_utils.dataset.items import ReadError, Status, Unrecorded
-from csit_utils.dataset.load import load
 from csit_utils.dataset.rows import HopRow, ThreadRow
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.columns import WaitingRows
@@ -32,6 +31,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.unpacking import PACKED
+from tests.loaded import load
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.robot_output import write_output_xml
