@@ -210,7 +210,8 @@ class Partition:
         self._tests.write(table)
         self._count += table.num_rows
         for name, known in self._values.items():
-            known.update(filter(None, table.column(name).to_pylist()))  # `unique` would import pyarrow.compute
+            # `unique` of Arrow would import pyarrow.compute.
+            known.update(each for each in table.column(name).to_pylist() if each is not None)
         self._begun = min(filter(None, (self._begun, *table.column("started_at").to_pylist())), default=None)
 
     def write_details(self) -> None:
