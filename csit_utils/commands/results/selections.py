@@ -15,7 +15,7 @@ from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Characterized, ReadError, RecordedTest
 from csit_utils.dataset.reference import names, reference_items
 from csit_utils.dataset.rows import TestRow
-from csit_utils.dataset.store.chosen_runs import Choice, before, newest
+from csit_utils.dataset.store.chosen_runs import Choice, last_before, newest
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.request.cell import Dimensions
@@ -137,7 +137,7 @@ class DatasetReader:
         self._check_data(text)
         starts = {run.testbed.name: run.started_at for run in reversed(history(after).runs) if run.started_at}
         # Twice as many, since a run may be in two files, whose tests count once.
-        choose = partial(before, starts=starts, others={row.run for row in after}, count=2 * count)
+        choose = partial(last_before, starts=starts, others={row.run for row in after}, count=2 * count)
         return runs_before(after, self._tests(self._data, text, choose), count)
 
     def studies(self, text: str) -> Sequence[Characterized]:

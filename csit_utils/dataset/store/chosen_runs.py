@@ -77,7 +77,7 @@ def newest_nights(imports: Sequence[Import]) -> ChosenRuns:
     return _chosen(imports, runs, chosen)
 
 
-def before(
+def last_before(
     imports: Sequence[Import], starts: Mapping[str, datetime], others: Collection[str], count: int
 ) -> ChosenRuns:
     """Choose the last runs before others on their testbeds.
