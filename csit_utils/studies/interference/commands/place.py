@@ -132,7 +132,7 @@ def _chosen(
         raise without(inputs, contents, "contains no interference study")
     names = dict.fromkeys(each.spec.name for _, each in found)
     if name and name not in names:
-        raise ConfigError(f"--study {name}: no such study; choose from {', '.join(names)}")
+        raise ConfigError(f"--study {name}: no such study; choose from {', '.join(sorted(names))}")
     if not name and len(names) > 1:
         raise ConfigError(f"the results have {len(names)} studies; choose one by --study: {', '.join(names)}")
     found = [row for row in found if not name or row[1].spec.name == name]
