@@ -66,7 +66,7 @@ def refuse_missing(data: Sequence[Path] | None, *command: object) -> None:
             raise ConfigError(f"{text}; where there are no results yet, make it by " if command else text, advice)
 
 
-MAX_COMPARED = 80_000
+MAX_COMPARED = 60_000
 """Tests of a dataset that are compared, or followed over time, unless more are asked for."""
 
 
