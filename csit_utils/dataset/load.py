@@ -1,6 +1,6 @@
 """Reading of result files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pydantic_core import from_json
 
