@@ -168,6 +168,8 @@ def _published(names: Sequence[str]) -> Layout:
 
 
 _PREFIX = "csit-report-"
+_STARTING_S = 600.0
+"""Age from which a folder without a lock is that of a killed process: a process locks the folder after it is made."""
 
 
 class TemporaryLayout(Layout):
@@ -179,7 +181,8 @@ class TemporaryLayout(Layout):
     def __init__(self) -> None:
         for old in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
             with suppress(OSError):
-                if old.stat(follow_symlinks=False).st_uid == os.geteuid():
+                found = old.stat(follow_symlinks=False)
+                if found.st_uid == os.geteuid() and time.time() - found.st_mtime > _STARTING_S:
                     with _locked(old):
                         shutil.rmtree(old, ignore_errors=True)
         with ExitStack() as stack:

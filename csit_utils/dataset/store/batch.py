@@ -351,7 +351,8 @@ def _committed(layout: Layout, before: Collection[str], staged: Iterator[_Staged
         # Two files with the same content may have been staged concurrently.
         made = layout.find(digest)
         earlier = digest in before
-        tests, problems = (made.tests, made.problems) if made else (0, ())
+        tests = made.tests if made else 0
+        problems = tuple(text.replace(made.source, name) for text in made.problems) if made else ()
         yield FileImport(name, tests, problems, earlier=earlier, repeated=not earlier)
 
 

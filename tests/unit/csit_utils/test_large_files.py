@@ -146,6 +146,7 @@ def test_folders_of_killed_reports_are_removed(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     killed, other = tmp_path / "csit-report-killed", tmp_path / "csit-report-elsewhere"
     (killed / "dataset").mkdir(parents=True)
+    os.utime(killed, (0, 0))
     (tmp_path / "kept").mkdir()
     other.symlink_to(tmp_path / "kept")
     running = inputs.TemporaryLayout()
