@@ -115,7 +115,7 @@ def test_refusals_come_from_a_real_output_xml_once_each(tmp_path: Path) -> None:
         inner = suite.suites.create(name)
         inner.metadata["Version"] = "1"
         inner.setup.config(name="Log", args=[f"{REFUSED_MARKER}{REFUSED_CELLS.dump_json((REFUSED.refused,)).decode()}"])
-        inner.tests.create("t").body.create_keyword("No Operation")
+        inner.tests.create("t").body.create_keyword("Fail")
     path = tmp_path / "output.xml"
     suite.run(output=str(path), console="none", log=None, report=None)
     (found,) = load([path]).refused
