@@ -217,7 +217,7 @@ def test_several_processes_do_what_one_does(output: Path, tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_files_with_the_same_content_are_imported_once_with_the_same_message(
+def test_files_with_the_same_content_are_imported_once_and_each_is_named(
     output: Path, tmp_path: Path, processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("csit_utils.dataset.store.batch.PARALLEL_BYTES", 0)
@@ -227,7 +227,8 @@ def test_files_with_the_same_content_are_imported_once_with_the_same_message(
     done = _import(tmp_path / "d", *cut, processes=processes)
     assert sorted(each.known for each in done) == [False, True, True, True]
     assert [sum(getattr(each, name) for each in done) for name in ("added", "repeated", "earlier")] == [1, 3, 0]
-    assert len({(each.tests, each.problems) for each in done}) == 1
+    assert len({each.tests for each in done}) == 1
+    assert all(each.source in text for each in done for text in each.problems)
     assert len(Layout(tmp_path / "d").imports()) == 1
 
 
