@@ -115,7 +115,7 @@ class Stored:
     def left_out(self) -> str:
         """Sentence on runs that are not read; empty if all are."""
         return "; ".join(
-            f"{layout.folder}: the newest {chosen.runs:,} of {chosen.all_runs:,} runs are read, {chosen.tests:,} of "
+            f"{layout.folder}: read the newest {chosen.runs:,} of {chosen.all_runs:,} runs, {chosen.tests:,} of "
             f"{chosen.all_tests:,} tests; --max-tests N reads more"
             for layout, _, chosen in self._datasets
             if chosen.runs < chosen.all_runs
