@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.functions.openvpn.driver import missing as openvpn_missing
 from resources.libraries.python.drivers.functions.testpmd.driver import missing as missing_testpmd
@@ -46,6 +45,7 @@ from tests.integration.user_space import (
     topology_with,
     vpp_topology,
 )
+from tests.loaded import load
 from tests.realtime import LOSS, realtime
 
 NO_CAPTURE = "" if path_of("tcpdump") else "tcpdump is missing"

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.contents import InMemory
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from csit_utils.report.units import DASH
@@ -24,6 +23,7 @@ from resources.libraries.python.studies.sweep.model.profile import (
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.characterization_records import dataset_of, one_of_each
+from tests.unit.csit_utils.in_memory import InMemory
 
 pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 

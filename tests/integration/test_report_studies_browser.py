@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.contents import InMemory
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from csit_utils.studies.registry import views
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.characterization_records import dataset_of
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.outages import outage_record
 from tests.unit.csit_utils.stateful_cells import stateful_record
 from tests.unit.csit_utils.study_records import chain_studied, interfered

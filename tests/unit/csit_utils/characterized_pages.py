@@ -2,13 +2,13 @@
 
 import re
 
-from csit_utils.dataset.contents import InMemory
 from csit_utils.report.figures import Figure
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import RenderedPage, render
 from csit_utils.report.study import Page
 from resources.libraries.python.model.record import Record
 from tests.unit.csit_utils.characterization_records import dataset_of
+from tests.unit.csit_utils.in_memory import InMemory
 
 
 def shown(*records: Record) -> ReportContents:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import latency_rows, rows_of_tests
 from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
 from csit_utils.dataset.rows import InstanceRow
@@ -28,6 +27,7 @@ from resources.libraries.python.model.result import LatencyAtLoad
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import NDR, goal_result, mrr_result, refused_cell, result
 from tests.unit.csit_utils.datasets import dataset_of, plain
+from tests.unit.csit_utils.in_memory import InMemory
 
 CSC = ServiceType.CSC
 

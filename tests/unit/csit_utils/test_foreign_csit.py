@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from csit_utils.analysis.grouping import Metric, bounds, series_of
 from csit_utils.analysis.latency import merge, percentiles
-from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.foreign.csit import place_of
 from csit_utils.dataset.foreign.parts import latency_row
 from csit_utils.dataset.goal_words import read_goal
@@ -29,6 +28,7 @@ from tests.unit.csit_utils.foreign_files import (
     plain,
     pps,
 )
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.examples import share
 
 SOURCE = "/data/run-7/tests/vpp/perf/64b-1c-ndrpdr.info.json"

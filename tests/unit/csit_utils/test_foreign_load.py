@@ -7,15 +7,15 @@ import pytest
 
 from csit_utils.analysis.grouping import Metric, all_series
 from csit_utils.commands.results.inputs import read
-from csit_utils.dataset.contents import InMemory
-from csit_utils.dataset.load import load
 from csit_utils.dataset.rows import OWN
 from csit_utils.studies.density.analysis.answers import Question, answers, evidence
 from csit_utils.studies.density.analysis.density import matrices
 from csit_utils.studies.density.figures.heatmap import loss_definition
 from resources.libraries.python.errors import ConfigError
+from tests.loaded import load
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, packed, plain, pps, searched
+from tests.unit.csit_utils.in_memory import InMemory
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,14 @@ from csit_utils.analysis.grouping import Metric
 from csit_utils.analysis.verdicts import verdict_of
 from csit_utils.dataset.flatten import instance_rows, rows_of_tests
 from csit_utils.dataset.items import Dataset, ImportedTest
-from csit_utils.dataset.load import load, read_foreign
+from csit_utils.dataset.load import read_foreign
 from csit_utils.dataset.rows import TestRow
 from csit_utils.dataset.store.batch import import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python.model.findings.evidence import FlowRate, ItemizedFigure
 from resources.libraries.python.model.measurements.trial import Direction
+from tests.loaded import load
 from tests.unit.csit_utils.datasets import html_of, plain
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, packed, pps, searched
 from tests.unit.csit_utils.robot_output import write_output_xml

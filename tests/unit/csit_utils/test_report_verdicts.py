@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import hop_rows, instance_rows, latency_rows, thread_rows
 from csit_utils.studies.density.results_table import print_results
 from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, ThreadLoad, Usage
@@ -16,6 +15,7 @@ from resources.libraries.python.model.result import Finding, Verdict, VerdictKin
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, html_of
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.measured_extras import LOSSES
 from tests.unit.csit_utils.rendered_pages import Page
 

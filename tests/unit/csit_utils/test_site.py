@@ -7,7 +7,6 @@ import pytest
 
 from csit_utils.analysis.grouping import Metric, all_series
 from csit_utils.analysis.runs import history, latest_runs
-from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.items import Dataset
 from csit_utils.report.links import cell_anchor
 from csit_utils.report.report_context import Details, ReportContents
@@ -21,6 +20,7 @@ from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, plain
+from tests.unit.csit_utils.in_memory import InMemory
 
 
 def night(day: int, *results: DensityRecord) -> Dataset:

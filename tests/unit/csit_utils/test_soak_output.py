@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from csit_utils.analysis.grouping import Metric, all_series
-from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.frames import write_csv
 from csit_utils.dataset.goal_words import goal_text
@@ -21,6 +20,7 @@ from resources.libraries.python.model.request.goal import Algorithm, PredictedGo
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import CSC, PRIOR, RECORD, SOAK, mrr_result, result, soaked
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.rendered_pages import Page, page_of
 
 
