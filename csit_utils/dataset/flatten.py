@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 
-from csit_utils.dataset.items import Dataset
-from csit_utils.dataset.rows import FlowRow, HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow, TrialRow
+from csit_utils.dataset.items import Characterized, Dataset, Status
+from csit_utils.dataset.measures import MeasuredValue
+from csit_utils.dataset.rows import FlowRow, HopRow, InstanceRow, LatencyRow, MeasuredRow, TestRow, ThreadRow, TrialRow
 from csit_utils.dataset.testrows import recorded_row, unrecorded_row
+from resources.libraries.python.model.record import Record
+from resources.libraries.python.recording.packed_record import digest_of, revision_of
 
 
 def rows_of_tests(dataset: Dataset) -> list[TestRow]:
@@ -154,3 +157,45 @@ def thread_rows(dataset: Dataset) -> Iterator[ThreadRow]:
                 thread.running,
                 thread.waiting,
             )
+
+
+def measured_row(item: Characterized, measures: tuple[MeasuredValue, ...], **fields: str | int | None) -> MeasuredRow:
+    """Return a row with the fields that all studies share.
+
+    Args:
+        item: The record.
+        measures: Its values, which a test that did not pass does not have.
+        fields: Further fields of a `TestRow`.
+    """
+    record = item.record
+    return MeasuredRow(
+        anchor=item.anchor,
+        test_id=record.test_id,
+        test_name=record.test_name,
+        source=item.source,
+        recorded=True,
+        status=item.status.value,
+        message=item.message,
+        tags=" ".join(record.tags),
+        run=item.source,
+        label=item.label,
+        started_at=record.started_at,
+        finished_at=record.finished_at,
+        world=record.world.value,
+        simulated=record.simulated,
+        testbed=record.testbed,
+        drivers=", ".join(f"{role} {name}" for role, name in sorted(record.drivers.items())),
+        version=_version(record),
+        revision=revision_of(record.environment),
+        environment=digest_of(record.environment),
+        measures=measures if item.status is Status.PASS and record.passed else (),
+        **fields,  # type: ignore[arg-type]  # names of fields of a row
+    )
+
+
+def _version(record: Record) -> str:
+    """Version of the system under test: that of the driver, else of the kernel."""
+    if record.simulated:
+        return "simulated"
+    version = next((facts["vswitch"] for facts in record.facts.values() if "vswitch" in facts), None)
+    return version or f"Linux {record.environment.kernel.split(' ', 1)[0]}"

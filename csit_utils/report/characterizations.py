@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from csit_utils.analysis.measures import OF_WORKLOAD
 from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.figures import Figure
 from csit_utils.report.published_figures import PublishedSection, sections
 from csit_utils.report.study import Page, View
+from csit_utils.report.units import unit
 from csit_utils.studies.density.figures.cell_maps import CellMaps
 from csit_utils.studies.registry import kind_of, record_kinds
 from resources.libraries.python.csv_tables import csv_files
@@ -149,7 +149,7 @@ def characterization_objects(items: Iterable[Characterized]) -> Iterator[Mapping
             "headline": view.headline,
             "measures": [
                 {
-                    "name": each.measure.value,
+                    "name": each.measure,
                     "subject": row.service_type,
                     "nf_chains": row.nf_chains,
                     "nf_nodes": row.nf_nodes,
@@ -157,7 +157,7 @@ def characterization_objects(items: Iterable[Characterized]) -> Iterator[Mapping
                     "frame": row.frame,
                     "load": row.goals,
                     "value": each.value,
-                    "unit": {None: "pps", OF_WORKLOAD: row.frame}.get(each.measure.unit, each.measure.unit),
+                    "unit": unit(each.measure, row),
                     "lowest": each.lowest,
                     "highest": each.highest,
                 }

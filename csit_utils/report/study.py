@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from csit_utils.analysis.measures import Measure, MeasuredRow
 from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.measures import Explanation, Measure
+from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.report.details.capsule import rerun_command
 from csit_utils.report.details.noise import NoiseView, noise_floor
-from csit_utils.report.explanations import Explanation
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.cost import StudyCost
@@ -169,8 +169,10 @@ class RecordKind:
     """Details for `show --why`."""
     warnings: Callable[[Any], Iterable[str]] = no_lines
     """Further warnings."""
-    measured: Callable[[Characterized, Any], Iterator[MeasuredRow]] = no_measures
+    measures: tuple[Measure, ...] = ()
     """Quantities that are compared and followed over time."""
+    measured: Callable[[Characterized, Any], Iterator[MeasuredRow]] = no_measures
+    """Their values, a row for each subject."""
     tables: Callable[[Any], Iterable[tuple[str, Sequence[tuple[object, ...]]]]] = no_tables
     """Of a record, name and rows of each table, the heads first: CSV files."""
     queried: QueriedTables | None = None
@@ -218,7 +220,6 @@ class Study:
     """Position among the studies, in the navigation and in lists."""
     pages: tuple[Page[Any], ...] = ()
     kinds: tuple[RecordKind, ...] = ()
-    measures: tuple[Measure, ...] = ()
     explanations: tuple[Explanation, ...] = ()
     preview: Callable[[Sequence[str], World], StudyCost] | None = None
     """Cost of a test of its suite, given the arguments of the test, paths in full, and the world of the testbed.

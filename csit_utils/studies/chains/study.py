@@ -6,11 +6,11 @@ from html import escape
 from itertools import islice
 from pathlib import Path
 
+from csit_utils.dataset.measures import Explanation
 from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report import figures
 from csit_utils.report.characterizations import page_of_records
 from csit_utils.report.details.flames import FlameGraph
-from csit_utils.report.explanations import Explanation
 from csit_utils.report.figures import DASHES, Figure, Json, axes, scatter, step_of, thinned_words
 from csit_utils.report.stack_sides import grown
 from csit_utils.report.study import QueriedTables, RecordKind, Study, View

@@ -6,12 +6,12 @@ from html import escape
 from pathlib import Path
 from statistics import fmean
 
-from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
+from csit_utils.dataset.flatten import measured_row
 from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.measures import Explanation, Measure, MeasuredValue
 from csit_utils.dataset.papers import PublishedFigure
-from csit_utils.dataset.rows import frame_text
+from csit_utils.dataset.rows import MeasuredRow, frame_text
 from csit_utils.report.characterizations import DrawnRecord, page_of_records
-from csit_utils.report.explanations import Explanation
 from csit_utils.report.figures import Figure, Json, axes, rounded, scatter
 from csit_utils.report.study import QueriedTables, RecordKind, Study, View
 from csit_utils.report.units import rate
@@ -331,7 +331,7 @@ def measured(item: Characterized, found: Interference) -> Iterator[MeasuredRow]:
             yield measured_row(
                 item,
                 (MeasuredValue(NORMALIZED, row.mean, low, high),),
-                test_type=NORMALIZED.value,
+                test_type=NORMALIZED,
                 service_type=f"{row.target} beside {' and '.join(row.against)}{end}",
                 **Dimensions(1 + len(row.against), 1).columns,
                 nf_size=str(found.spec.size),
@@ -400,12 +400,12 @@ STUDY = Study(
             _title,
             headline,
             lines=_lines,
+            measures=(NORMALIZED,),
             measured=measured,
             tables=tables.interference_tables,
             queried=_QUERIED,
         ),
     ),
-    measures=(NORMALIZED,),
     explanations=EXPLANATIONS,
     preview=lambda arguments, _: cost(load_interference(Path(arguments[0]))),
 )

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
+from csit_utils.dataset.flatten import measured_row
 from csit_utils.dataset.items import Characterized
-from csit_utils.dataset.rows import frame_text
+from csit_utils.dataset.measures import Explanation, Measure, MeasuredValue
+from csit_utils.dataset.rows import MeasuredRow, frame_text
 from csit_utils.report.characterizations import DrawnRecord, page_of_records
-from csit_utils.report.explanations import Explanation
 from csit_utils.report.figures import Figure, Json, axis, scatter
 from csit_utils.report.study import RecordKind, Study, View
 from csit_utils.report.units import DASH, digits3, rate
@@ -243,7 +243,7 @@ def _measured(item: Characterized, found: Outage) -> Iterator[MeasuredRow]:
         yield measured_row(
             item,
             (MeasuredValue(SURVIVED, mean, low, high),),
-            test_type=SURVIVED.value,
+            test_type=SURVIVED,
             service_type=f"{found.spec.name}: instance {effect.instance}, {effect.event}",
             **Dimensions(found.spec.instances, len(found.spec.nf_kinds)).columns,
             nf_size=str(found.spec.size),
@@ -272,11 +272,11 @@ STUDY = Study(
             _title,
             headline,
             lines=_lines,
+            measures=(SURVIVED,),
             measured=_measured,
             tables=outage_tables,
         ),
     ),
-    measures=(SURVIVED,),
     explanations=EXPLANATIONS,
     preview=lambda arguments, _: cost(load_outage(Path(arguments[0]))),
 )

@@ -6,11 +6,12 @@ from functools import partial
 from html import escape
 from pathlib import Path, PurePath
 
-from csit_utils.analysis.measures import OF_WORKLOAD, Measure, MeasuredRow, MeasuredValue, measured_row
+from csit_utils.dataset.flatten import measured_row
 from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.measures import OF_WORKLOAD, Explanation, Measure, MeasuredValue
 from csit_utils.dataset.papers import PublishedFigure
+from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.report.characterizations import keys_of_page
-from csit_utils.report.explanations import Explanation
 from csit_utils.report.figures import DASHES, SYMBOLS, Figure, Json, axes, scatter
 from csit_utils.report.published_figures import sections
 from csit_utils.report.report_context import ReportContents
@@ -266,7 +267,7 @@ def measured(item: Characterized, sizing: Sizing) -> Iterator[MeasuredRow]:
         yield measured_row(
             item,
             measures,
-            test_type=CAPACITY.value,
+            test_type=CAPACITY,
             service_type=sizing.deployment.vnf_name,
             **Dimensions(1, len(size.size.components)).columns,
             nf_size=size.name,
@@ -301,12 +302,12 @@ STUDY = Study(
             headline,
             _identity,
             lambda sizing: (*sizing.steps, *sizing.notes),
+            measures=(CAPACITY,),
             measured=measured,
             tables=lambda record: () if record.sizing is None else (("sizing", sizing_rows(record.sizing)),),
             name_first=lambda sizing: best_of(sizing) is not None,
         ),
     ),
-    measures=(CAPACITY,),
     explanations=EXPLANATIONS,
     preview=_preview,
 )

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
+from csit_utils.dataset.flatten import measured_row
 from csit_utils.dataset.items import Characterized
-from csit_utils.dataset.rows import frame_text
+from csit_utils.dataset.measures import Explanation, Measure, MeasuredValue
+from csit_utils.dataset.rows import MeasuredRow, frame_text
 from csit_utils.report.characterizations import DrawnRecord, page_of_records
-from csit_utils.report.explanations import Explanation
 from csit_utils.report.figures import Figure, Json, axis, scatter
 from csit_utils.report.study import RecordKind, Study, View
 from resources.libraries.python.model.request.cell import Dimensions
@@ -96,7 +96,7 @@ def _measured(item: Characterized, found: StatefulDensity) -> Iterator[MeasuredR
             yield measured_row(
                 item,
                 (value,) if cell.is_valid else (),
-                test_type=value.measure.value,
+                test_type=value.measure,
                 service_type=found.spec.name,
                 **Dimensions(cell.instances, cell.nodes).columns,
                 nf_size=str(found.spec.size),
@@ -218,11 +218,11 @@ STUDY = Study(
             _title,
             headline,
             lines=_lines,
+            measures=(RATE, TEAR_DOWN, CAPACITY),
             measured=_measured,
             tables=stateful_tables,
         ),
     ),
-    measures=(RATE, TEAR_DOWN, CAPACITY),
     explanations=EXPLANATIONS,
     preview=lambda arguments, _: cost(load_stateful(Path(arguments[0]))),
 )

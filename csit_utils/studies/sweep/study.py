@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
+from csit_utils.dataset.flatten import measured_row
 from csit_utils.dataset.items import Characterized
-from csit_utils.dataset.rows import frame_text
-from csit_utils.report.explanations import Explanation
+from csit_utils.dataset.measures import Explanation, Measure, MeasuredValue
+from csit_utils.dataset.rows import MeasuredRow, frame_text
 from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.words import headline, title
@@ -219,6 +219,7 @@ def _kind(kind: str, name: str) -> RecordKind:
         _identity,
         _lines,
         _warnings,
+        (BREAK_POINT, WITHOUT_LOSS, SATURATED),
         measured,
         tables_of,
         _QUERIED,
@@ -229,6 +230,5 @@ STUDY = Study(
     order=20,
     pages=(profiles.PAGE, predictions.PAGE, bursts.PAGE),
     kinds=(_kind("sweep", "Sweep"), _kind("chain", "Chain"), _kind("bursts", "Bursts")),
-    measures=(BREAK_POINT, WITHOUT_LOSS, SATURATED),
     explanations=EXPLANATIONS,
 )

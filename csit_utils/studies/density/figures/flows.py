@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from csit_utils.analysis.grouping import Metric
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import THROUGHPUTS, TestRow
 from csit_utils.report.figures import Figure, Json, axis, scatter
 from csit_utils.report.units import common_unit, rate
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
@@ -43,20 +43,20 @@ def flows_figure(identity: str, title: str, found: Sequence[Matrix]) -> Figure |
         found: Matrices of one system, of all frames.
     """
     variants: Json = {}
-    for metric in Metric:
+    for metric in THROUGHPUTS:
         services = {name: points for name, points in _services(found, metric).items() if len(points) > 1}
         if services:
-            variants[metric.value] = _variant(metric, services)
+            variants[metric] = _variant(metric, services)
     if not variants:
         return None
     metrics = tuple(variants)
     return Figure(identity, title, found[0].series.system.simulated, (metrics,), variants, ("service type", "cell"))
 
 
-def _services(found: Sequence[Matrix], metric: Metric) -> dict[_Service, _Points]:
+def _services(found: Sequence[Matrix], metric: Measure) -> dict[_Service, _Points]:
     services: dict[_Service, _Points] = {}
     for matrix in found:
-        for place, cell in matrix.cells.items() if matrix.metric is metric else ():
+        for place, cell in matrix.cells.items() if matrix.metric == metric else ():
             load = _load(cell.runs[-1]) if cell.runs and cell.state in (CellState.VALUE, CellState.AT_LEAST) else None
             if load is not None:
                 one = matrix.series
@@ -72,7 +72,7 @@ def _load(row: TestRow) -> tuple[int, int] | None:
     return None if row.flows is None or row.ip_version is None else (row.ip_version, row.flows)
 
 
-def _variant(metric: Metric, services: dict[_Service, _Points]) -> Json:
+def _variant(metric: Measure, services: dict[_Service, _Points]) -> Json:
     rates = [cell.value_pps or 0.0 for points in services.values() for cell in points.values()]
     factor, unit = common_unit(rates)
     counts = sorted({flows for points in services.values() for _, flows in points})

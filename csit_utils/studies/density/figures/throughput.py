@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import groupby
 
-from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.verdicts import verdict_of_runs
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import THROUGHPUTS
 from csit_utils.report.figures import DASHES, SYMBOLS, Figure, Json, axes, axis, bars, matrix_axis, scatter
 from csit_utils.report.units import common_unit, rate
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
@@ -105,9 +107,9 @@ def bars_figure(identity: str, title: str, found: Sequence[Matrix], called: Mapp
     return Figure(identity, title, simulated, (tuple(by_metric), (_TOTAL, _PER_CORE)), variants, _FACETS)
 
 
-def _by_metric(found: Sequence[Matrix]) -> dict[Metric, list[Matrix]]:
+def _by_metric(found: Sequence[Matrix]) -> dict[Measure, list[Matrix]]:
     """Matrices by metric, in the order in which a reader chooses among metrics."""
-    by_metric = {metric: [matrix for matrix in found if matrix.metric is metric] for metric in Metric}
+    by_metric = {metric: [matrix for matrix in found if matrix.metric == metric] for metric in THROUGHPUTS}
     return {metric: chosen for metric, chosen in by_metric.items() if chosen}
 
 
