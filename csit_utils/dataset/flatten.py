@@ -6,8 +6,6 @@ from csit_utils.dataset.items import Characterized, Dataset, Status
 from csit_utils.dataset.measures import MeasuredValue
 from csit_utils.dataset.rows import FlowRow, HopRow, InstanceRow, LatencyRow, MeasuredRow, TestRow, ThreadRow, TrialRow
 from csit_utils.dataset.testrows import recorded_row, unrecorded_row
-from resources.libraries.python.model.record import Record
-from resources.libraries.python.recording.packed_record import digest_of, revision_of
 
 
 def rows_of_tests(dataset: Dataset) -> list[TestRow]:
@@ -185,17 +183,9 @@ def measured_row(item: Characterized, measures: tuple[MeasuredValue, ...], **fie
         simulated=record.simulated,
         testbed=record.testbed,
         drivers=", ".join(f"{role} {name}" for role, name in sorted(record.drivers.items())),
-        version=_version(record),
-        revision=revision_of(record.environment),
-        environment=digest_of(record.environment),
+        version=record.version,
+        revision=record.environment.revision,
+        environment=record.environment.digest,
         measures=measures if item.status is Status.PASS and record.passed else (),
         **fields,  # type: ignore[arg-type]  # names of fields of a row
     )
-
-
-def _version(record: Record) -> str:
-    """Version of the system under test: that of the driver, else of the kernel."""
-    if record.simulated:
-        return "simulated"
-    version = next((facts["vswitch"] for facts in record.facts.values() if "vswitch" in facts), None)
-    return version or f"Linux {record.environment.kernel.split(' ', 1)[0]}"

@@ -1,10 +1,13 @@
 """Throughput bounds of rows, and rows without a record in the series that they belong to."""
 
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
 
+from csit_utils.analysis.cells import figure
+from csit_utils.analysis.comparisons.comparison import interval
 from csit_utils.analysis.grouping import (
     ThroughputBounds,
     all_series,
@@ -16,7 +19,7 @@ from csit_utils.analysis.grouping import (
     system_of,
 )
 from csit_utils.dataset.measures import Measure
-from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, SOAK
+from csit_utils.dataset.rows import MEASURES, MRR, NDR, ORR, PDR, SOAK
 from tests.unit.csit_utils.histories import row
 
 SEARCHED = {NDR: "ndr", PDR: "pdr", SOAK: "soak"}
@@ -58,6 +61,16 @@ def test_a_receive_rate_is_both_bounds_with_the_standard_error_of_its_trials() -
     assert bounds(mrr, MRR) == ThroughputBounds(9e5, 9e5, True)
     assert bounds(mrr, ORR) == ThroughputBounds(8e5, 8e5, True)
     assert [error_of(mrr, metric) for metric in (MRR, ORR, NDR)] == [100.0, 50.0, 0.0]
+
+
+def test_a_figure_has_the_bounds_that_its_measure_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = [f"ndr_predicted_{part}pps" for part in ("", "low_", "high_")]
+    predicted = Measure("predicted", goal="NDR", lower_bound=columns[1], upper_bound=columns[2])
+    monkeypatch.setitem(MEASURES, predicted, columns[0])
+    rows = [row(1e6, **dict(zip(columns, values, strict=True))) for values in ((2.0, 1.0, 4.0), (2.0, 1.0, None))]
+    found = [figure(each, predicted) for each in rows]
+    assert [interval(each, predicted) for each in found if each is not None] == [(1.0, 4.0), (1.0, inf)]
+    assert figure(row(1e6), predicted) is None
 
 
 def test_throughput_per_data_core_needs_both() -> None:

@@ -99,6 +99,18 @@ class Record(Frozen):
         """Beginning of the name of the record's file."""
         return self.kind
 
+    @property
+    def version(self) -> str:
+        """Version of the vSwitch, or of the kernel if that is the vSwitch."""
+        if self.simulated:
+            return "simulated"
+        version = next((facts["vswitch"] for facts in self.facts.values() if "vswitch" in facts), None)
+        return version or f"Linux {self.environment.kernel.split(' ', 1)[0]}"
+
+    def counted(self, digest: str) -> dict[str, Any]:
+        """Return the figures of packed fields that are kept beside them, with the digest of the whole record."""
+        return {"digest": digest}
+
 
 @cache
 def packed_keys(of: type[Record]) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """The records of a density test (every trial, the answers and why to trust them) and of a cell that does not fit."""
 
-from typing import Annotated, Literal
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -22,6 +23,7 @@ from resources.libraries.python.model.result import (
     ReceiveRate,
     Verdict,
 )
+from resources.libraries.python.studies.density.model.row_figures import counted
 
 
 class DensityRecord(Record):
@@ -74,6 +76,10 @@ class DensityRecord(Record):
     def file_prefix(self) -> str:
         """The service type, as in CSIT's names of results."""
         return self.cell.service_type
+
+    def counted(self, digest: str) -> dict[str, Any]:
+        """Return the fields of `Counted`."""
+        return asdict(counted(self, digest))
 
 
 class RefusedCell(Frozen):
