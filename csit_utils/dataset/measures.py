@@ -63,6 +63,12 @@ class Measure(str):
         """Create a name."""
         return super().__new__(cls, name)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of a test beside that of the value."""
+        names = (self.searched, self.lower_bound, self.upper_bound, self.complete, self.tried, self.stdev, self.trials)
+        return tuple(filter(None, names))
+
     def worsening(self, change: float) -> float:
         """Return a change for the worse: the decrease, or the increase of what is better the less there is of it."""
         return change if self.less_is_better else -change

@@ -44,6 +44,7 @@ def measured(project: Path) -> Path:
         text = (project / "topologies/sim.yaml").read_text().replace("seed: 1\n", f"seed: {ord(run)}\n")
         (project / f"topologies/{run}.yaml").write_text(text)
         finished_in(project, *RUN.format(run).split())
+    finished_in(project, "import", "results/a", "results/b", "--into", "history")
     return project
 
 
@@ -59,7 +60,6 @@ def test_the_metric_is_shown_and_kept(measured: Path) -> None:
     values = [json.loads(line)["pdr_lost_ppm"] for line in said("show", "results/a/output.xml", "--json")]
     assert all(0 <= value < 5000 for value in values)
 
-    said("import", "results/a", "results/b", "--into", "history")
     answer = said("query", "history", "SELECT count(pdr_lost_ppm) AS tests FROM tests", "--format", "json")
     assert [json.loads(line) for line in answer] == [{"tests": 2 * len(values)}]
     assert "Packets lost per million at PDR." in "\n".join(said("explain", "pdr-lost"))
@@ -76,7 +76,7 @@ def test_the_metric_is_compared_followed_and_on_the_pages(measured: Path) -> Non
     files = ["results/a/output.xml", "results/b/output.xml"]
     for command, key, found in (
         (["compare", *files], "outcome", "cannot tell"),  # without bounds, whatever the difference
-        (["trend", *files, "--all"], "state", "too few"),
+        (["trend", "history", "--all"], "state", "too few"),
     ):
         rows = [json.loads(line) for line in finished_in(measured, *command, "--json").splitlines() if line[:1] == "{"]
         assert {row[key] for row in rows if row["metric"] == "PDR-lost"} == {found}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csit_utils.dataset.measures import Measure
-from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, SOAK
+from csit_utils.dataset.rows import THROUGHPUTS
 from csit_utils.report.links import cell_href
 from csit_utils.report.units import DASH, percent, rate
 from csit_utils.studies.density.analysis.density import CellState, MatrixCell
@@ -14,7 +14,6 @@ from csit_utils.studies.density.blocks import Block, MetricView, SystemView
 from csit_utils.studies.density.density_tables import QuestionView
 from csit_utils.studies.density.figures.heatmap import HeatMap
 
-_METRICS = (NDR, PDR, SOAK, MRR, ORR)
 _MAX_MAPS = 12
 """Of a block on the overview."""
 _WORDS = (("PASS", "passed"), ("FAIL", "failed"), ("SKIP", "skipped"))
@@ -85,7 +84,7 @@ def _testbed(view: SystemView) -> TestbedView:
     statuses = Counter(str(row.status) for row in view.rows)
     counts = ", ".join(f"{statuses[name]} {word}" for name, word in _WORDS if statuses[name])
     found = {matrix.metric for block in view.blocks for matrix in block.matrices}
-    metrics = tuple(metric for metric in _METRICS if metric in found)
+    metrics = tuple(metric for metric in THROUGHPUTS if metric in found)
     several = len(view.blocks) > 1
     return TestbedView(
         view.system.name,

@@ -7,10 +7,11 @@ from csit_utils.analysis.latency import HALF_LOADS
 from csit_utils.analysis.runs import called
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.reference import WORLD as PUBLISHED
-from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, SOAK, THROUGHPUTS, LatencyRow, TestRow
+from csit_utils.dataset.rows import THROUGHPUTS, LatencyRow, TestRow
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import newest_first
 from csit_utils.report.study import Page
+from csit_utils.studies.density.analysis.summary import BEST_FIRST
 
 MAX_ROWS = 2_000
 """Tests up to which the table has all of them; more than that, and it has those of the latest runs."""
@@ -64,7 +65,7 @@ def _p99(found: Iterable[LatencyRow]) -> Mapping[str, int]:
 
 def _best_metric(row: TestRow) -> Measure:
     """The metric whose bandwidth and share per core a table shows, where it has room for one."""
-    return next((metric for metric in (PDR, NDR, SOAK, MRR) if is_measured(row, metric)), ORR)
+    return next((metric for metric in BEST_FIRST if is_measured(row, metric)), BEST_FIRST[-1])
 
 
 PAGE = Page("results", "Results", _build)
