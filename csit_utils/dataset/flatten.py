@@ -1,9 +1,9 @@
 """Conversion of items of a dataset to flat rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from csit_utils.dataset.items import Characterized, Dataset, Status
-from csit_utils.dataset.measures import MeasuredValue
+from csit_utils.dataset.measures import Measure, MeasuredSubject
 from csit_utils.dataset.rows import FlowRow, HopRow, InstanceRow, LatencyRow, MeasuredRow, TestRow, ThreadRow, TrialRow
 from csit_utils.dataset.testrows import recorded_row, unrecorded_row
 
@@ -157,14 +157,8 @@ def thread_rows(dataset: Dataset) -> Iterator[ThreadRow]:
             )
 
 
-def measured_row(item: Characterized, measures: tuple[MeasuredValue, ...], **fields: str | int | None) -> MeasuredRow:
-    """Return a row with the fields that all studies share.
-
-    Args:
-        item: The record.
-        measures: Its values, which a test that did not pass does not have.
-        fields: Further fields of a `TestRow`.
-    """
+def measured_row(item: Characterized, subject: MeasuredSubject, measures: Iterable[Measure]) -> MeasuredRow:
+    """Return a row of one subject of a record, without values where the test did not pass."""
     record = item.record
     return MeasuredRow(
         anchor=item.anchor,
@@ -186,6 +180,12 @@ def measured_row(item: Characterized, measures: tuple[MeasuredValue, ...], **fie
         version=record.version,
         revision=record.environment.revision,
         environment=record.environment.digest,
-        measures=measures if item.status is Status.PASS and record.passed else (),
-        **fields,  # type: ignore[arg-type]  # names of fields of a row
+        goals=subject.load,
+        test_type=" ".join(measures),
+        service_type=subject.service,
+        **subject.dimensions.columns,
+        nf_size=subject.size,
+        vs_dtc=subject.vs_dtc,
+        frame=subject.frame,
+        measures=subject.values if item.status is Status.PASS and record.passed else (),
     )

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Self
 
+from resources.libraries.python.model.request.cell import Dimensions
+
 PPS = "pps"
 """Unit of rates."""
 OF_WORKLOAD = "of the workload"
@@ -85,3 +87,19 @@ class MeasuredValue:
     """Lower bound of the true value."""
     highest: float | None
     """Upper bound; None: not bounded by the offered load."""
+
+
+@dataclass(frozen=True)
+class MeasuredSubject:
+    """What a record of another study than density has measured, with its values; none where they are not valid."""
+
+    values: tuple[MeasuredValue, ...]
+    service: str
+    """With all that decides what is compared with what."""
+    dimensions: Dimensions
+    size: str
+    """Of the NFs."""
+    frame: str
+    """Or the unit of the workload."""
+    load: str
+    vs_dtc: int | None = None

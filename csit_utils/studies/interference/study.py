@@ -6,11 +6,9 @@ from html import escape
 from pathlib import Path
 from statistics import fmean
 
-from csit_utils.dataset.flatten import measured_row
-from csit_utils.dataset.items import Characterized
-from csit_utils.dataset.measures import Explanation, Measure, MeasuredValue
+from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject, MeasuredValue
 from csit_utils.dataset.papers import PublishedFigure
-from csit_utils.dataset.rows import MeasuredRow, frame_text
+from csit_utils.dataset.rows import frame_text
 from csit_utils.report.characterizations import DrawnRecord, page_of_records
 from csit_utils.report.figures import Figure, Json, axes, rounded, scatter
 from csit_utils.report.study import QueriedTables, RecordKind, Study, View
@@ -319,8 +317,8 @@ def _line(axis: str, points: Sequence[tuple[MatrixSlice, float]], name: str, col
     )
 
 
-def measured(item: Characterized, found: Interference) -> Iterator[MeasuredRow]:
-    """Yield a row for each set of co-located network functions that each of them was measured in.
+def _measured(found: Interference) -> Iterator[MeasuredSubject]:
+    """Yield a subject for each set of co-located network functions that each of them was measured in.
 
     The competitors are part of the service's name: they decide what is compared with what.
     """
@@ -328,15 +326,13 @@ def measured(item: Characterized, found: Interference) -> Iterator[MeasuredRow]:
         end = f", {WAYS[guarantee]}" if guarantee else ""
         for row in rows:
             low, high = (row.mean if each is None else each for each in (row.low, row.high))
-            yield measured_row(
-                item,
+            yield MeasuredSubject(
                 (MeasuredValue(NORMALIZED, row.mean, low, high),),
-                test_type=NORMALIZED,
-                service_type=f"{row.target} beside {' and '.join(row.against)}{end}",
-                **Dimensions(1 + len(row.against), 1).columns,
-                nf_size=str(found.spec.size),
-                frame=frame_text(found.spec.frame),
-                goals="interference",
+                f"{row.target} beside {' and '.join(row.against)}{end}",
+                Dimensions(1 + len(row.against), 1),
+                str(found.spec.size),
+                frame_text(found.spec.frame),
+                "interference",
             )
 
 
@@ -401,7 +397,7 @@ STUDY = Study(
             headline,
             lines=_lines,
             measures=(NORMALIZED,),
-            measured=measured,
+            measured=_measured,
             tables=tables.interference_tables,
             queried=_QUERIED,
         ),

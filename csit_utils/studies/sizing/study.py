@@ -6,11 +6,8 @@ from functools import partial
 from html import escape
 from pathlib import Path, PurePath
 
-from csit_utils.dataset.flatten import measured_row
-from csit_utils.dataset.items import Characterized
-from csit_utils.dataset.measures import OF_WORKLOAD, Explanation, Measure, MeasuredValue
+from csit_utils.dataset.measures import OF_WORKLOAD, Explanation, Measure, MeasuredSubject, MeasuredValue
 from csit_utils.dataset.papers import PublishedFigure
-from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.figures import DASHES, SYMBOLS, Figure, Json, axes, scatter
 from csit_utils.report.published_figures import sections
@@ -252,27 +249,24 @@ def _size_traces(
                 )
 
 
-def measured(item: Characterized, sizing: Sizing) -> Iterator[MeasuredRow]:
-    """Yield a row for each size; those of a failed test have no capacity."""
+def _measured(sizing: Sizing) -> Iterator[MeasuredSubject]:
     for size in sizing.sizes:
         step = sizing.workload.increase
         found = size.capacity
-        measures: tuple[MeasuredValue, ...] = ()
+        values: tuple[MeasuredValue, ...] = ()
         if found is not None:
             lowest, highest = found, None if size.at_top else found + step
             for at in size.capacities[:1]:
                 if at.low is not None and at.high is not None:
                     lowest, highest = min(found, at.low), max(found, at.high)
-            measures = (MeasuredValue(CAPACITY, found, lowest, highest),)
-        yield measured_row(
-            item,
-            measures,
-            test_type=CAPACITY,
-            service_type=sizing.deployment.vnf_name,
-            **Dimensions(1, len(size.size.components)).columns,
-            nf_size=size.name,
-            frame=sizing.workload.unit,
-            goals=sizing.workload.generator,
+            values = (MeasuredValue(CAPACITY, found, lowest, highest),)
+        yield MeasuredSubject(
+            values,
+            sizing.deployment.vnf_name,
+            Dimensions(1, len(size.size.components)),
+            size.name,
+            sizing.workload.unit,
+            sizing.workload.generator,
         )
 
 
@@ -303,7 +297,7 @@ STUDY = Study(
             _identity,
             lambda sizing: (*sizing.steps, *sizing.notes),
             measures=(CAPACITY,),
-            measured=measured,
+            measured=_measured,
             tables=lambda record: () if record.sizing is None else (("sizing", sizing_rows(record.sizing)),),
             name_first=lambda sizing: best_of(sizing) is not None,
         ),

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from csit_utils.dataset.flatten import measured_row
-from csit_utils.dataset.items import Characterized
-from csit_utils.dataset.measures import Explanation, Measure, MeasuredValue
-from csit_utils.dataset.rows import MeasuredRow, frame_text
+from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject, MeasuredValue
+from csit_utils.dataset.rows import frame_text
 from csit_utils.report.characterizations import DrawnRecord, page_of_records
 from csit_utils.report.figures import Figure, Json, axis, scatter
 from csit_utils.report.study import RecordKind, Study, View
@@ -90,19 +88,16 @@ def _lines(found: StatefulDensity) -> Iterator[str]:
     yield from (f"{name} was skipped: {reason}" for name, reason in found.skipped.items())
 
 
-def _measured(item: Characterized, found: StatefulDensity) -> Iterator[MeasuredRow]:
+def _measured(found: StatefulDensity) -> Iterator[MeasuredSubject]:
     for cell in found.cells:
-        for value in _values(cell):
-            yield measured_row(
-                item,
-                (value,) if cell.is_valid else (),
-                test_type=value.measure,
-                service_type=found.spec.name,
-                **Dimensions(cell.instances, cell.nodes).columns,
-                nf_size=str(found.spec.size),
-                frame=frame_text(found.spec.frame),
-                goals=f"{found.spec.kind}, {found.spec.search}",
-            )
+        yield MeasuredSubject(
+            tuple(_values(cell)) if cell.is_valid else (),
+            found.spec.name,
+            Dimensions(cell.instances, cell.nodes),
+            str(found.spec.size),
+            frame_text(found.spec.frame),
+            f"{found.spec.kind}, {found.spec.search}",
+        )
 
 
 def _values(cell: CellConnections) -> Iterator[MeasuredValue]:
