@@ -9,7 +9,7 @@ from csit_utils.analysis.grouping import bounds, series_of
 from csit_utils.dataset.goal_words import read_goal
 from csit_utils.dataset.items import ImportedTest, Problem
 from csit_utils.dataset.load import read_foreign
-from csit_utils.dataset.rows import EITHER, EVERY_INSTANCE, NDR, PDR
+from csit_utils.dataset.rows import EITHER, EVERY_INSTANCE, MRR, NDR, PDR
 from tests.unit.csit_utils.foreign_files import (
     at_load,
     csit,
@@ -182,7 +182,7 @@ def test_a_lower_fixed_load_is_mrr_at_that_load_and_not_like_one_at_line_rate() 
     assert (row.test_type, row.mrr_pps) == ("MRR", pytest.approx(1_190_472))
     load = read_goal(row.goals or "", "MRR")
     assert load is not None and load.load_pps == pytest.approx(20 * 148_809, abs=1)
-    (difference,) = likeness(row, line, Metric.MRR).differences
+    (difference,) = likeness(row, line, MRR).differences
     assert f"{load.load_pps:,.0f} pps" in difference
 
 
