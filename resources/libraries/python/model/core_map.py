@@ -6,9 +6,6 @@ from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 
-GENERATOR = "generator"
-"""Owner of the generator's threads and ports."""
-
 
 class ThreadRole(StrEnum):
     """Role of a planned thread."""

@@ -3,6 +3,7 @@
 Each study adds its payload by a class of its own, in `studies/<study>/model/record.py`.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -107,8 +108,11 @@ class Record(Frozen):
         version = next((facts["vswitch"] for facts in self.facts.values() if "vswitch" in facts), None)
         return version or f"Linux {self.environment.kernel.split(' ', 1)[0]}"
 
-    def counted(self, digest: str) -> dict[str, Any]:
-        """Return the figures of packed fields that are kept beside them, with the digest of the whole record."""
+    def counted(self, digest: str) -> Mapping[str, Any]:
+        """Figures of packed fields that the row of a table has, so that nothing has to be unpacked for it.
+
+        `digest` is the SHA-256 of the record's whole JSON: equal for one record, wherever it was written.
+        """
         return {"digest": digest}
 
 

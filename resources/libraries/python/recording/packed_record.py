@@ -2,7 +2,7 @@
 
 A record is JSON of some 80 kB, nineteen twentieths of which are trials, histograms, the plan and the environment. They
 are replaced by one key, `packed`: the base64 of zlib (RFC 1950) of their JSON object. Another new key, `counted`, has
-the digest of the whole record, and of a density test the few figures of the packed part that a row of a table has: a
+the digest of the whole record, and the few figures of the packed part that a row of a table has: a
 table of tests is made without unpacking anything. A record's class marks its packed fields.
 """
 
@@ -25,12 +25,7 @@ class NotUnpacked(ValueError):
 
 
 def pack(record: Record, digest: str | None = None) -> str:
-    """Return one JSON object on one line: the light keys, `counted` and `packed`.
-
-    Args:
-        record: The record.
-        digest: Of its JSON as first written, where that is known.
-    """
+    """Return one JSON object on one line: the light keys, `counted` and `packed`."""
     digest = digest or hashlib.sha256(record.model_dump_json().encode()).hexdigest()
     packed = zlib.compress(record.model_dump_json(include=set(packed_keys(type(record)))).encode(), 6)
     return f'{light(record, digest)[:-1]},"packed":"{base64.b64encode(packed).decode()}"}}'
@@ -45,8 +40,7 @@ def light(record: Record, digest: str) -> str:
 def unpack(packed: str | bytes) -> bytes:
     """The JSON object of the heavy keys.
 
-    Args:
-        packed: What stands under `packed`.
+    `packed`: What stands under `packed`.
 
     Raises:
         NotUnpacked: It is damaged, or unpacks to more than any record has.
