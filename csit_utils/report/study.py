@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar
 
 from csit_utils.dataset.flatten import measured_row
@@ -12,7 +13,6 @@ from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.report.details.capsule import rerun_command
 from csit_utils.report.details.noise import NoiseView, noise_floor
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.cost import StudyCost
 
 if TYPE_CHECKING:
@@ -207,8 +207,5 @@ class Study:
     pages: tuple[Page[Any], ...] = ()
     kinds: tuple[RecordKind, ...] = ()
     explanations: tuple[Explanation, ...] = ()
-    preview: Callable[[Sequence[str], World], StudyCost] | None = None
-    """Cost of a test of its suite, given the arguments of the test, paths in full, and the world of the testbed.
-
-    Raises CsitError where the test cannot be run there.
-    """
+    preview: Callable[[Path, Mapping[str, str]], StudyCost] | None = None
+    """Cost of a test of its suite, given the file of its specification, and the keys that it sets."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from statistics import fmean
 
 from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject, MeasuredValue
@@ -403,5 +402,5 @@ STUDY = Study(
         ),
     ),
     explanations=EXPLANATIONS,
-    preview=lambda arguments, _: cost(load_interference(Path(arguments[0]))),
+    preview=lambda path, keys: cost(load_interference(path, keys)),
 )

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
 from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject, MeasuredValue
 from csit_utils.dataset.rows import frame_text
@@ -274,5 +273,5 @@ STUDY = Study(
         ),
     ),
     explanations=EXPLANATIONS,
-    preview=lambda arguments, _: cost(load_outage(Path(arguments[0]))),
+    preview=lambda path, keys: cost(load_outage(path, keys)),
 )

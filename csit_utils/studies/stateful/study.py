@@ -1,7 +1,6 @@
 """Studies of stateful density in reports: connection rates, tear-downs and table capacity of NATs and firewalls."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject, MeasuredValue
 from csit_utils.dataset.rows import frame_text
@@ -219,5 +218,5 @@ STUDY = Study(
         ),
     ),
     explanations=EXPLANATIONS,
-    preview=lambda arguments, _: cost(load_stateful(Path(arguments[0]))),
+    preview=lambda path, keys: cost(load_stateful(path, keys)),
 )
