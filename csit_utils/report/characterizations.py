@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from csit_utils.analysis.measures import OF_WORKLOAD
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.figures import Figure
 from csit_utils.report.published_figures import PublishedSection
 from csit_utils.report.study import View
+from csit_utils.report.units import unit
 from csit_utils.studies.registry import kind_of
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.recording.writer import write_tables
@@ -84,7 +84,7 @@ def characterization_objects(items: Iterable[Characterized]) -> Iterator[Mapping
             "headline": view.headline,
             "measures": [
                 {
-                    "name": each.measure.value,
+                    "name": each.measure,
                     "subject": row.service_type,
                     "nf_chains": row.nf_chains,
                     "nf_nodes": row.nf_nodes,
@@ -92,7 +92,7 @@ def characterization_objects(items: Iterable[Characterized]) -> Iterator[Mapping
                     "frame": row.frame,
                     "load": row.goals,
                     "value": each.value,
-                    "unit": {None: "pps", OF_WORKLOAD: row.frame}.get(each.measure.unit, each.measure.unit),
+                    "unit": unit(each.measure, row),
                     "lowest": each.lowest,
                     "highest": each.highest,
                 }

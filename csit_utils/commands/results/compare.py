@@ -131,7 +131,7 @@ def as_object(change: "Change", called: str) -> Mapping[str, Any]:
         "nf_size": change.nf_size,
         "vs_dtc": change.vs_dtc,
         "frame": change.frame,
-        "metric": change.metric.value,
+        "metric": change.metric,
         "simulated": change.a.series.system.simulated,
         **sides,
         "change": change.change,

@@ -14,7 +14,7 @@ from csit_utils.commands.results.inputs import OpenedInputs, opened, print_probl
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Characterized, ReadError, RecordedTest
 from csit_utils.dataset.reference import names, reference_items
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import MEASURES, TestRow
 from csit_utils.dataset.store.chosen_runs import Choice, last_before, newest
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
@@ -28,14 +28,7 @@ _OF_EVERY_TEST = (
     "profile", "goals", "test_type", "service_type", *Dimensions(1, 1).columns, "nf_size", "vs_dtc", "frame", "planned",
     "oversubscribed", "data_cores", "verdicts", "quarantined", "call_stacks",
 )  # fmt: skip
-_OF_METRIC = {
-    ("ndr", "pdr", "soak"): ("loss_ratio", "lower_pps", "upper_pps", "complete", "lowest_tried_pps", "verdict"),
-    ("mrr", "orr"): ("offered_pps", "pps", "stdev_pps", "trials", "verdict"),
-}
-COMPARED = (
-    *_OF_EVERY_TEST,
-    *(f"{each}_{name}" for metrics, names in _OF_METRIC.items() for each in metrics for name in names),
-)
+COMPARED = (*_OF_EVERY_TEST, *(name for measure, column in MEASURES.items() for name in (column, *measure.columns)))
 """Columns of tests that trends and gates read of datasets, a third of all."""
 DATA = Annotated[
     list[Path] | None,

@@ -143,7 +143,7 @@ def as_object(found: "Trend") -> Mapping[str, Any]:
         "vs_dtc": cell.series.vs_dtc,
         "frame": cell.series.frame,
         "profile": cell.series.profile,
-        "metric": cell.metric.value,
+        "metric": cell.metric,
         "state": found.state.value,
         "runs": len(found.figures),
         "gaps": len(found.gaps),

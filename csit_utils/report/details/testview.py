@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.grouping import Metric, bounds
+from csit_utils.analysis.grouping import beside, bounds
 from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
 from csit_utils.dataset.items import RecordedTest
-from csit_utils.dataset.rows import PLACES, LatencyRow, TestRow, TrialRow, frame_text
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, PLACES, SOAK, LatencyRow, TestRow, TrialRow, frame_text
 from csit_utils.report.cell_maps import CellMaps
 from csit_utils.report.details.capsule import Capsule, capsule
 from csit_utils.report.details.coremap import CoreMapView, core_map
@@ -19,7 +20,7 @@ from csit_utils.report.details.qualification import QualificationView, qualifica
 from csit_utils.report.details.search_steps import SearchPath, search_path
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables
-from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
+from csit_utils.report.units import DASH, amount, common_unit, digits3, percent, rate, seconds
 from csit_utils.studies.density.analysis.checklist import CheckedRequirement, checklist
 from csit_utils.studies.density.analysis.other_goals import other_goals
 from csit_utils.studies.density.answer_text import OtherGoalView, other_goal_view
@@ -103,7 +104,7 @@ def _start(prior: Prior | None, *, refuted: bool) -> str:
 class GoalView:
     """One line of the table of results."""
 
-    name: str
+    name: Measure
     definition: str
     lower_pps: float | None
     upper_pps: float | None
@@ -290,19 +291,20 @@ def p99_at_half_pdr(rows: Sequence[LatencyRow]) -> int | None:
     return max((row.p99_ns for row in rows if row.load in HALF_LOADS and row.p99_ns is not None), default=None)
 
 
-def bounds_text(row: TestRow, metric: Metric) -> str:
+def bounds_text(row: TestRow, metric: Measure) -> str:
     """Return a figure as short text: the lower bound, marked if there is no upper or no lower one."""
     found = bounds(row, metric)
     if found is None:
         return DASH
-    if found.lower is None:
-        return f"< {rate(found.upper)}"
+    mark, value = ("< ", found.upper) if found.lower is None else ("", found.lower)
     if found.upper is None:
-        return f"≥ {rate(found.lower)}"
-    return rate(found.lower) if found.complete else f"≈ {rate(found.lower)}"
+        mark = "≥ "
+    elif not found.complete and not mark:
+        mark = "≈ "
+    return mark + amount(metric, row, value)
 
 
-def bounds_pair(row: TestRow, metric: Metric) -> tuple[str, str]:
+def bounds_pair(row: TestRow, metric: Measure) -> tuple[str, str]:
     """Return both bounds in one unit, `206` and `207 kpps`; the second is empty if there is only one."""
     found = bounds(row, metric)
     if found is None or found.lower is None or found.upper is None or found.lower == found.upper:
@@ -314,11 +316,11 @@ def bounds_pair(row: TestRow, metric: Metric) -> tuple[str, str]:
 def _goals(item: RecordedTest, row: TestRow) -> list[GoalView]:
     result, frame = item.result, item.result.asked.frame
     views = [
-        _goal(found, result.verdict, frame_l1=l1_bps(1.0, frame))
-        for found in (result.ndr, result.pdr, result.soak)
+        _goal(name, found, result.verdict, frame_l1=l1_bps(1.0, frame))
+        for name, found in ((NDR, result.ndr), (PDR, result.pdr), (SOAK, result.soak))
         if found is not None
     ]
-    for name, found, bps in (("MRR", result.mrr, row.mrr_l1_bps), ("ORR", result.orr, row.orr_l1_bps)):
+    for name, found, bps in ((MRR, result.mrr, row.mrr_l1_bps), (ORR, result.orr, row.orr_l1_bps)):
         if found is not None:
             spread = f" ± {rate(found.stdev_pps)}" if found.stdev_pps is not None else ""
             trials = len(found.receive_rates_pps)
@@ -326,18 +328,24 @@ def _goals(item: RecordedTest, row: TestRow) -> list[GoalView]:
             text = f"{rate(found.mean_pps)}{spread}"
             verdicts = _verdict_of(result.verdict, name)
             views.append(GoalView(name, definition, found.mean_pps, None, text, True, bps, *verdicts))
-    return views
+    return [each for view in views for each in (view, *_beside(view.name, row))]
+
+
+def _beside(throughput: Measure, row: TestRow) -> Iterator[GoalView]:
+    for name in beside(throughput, (row,))[1:]:
+        definition = name.explanation.what if name.explanation else ""
+        yield GoalView(name, definition, None, None, bounds_text(row, name), True, None, (), ())
 
 
 def _verdict_of(verdict: Verdict, number: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(verdict.of(number)), verdict.evidence_of(number)
 
 
-def _goal(found: GoalResult, verdict: Verdict, *, frame_l1: float) -> GoalView:
+def _goal(name: Measure, found: GoalResult, verdict: Verdict, *, frame_l1: float) -> GoalView:
     goal = found.goal
     definition = (
         f"critical load at a mean loss ratio of {percent(goal.loss_ratio)}, estimate ± its deviation"
-        if goal.name == Metric.SOAK
+        if name == SOAK
         else f"loss ≤ {percent(goal.loss_ratio)}, bounds within {percent(goal.relative_width)}, "
         f"trials of {seconds(goal.final_trial_duration_s)}"
     )
@@ -349,14 +357,14 @@ def _goal(found: GoalResult, verdict: Verdict, *, frame_l1: float) -> GoalView:
         text = f"{rate(found.lower_pps)} … {rate(found.upper_pps)}"
     bandwidth = found.lower_pps * frame_l1 if found.lower_pps is not None else None
     return GoalView(
-        goal.name,
+        name,
         definition,
         found.lower_pps,
         found.upper_pps,
         text,
         found.complete,
         bandwidth,
-        *_verdict_of(verdict, goal.name),
+        *_verdict_of(verdict, name),
     )
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from csit_utils.dataset.measures import Explanation
 from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.details.flames import FlameGraph
-from csit_utils.report.explanations import Explanation
 from csit_utils.report.figures import Figure
 from csit_utils.report.published_figures import sections
 from csit_utils.report.record_blocks import RecordTables, plots

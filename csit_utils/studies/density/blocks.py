@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.grouping import Metric, Series, System, all_series, system_of
+from csit_utils.analysis.grouping import Series, System, all_series, system_of
 from csit_utils.dataset.items import Refusal
+from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.reference import WORLD as PUBLISHED
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import THROUGHPUTS, TestRow
 from csit_utils.report.colour_scales import gradient
 from csit_utils.report.figures import Figure
 from csit_utils.report.units import common_unit, digits3
@@ -130,7 +131,7 @@ def system_views(
     return sorted(views, key=lambda view: view.published)
 
 
-_Kind = tuple[Metric, bool, str]
+_Kind = tuple[Measure, bool, str]
 
 
 def _tops(found: Iterable[Matrix]) -> dict[_Kind, float]:
@@ -156,9 +157,9 @@ def _block(
     line: SpeedupLimits,
 ) -> Block:
     metrics = tuple(
-        _metric([matrix for matrix in found if matrix.metric is metric], tops)
-        for metric in Metric
-        if any(matrix.metric is metric for matrix in found)
+        _metric([matrix for matrix in found if matrix.metric == metric], tops)
+        for metric in THROUGHPUTS
+        if any(matrix.metric == metric for matrix in found)
     )
     one, called = series[0], names(series)
     where = f"{one.frame}, {common_sizes(series)}" if common_sizes(series) else one.frame

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
-from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject, MeasuredValue
 from csit_utils.dataset.rows import frame_text
-from csit_utils.report.explanations import Explanation
 from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.report.units import rate
 from csit_utils.studies.interference.page import PAGE, WAYS
@@ -80,8 +78,8 @@ NORMALIZED = Measure("normalized", "")
 """Throughput of a network function beside others over its throughput alone."""
 
 
-def measured(item: Characterized, found: Interference) -> Iterator[MeasuredRow]:
-    """Yield a row for each set of co-located network functions that each of them was measured in.
+def _measured(found: Interference) -> Iterator[MeasuredSubject]:
+    """Yield a subject for each set of co-located network functions that each of them was measured in.
 
     The competitors are part of the service's name: they decide what is compared with what.
     """
@@ -89,15 +87,13 @@ def measured(item: Characterized, found: Interference) -> Iterator[MeasuredRow]:
         end = f", {WAYS[guarantee]}" if guarantee else ""
         for row in rows:
             low, high = (row.mean if each is None else each for each in (row.low, row.high))
-            yield measured_row(
-                item,
+            yield MeasuredSubject(
                 (MeasuredValue(NORMALIZED, row.mean, low, high),),
-                test_type=NORMALIZED.value,
-                service_type=f"{row.target} beside {' and '.join(row.against)}{end}",
-                **Dimensions(1 + len(row.against), 1).columns,
-                nf_size=str(found.spec.size),
-                frame=frame_text(found.spec.frame),
-                goals="interference",
+                f"{row.target} beside {' and '.join(row.against)}{end}",
+                Dimensions(1 + len(row.against), 1),
+                str(found.spec.size),
+                frame_text(found.spec.frame),
+                "interference",
             )
 
 
@@ -161,12 +157,12 @@ STUDY = Study(
             _title,
             headline,
             lines=_lines,
-            measured=measured,
+            measures=(NORMALIZED,),
+            measured=_measured,
             tables=tables.interference_tables,
             queried=_QUERIED,
         ),
     ),
-    measures=(NORMALIZED,),
     explanations=EXPLANATIONS,
     preview=lambda path, keys: cost(load_interference(path, keys)),
 )

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
-from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject, MeasuredValue
 from csit_utils.dataset.rows import frame_text
-from csit_utils.report.explanations import Explanation
 from csit_utils.report.study import RecordKind, Study
 from csit_utils.report.units import rate
 from csit_utils.studies.outage.page import PAGE
@@ -99,22 +97,20 @@ def _lines(found: Outage) -> Iterator[str]:
     yield from (f"{event}: {reason}" for event, reason in found.refused.items())
 
 
-def _measured(item: Characterized, found: Outage) -> Iterator[MeasuredRow]:
-    """A row for each event and instance: the share of its packets that arrive from the event on."""
+def _measured(found: Outage) -> Iterator[MeasuredSubject]:
+    """For each event and instance: the share of its packets that arrive from the event on."""
     load = f"{found.spec.share:g} NDR" if found.spec.rate_pps is None else f"{found.rate_pps:g} pps"
     for effect in found.effects:
         packets = 2 * found.rate_pps * found.spec.after_s
         ends = (effect.lost.mean if each is None else each for each in (effect.lost.high, effect.lost.low))
         mean, low, high = (min(1.0, max(0.0, 1 - lost / packets)) for lost in (effect.lost.mean, *ends))
-        yield measured_row(
-            item,
+        yield MeasuredSubject(
             (MeasuredValue(SURVIVED, mean, low, high),),
-            test_type=SURVIVED.value,
-            service_type=f"{found.spec.name}: instance {effect.instance}, {effect.event}",
-            **Dimensions(found.spec.instances, len(found.spec.nf_kinds)).columns,
-            nf_size=str(found.spec.size),
-            frame=frame_text(found.spec.frame),
-            goals=f"outage at {load}",
+            f"{found.spec.name}: instance {effect.instance}, {effect.event}",
+            Dimensions(found.spec.instances, len(found.spec.nf_kinds)),
+            str(found.spec.size),
+            frame_text(found.spec.frame),
+            f"outage at {load}",
         )
 
 
@@ -129,11 +125,11 @@ STUDY = Study(
             _title,
             headline,
             lines=_lines,
+            measures=(SURVIVED,),
             measured=_measured,
             tables=outage_tables,
         ),
     ),
-    measures=(SURVIVED,),
     explanations=EXPLANATIONS,
     preview=lambda path, keys: cost(load_outage(path, keys)),
 )

@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from csit_utils.analysis.measures import OF_WORKLOAD, Measure, MeasuredRow, MeasuredValue, measured_row
-from csit_utils.dataset.items import Characterized
-from csit_utils.report.explanations import Explanation
+from csit_utils.dataset.measures import OF_WORKLOAD, Explanation, Measure, MeasuredSubject, MeasuredValue
 from csit_utils.report.study import RecordKind, Study
 from csit_utils.studies.sizing.page import PAGE, capacity_words
 from resources.libraries.python.model.request.cell import Dimensions
@@ -61,27 +59,24 @@ def best_of(sizing: Sizing) -> MeasuredSize | None:
     return None if best is None or best.capacity is None else best
 
 
-def measured(item: Characterized, sizing: Sizing) -> Iterator[MeasuredRow]:
-    """Yield a row for each size; those of a failed test have no capacity."""
+def _measured(sizing: Sizing) -> Iterator[MeasuredSubject]:
     for size in sizing.sizes:
         step = sizing.workload.increase
         found = size.capacity
-        measures: tuple[MeasuredValue, ...] = ()
+        values: tuple[MeasuredValue, ...] = ()
         if found is not None:
             lowest, highest = found, None if size.at_top else found + step
             for at in size.capacities[:1]:
                 if at.low is not None and at.high is not None:
                     lowest, highest = min(found, at.low), max(found, at.high)
-            measures = (MeasuredValue(CAPACITY, found, lowest, highest),)
-        yield measured_row(
-            item,
-            measures,
-            test_type=CAPACITY.value,
-            service_type=sizing.deployment.vnf_name,
-            **Dimensions(1, len(size.size.components)).columns,
-            nf_size=size.name,
-            frame=sizing.workload.unit,
-            goals=sizing.workload.generator,
+            values = (MeasuredValue(CAPACITY, found, lowest, highest),)
+        yield MeasuredSubject(
+            values,
+            sizing.deployment.vnf_name,
+            Dimensions(1, len(size.size.components)),
+            size.name,
+            sizing.workload.unit,
+            sizing.workload.generator,
         )
 
 
@@ -106,12 +101,12 @@ STUDY = Study(
             headline,
             _identity,
             lambda sizing: (*sizing.steps, *sizing.notes),
-            measured=measured,
+            measures=(CAPACITY,),
+            measured=_measured,
             tables=lambda record: () if record.sizing is None else (("sizing", sizing_rows(record.sizing)),),
             name_first=lambda sizing: best_of(sizing) is not None,
         ),
     ),
-    measures=(CAPACITY,),
     explanations=EXPLANATIONS,
     preview=_preview,
 )

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
-from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject, MeasuredValue
 from csit_utils.dataset.rows import frame_text
-from csit_utils.report.explanations import Explanation
 from csit_utils.report.study import RecordKind, Study
 from csit_utils.studies.stateful.page import PAGE
 from resources.libraries.python.model.request.cell import Dimensions
@@ -80,19 +78,16 @@ def _lines(found: StatefulDensity) -> Iterator[str]:
     yield from (f"{name} was skipped: {reason}" for name, reason in found.skipped.items())
 
 
-def _measured(item: Characterized, found: StatefulDensity) -> Iterator[MeasuredRow]:
+def _measured(found: StatefulDensity) -> Iterator[MeasuredSubject]:
     for cell in found.cells:
-        for value in _values(cell):
-            yield measured_row(
-                item,
-                (value,) if cell.is_valid else (),
-                test_type=value.measure.value,
-                service_type=found.spec.name,
-                **Dimensions(cell.instances, cell.nodes).columns,
-                nf_size=str(found.spec.size),
-                frame=frame_text(found.spec.frame),
-                goals=f"{found.spec.kind}, {found.spec.search}",
-            )
+        yield MeasuredSubject(
+            tuple(_values(cell)) if cell.is_valid else (),
+            found.spec.name,
+            Dimensions(cell.instances, cell.nodes),
+            str(found.spec.size),
+            frame_text(found.spec.frame),
+            f"{found.spec.kind}, {found.spec.search}",
+        )
 
 
 def _values(cell: CellConnections) -> Iterator[MeasuredValue]:
@@ -116,11 +111,11 @@ STUDY = Study(
             _title,
             headline,
             lines=_lines,
+            measures=(RATE, TEAR_DOWN, CAPACITY),
             measured=_measured,
             tables=stateful_tables,
         ),
     ),
-    measures=(RATE, TEAR_DOWN, CAPACITY),
     explanations=EXPLANATIONS,
     preview=lambda path, keys: cost(load_stateful(path, keys)),
 )

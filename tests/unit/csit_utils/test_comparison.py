@@ -10,8 +10,7 @@ from scipy.stats import false_discovery_control
 
 from csit_utils.analysis.comparisons.comparison import Change, Method, Outcome, compare
 from csit_utils.analysis.comparisons.gate import decide
-from csit_utils.analysis.grouping import Metric
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import PDR, TestRow
 from tests.unit.csit_utils.histories import nights, row
 
 RATE = 5e6
@@ -24,7 +23,7 @@ def runs(rates: list[float], cell: tuple[str, int, int] = ("CSC", 1, 1), **chang
 
 
 def pdr(a: list[TestRow], b: list[TestRow], **options: bool) -> Change:
-    (found,) = (each for each in compare(a, b, **options).changes if each.metric is Metric.PDR)
+    (found,) = (each for each in compare(a, b, **options).changes if each.metric == PDR)
     return found
 
 
@@ -91,7 +90,7 @@ def one_run(rng: Random, rates: dict[tuple[str, int, int], float] | None = None)
 def test_single_runs_of_many_cells_are_judged_by_how_differently_cells_changed() -> None:
     rng = Random(5)
     fallen = {PLACES[3]: 0.85}
-    found = [each for each in compare(one_run(rng), one_run(rng, fallen)).changes if each.metric is Metric.PDR]
+    found = [each for each in compare(one_run(rng), one_run(rng, fallen)).changes if each.metric == PDR]
     assert {each.method for each in found} == {Method.SPREAD}
     assert [each.outcome is Outcome.REGRESSION for each in found] == [
         (each.service_type, *each.dimensions) == PLACES[3] for each in found
@@ -137,7 +136,7 @@ def test_unlike_figures_are_compared_only_on_request() -> None:
 
 def test_the_same_testbed_is_compared_with_itself_and_a_lone_one_with_the_other() -> None:
     both = [*nights(3, lambda _: RATE), *nights(3, lambda _: 2 * RATE, testbed="lab-b")]
-    changes = [each for each in compare(both, both).changes if each.metric is Metric.PDR]
+    changes = [each for each in compare(both, both).changes if each.metric == PDR]
     assert [each.change for each in changes] == [0.0, 0.0]
     assert pdr(nights(3, lambda _: RATE), nights(3, lambda _: 2 * RATE, testbed="lab-b")).change > 0.9
 

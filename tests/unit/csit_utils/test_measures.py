@@ -12,12 +12,13 @@ from typer.testing import CliRunner, Result
 from csit_utils.analysis.cells import figures
 from csit_utils.analysis.comparisons.comparison import Outcome, compare
 from csit_utils.analysis.comparisons.gate import decide
-from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue
 from csit_utils.analysis.trends.trend import TrendState, trends
 from csit_utils.cli import make_app
 from csit_utils.commands.results.gate import junit_xml
 from csit_utils.commands.results.inputs import opened
 from csit_utils.dataset.items import Characterized, Status
+from csit_utils.dataset.measures import Measure, MeasuredValue
+from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.report.pages import compare as compare_page
 from csit_utils.report.pages import trend as trend_page
 from csit_utils.report.report_context import ReportContents

@@ -7,10 +7,10 @@ import pytest
 
 from csit_utils.analysis.comparisons.comparability import likeness, resolution_pps
 from csit_utils.analysis.comparisons.comparison import Outcome, compare
-from csit_utils.analysis.grouping import Metric, all_series
+from csit_utils.analysis.grouping import all_series
 from csit_utils.dataset.goal_words import profile_text
 from csit_utils.dataset.reference import FDIO_2019, names, reference_items, title
-from csit_utils.dataset.rows import OWN
+from csit_utils.dataset.rows import NDR, OWN, PDR
 from csit_utils.studies.density.analysis.density import matrices
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.search.profiles import LADDER
@@ -54,7 +54,7 @@ def test_every_cell_of_the_slides_is_there_once() -> None:
 def test_figures_are_as_printed(service: str, size: str, place: tuple[int, int], mpps: float) -> None:
     (series,) = (one for one in all_series(ROWS) if (one.service_type, one.nf_size) == (service, size))
     (matrix,) = matrices(ROWS, series)
-    assert matrix.metric is Metric.NDR
+    assert matrix.metric == NDR
     cell = matrix.cells[place]
     assert cell.value_pps == mpps * 1e6
     assert cell.upper_pps == cell.value_pps, "no bound was printed"
@@ -73,14 +73,14 @@ def test_cores_are_counted_as_the_slides_count_them() -> None:
 
 def test_they_are_no_finer_than_printed() -> None:
     row = ROWS[0]
-    assert resolution_pps(row, Metric.NDR) == 50_000
+    assert resolution_pps(row, NDR) == 50_000
 
 
 def test_ones_own_ndr_may_be_laid_beside_them_and_a_simulated_one_may_not() -> None:
     """The question is the same (no loss); the reader is told of the rounding and of what the slides leave out."""
     published = ROWS[0]
     own = replace(published, origin=OWN, goals=profile_text(LADDER))
-    found = likeness(own, published, Metric.NDR, ("this run", "FD.io 2019"))
+    found = likeness(own, published, NDR, ("this run", "FD.io 2019"))
     assert found.alike
     assert found.remarks == (
         "FD.io 2019 does not report the length of its trials",
@@ -88,8 +88,8 @@ def test_ones_own_ndr_may_be_laid_beside_them_and_a_simulated_one_may_not() -> N
         "NDR of FD.io 2019 is rounded to 100,000 pps, so it may be off by 50,000 pps",
         "this run is a result of csit-density and FD.io 2019 of fdio-csit 1904 (published)",
     )
-    assert not likeness(replace(own, simulated=True), published, Metric.NDR).alike
-    assert not likeness(own, published, Metric.PDR).alike, "the slides print no PDR"
+    assert not likeness(replace(own, simulated=True), published, NDR).alike
+    assert not likeness(own, published, PDR).alike, "the slides print no PDR"
 
 
 @pytest.mark.parametrize(

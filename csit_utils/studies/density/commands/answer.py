@@ -11,12 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-from csit_utils.analysis.grouping import Metric
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, opened, report_problems, without
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
-from csit_utils.dataset.rows import OWN
+from csit_utils.dataset.rows import NDR, OWN, PDR
 from csit_utils.dataset.store.chosen_runs import newest, newest_nights
 from csit_utils.report.details.capsule import choices_of
 from csit_utils.report.units import rate as human_rate
@@ -113,13 +112,13 @@ def answer(
     if folder is not None and not measure:
         raise ConfigError(f"--output {folder} is the folder of the trials of --measure, which is not given")
 
+    metric = NDR if goal.upper() == NDR else PDR
+
     def answered(known: Contents) -> list[DensityAnswer]:
         return [
             each
             for frame, mean_bytes in _frames(known).items()
-            for each in _answers(
-                known, Question(asked_rate.pps(mean_bytes, layer.upper()), bound, Metric(goal.upper())), frame
-            )
+            for each in _answers(known, Question(asked_rate.pps(mean_bytes, layer.upper()), bound, metric), frame)
         ]
 
     choose = newest_nights if max_tests is None else partial(newest, max_tests=max_tests)
@@ -245,7 +244,7 @@ def as_object(found: DensityAnswer) -> dict[str, Any]:
         "vs_dtc": series.vs_dtc,
         "frame": series.frame,
         "profile": series.profile,
-        "goal": question.metric.value,
+        "goal": question.metric,
         "rate_pps": question.rate_pps,
         "p99_below_ns": question.p99_ns,
         "instances": found.services,

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.grouping import Metric
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import THROUGHPUTS, TestRow
 from csit_utils.report.figures import Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.units import common_unit, rate
@@ -43,11 +43,11 @@ def flows_figure(identity: str, title: str, found: Sequence[Matrix]) -> Figure |
         found: Matrices of one system, of all frames.
     """
     columns, counts = [], set[int]()
-    for metric in Metric:
+    for metric in THROUGHPUTS:
         services = [points for points in _services(found, metric).values() if len(points) > 1]
         counts |= {flows for points in services for _, flows in points}
         factor, unit = common_unit([cell.value_pps or 0.0 for points in services for cell in points.values()])
-        columns.append(Column(metric.value, f"{metric}, {unit}", scale=1 / factor))
+        columns.append(Column(metric, f"{metric}, {unit}", scale=1 / factor))
     ticks = {"tickvals": sorted(counts), "ticktext": [f"{count:,}" for count in sorted(counts)]}
     plot = Plot(
         identity,
@@ -65,7 +65,7 @@ def flows_figure(identity: str, title: str, found: Sequence[Matrix]) -> Figure |
 
 
 def _rows(found: Sequence[Matrix]) -> Iterator[Row]:
-    for metric in Metric:
+    for metric in THROUGHPUTS:
         for service, points in _services(found, metric).items():
             for (version, flows), cell in sorted(points.items()) if len(points) > 1 else ():
                 at_least = "at least " * (cell.state is CellState.AT_LEAST)
@@ -75,16 +75,16 @@ def _rows(found: Sequence[Matrix]) -> Iterator[Row]:
                     "cell": service.cell,
                     "version": f"IPv{version}",
                     "flows": flows,
-                    metric.value: cell.value_pps or 0.0,
+                    metric: cell.value_pps or 0.0,
                     "oversubscribed": cell.oversubscribed,
                     "text": f"{at_least}{rate(cell.value_pps)}{', OVERSUBSCRIBED' * cell.oversubscribed}",
                 }
 
 
-def _services(found: Sequence[Matrix], metric: Metric) -> dict[_Service, _Points]:
+def _services(found: Sequence[Matrix], metric: Measure) -> dict[_Service, _Points]:
     services: dict[_Service, _Points] = {}
     for matrix in found:
-        for place, cell in matrix.cells.items() if matrix.metric is metric else ():
+        for place, cell in matrix.cells.items() if matrix.metric == metric else ():
             load = _load(cell.runs[-1]) if cell.runs and cell.state in (CellState.VALUE, CellState.AT_LEAST) else None
             if load is not None:
                 one = matrix.series

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series, trials_of
+from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.verdicts import short, verdict_of_runs
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import MRR
 from csit_utils.report.colour_scales import colour
 from csit_utils.report.links import cell_anchor
 from csit_utils.report.units import digits3, percent, rate
@@ -75,7 +77,7 @@ def kind_of(series: Series) -> str:
 
 def loss_definition(matrix: Matrix) -> str:
     """Definition of the metric of a matrix, from the goals of its tests."""
-    if matrix.metric in RECEIVE_RATES:
+    if matrix.metric.stdev:
         return "at any loss"
     runs = [row for cell in matrix.cells.values() for row in cell.runs]
     ratios = {getattr(row, f"{matrix.metric.lower()}_loss_ratio") for row in runs} - {None}
@@ -153,14 +155,16 @@ def _steps(matrix: Matrix, place: tuple[int, int]) -> Iterator[str]:
             yield f"{change} against {before} {word if before > 1 else word[:-1]}"
 
 
-def _tip(metric: Metric, where: str, cell: MatrixCell, definition: str) -> str:
+def _tip(metric: Measure, where: str, cell: MatrixCell, definition: str) -> str:
     lines = [f"{where} · {metric} ({definition})"]
     if cell.state is CellState.BELOW:
         lines.append(f"below {rate(cell.value_pps)}: not reached at the lowest load")
-    elif metric in RECEIVE_RATES:
+    elif metric.stdev:
         row = cell.runs[-1]
-        offered_pps = row.mrr_offered_pps if metric is Metric.MRR else row.orr_offered_pps
-        lines.append(f"mean {rate(cell.value_pps)} of {trials_of(row, metric)} trials, offered {rate(offered_pps)}")
+        offered_pps = row.mrr_offered_pps if metric == MRR else row.orr_offered_pps
+        lines.append(
+            f"mean {rate(cell.value_pps)} of {getattr(row, metric.trials)} trials, offered {rate(offered_pps)}"
+        )
     elif cell.state is CellState.AT_LEAST:
         lines.append(f"at least {rate(cell.value_pps)}: limited by the generator")
     else:

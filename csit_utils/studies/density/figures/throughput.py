@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.verdicts import verdict_of_runs
+from csit_utils.dataset.rows import THROUGHPUTS
 from csit_utils.report.figures import Figure, matrix_axis
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.units import common_unit, rate
@@ -95,8 +96,8 @@ def _tables(anchor: str, found: Sequence[Matrix]) -> RecordTables:
 def _columns(found: Sequence[Matrix], what: str) -> tuple[Column, ...]:
     """Quantities, each in the unit of its values."""
     columns = []
-    for metric in Metric:
-        factor, unit = common_unit([value for matrix in found if matrix.metric is metric for value in matrix.values()])
+    for metric in THROUGHPUTS:
+        factor, unit = common_unit([value for matrix in found if matrix.metric == metric for value in matrix.values()])
         ends = None if what else (f"{metric} lower", f"{metric} upper")
         columns.append(Column(f"{metric}{what}", f"{metric}{what}, {unit}", scale=1 / factor, ends=ends))
     return tuple(columns)
