@@ -7,6 +7,7 @@ import a driver.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from resources.libraries.python import driver_registry
@@ -119,6 +120,42 @@ class NodeCheck:
     def key(self) -> str:
         """Key of the answer among those of a node."""
         return self.sent.rpartition(".")[2]
+
+
+class Traffic(StrEnum):
+    """Traffic of a test, as far as not all NFs take it."""
+
+    PACKETS = "packets without a connection"
+    """IPv4 packets of any protocol that belong to no socket, TCP segments among them."""
+    UDP = "UDP datagrams"
+    TCP = "TCP connections"
+    IPV6 = "IPv6"
+    CAPTURES = "the packets of a capture"
+
+
+IPV4 = frozenset(Traffic) - {Traffic.IPV6}
+"""What an IPv4 router takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedNf:
+    """Behaviour of an NF on the simulated testbed, see `drivers.sim.truth`; assumed where its package cites no source.
+
+    Defaults are those of an average NF, which is as fast as VPP.
+    """
+
+    half_core_pps: float = 5.97e6
+    """Packets per second of an NF of half a core."""
+    sensitivity: float = 0.50
+    """Share of the throughput that is lost at most beside other NFs, in [0, 1)."""
+    half_pressure: float = 0.30
+    """Pressure of neighbours at which half of that is lost, above 0."""
+    pressure: float = 0.30
+    """Pressure on each neighbour, in [0, 1)."""
+    cpu_part: float = 0.15
+    """The part of what it loses that goes away where CPU time is guaranteed, below 1."""
+    memory_mib: float = 20.0
+    """Working set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,10 +383,8 @@ class FunctionDriver(Driver):
     """Is of use where packets do not go through it, because it looks at copies of them."""
     shareable: bool = False
     """One NF has interfaces for any number of service instances; others have two."""
-    udp_only: bool = False
-    """Does its work on UDP datagrams, and on nothing else."""
-    ipv6: bool = False
-    """Forwards IPv6 too, or whatever is in a frame."""
+    takes: frozenset[Traffic] = IPV4
+    """Traffic that it does its work on; cells with other traffic are refused. Other packets pass it by."""
     translates: bool = False
     """Translates source addresses of what goes forward."""
     tracks_connections: bool = False
@@ -364,6 +399,8 @@ class FunctionDriver(Driver):
     """How it runs in guests of virtual machines; None if it does not."""
     runs_guests: bool = False
     """Virtual machines that run the applications of all kinds that have a `guest`."""
+    simulated: SimulatedNf = SimulatedNf()
+    """Behaviour on the simulated testbed."""
     in_guest: NfKind | None = None
     """Set by the registry: the application of the guests of such virtual machines."""
     host: NfKind | None = None

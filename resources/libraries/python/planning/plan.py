@@ -7,7 +7,7 @@ from itertools import product
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind, are_vms
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.topology import Topology, World
@@ -101,34 +101,6 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
     return None
 
 
-def no_ipv6(topology: Topology, cell: Cell, ip_version: IpVersion) -> str | None:
-    """Return which part of a cell forwards no IPv6; None where all do, or packets are IPv4."""
-    if ip_version != 6:
-        return None
-    generator = driver_registry.generators()[topology.tg.generator.driver]
-    if not generator.ipv6:
-        return f"the {generator.label} sends no IPv6"
-    for kind in dict.fromkeys(kinds(topology, cell)):
-        if kind.driver.translates:
-            return f"IPv6 does not apply to an NF of kind {kind}: it translates addresses of IPv4"
-        if kind.is_vm or not kind.driver.ipv6:
-            return f"an NF of kind {kind} is set up for IPv4 only here"
-    return None
-
-
-def no_capture(topology: Topology, cell: Cell, frame: Frame) -> str | None:
-    """Return why the packets of a capture cannot be sent through a cell; None where they can, or it is no capture."""
-    if frame.capture is None:
-        return None
-    generator = driver_registry.generators()[topology.tg.generator.driver]
-    if not generator.captures:
-        return f"the {generator.label} sends no packets of a capture"
-    for kind in dict.fromkeys(kinds(topology, cell)):
-        if kind.driver.udp_only:
-            return f"an NF of kind {kind} takes UDP datagrams of one port only, not the packets of a capture"
-    return None
-
-
 def _too_small(topology: Topology, cell: Cell) -> str | None:
     """Return which NF's limit is below the memory of its virtual machine; None when none do."""
     places = product(cell.different_instances, range(1, cell.nf_nodes + 1)) if cell.limits else ()
@@ -196,8 +168,6 @@ def make_plan(
     check(topology, len(cell.instances))
     core_map = place(topology, cell, layouts)
     edges, of_kinds, vswitch = edges_of(topology), kinds(topology, cell), vswitch_of(dut)
-    if reason := no_ipv6(topology, cell, ip_version):
-        raise PlanError(reason)
     wiring = wire(cell, core_map, of_kinds, vswitch, edges, sources=sources, ip_version=ip_version)
     service = ServiceLayout(cell, of_kinds, edges)
     ports = edge_ports(service, RxQueues(service, core_map, vswitch), core_map, list(topology.duts), sources)

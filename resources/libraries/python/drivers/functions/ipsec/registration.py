@@ -1,6 +1,6 @@
 """Declaration of IPsec tunnels as NFs."""
 
-from resources.libraries.python.model.driver import FunctionDriver, KernelFeature
+from resources.libraries.python.model.driver import FunctionDriver, KernelFeature, SimulatedNf
 from resources.libraries.python.model.request.kinds import Form
 
 DRIVERS = (
@@ -16,5 +16,6 @@ DRIVERS = (
             KernelFeature("XFRM interfaces", "XFRM_INTERFACE", "xfrm_interface"),
         ),
         on_request=True,
+        simulated=SimulatedNf(half_core_pps=0.2e6, sensitivity=0.90, half_pressure=0.50, pressure=0.95),
     ),
 )

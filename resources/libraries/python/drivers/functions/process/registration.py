@@ -1,6 +1,6 @@
 """Declaration of programs of the user's own as NFs."""
 
-from resources.libraries.python.model.driver import FunctionDriver
+from resources.libraries.python.model.driver import FunctionDriver, SimulatedNf
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.kinds import Form
 
@@ -11,6 +11,7 @@ DRIVERS = (
         word="process",
         form=Form.PROGRAM_BESIDE,
         passive=True,
+        simulated=SimulatedNf(half_core_pps=0.2e6),
         takes_program=True,
         events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
         factory="resources.libraries.python.drivers.functions.process.driver:UserPrograms",

@@ -1,7 +1,7 @@
 """Declaration of VPP as an NF."""
 
 from resources.libraries.python.drivers.vpp.registration import PROGRAM, Vpp, need, reload_problem
-from resources.libraries.python.model.driver import PACKET, FunctionDriver
+from resources.libraries.python.model.driver import IPV4, PACKET, FunctionDriver, Traffic
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.request.cell import ServiceType
@@ -23,7 +23,7 @@ DRIVERS = (
         word="vppip4",
         form=Form.PROGRAM,
         simple=True,
-        ipv6=True,
+        takes=IPV4 | {Traffic.IPV6},
         polls=None,
         joins_late=True,
         factory="resources.libraries.python.drivers.functions.vpp.driver:VppRouters",
