@@ -5,7 +5,7 @@ for what it needs. Those are dotted names (`package.module:function`), because p
 import a driver.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -14,8 +14,9 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen, Inconsistency
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.measurements.trial import Departures, Protocol
-from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.plan import Flow, Medium
 from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.request.frames import traffic_profile
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import Form, NfKind
 from resources.libraries.python.model.testbed.memory import MemoryNeed
@@ -36,6 +37,11 @@ def _nothing(_: object) -> int:
 
 def _always(_: object) -> bool:
     return True
+
+
+def _of_profile(_: object) -> Mapping[Protocol, tuple[int, ...]]:
+    load, probes = traffic_profile().load, traffic_profile().probes
+    return {Protocol.UDP: (load.udp_port, probes.port), Protocol.TCP: (load.udp_port,)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +226,14 @@ class Driver:
     factory: str | None = None
     """Class of the driver, or a function that makes it; None where only the simulated testbed has it."""
     missing: str | None = None
-    """Function that yields what the present machine lacks, a `Problem` each; None where it needs nothing."""
+    """Function that yields what the present machine lacks, a `PreflightProblem` each; None for its `programs`."""
     options: Mapping[str, type[Frozen]] = field(default_factory=dict)
     """Settings that a topology can make, by the key of the node that has them; one class where drivers share a key. All
     have defaults."""
     programs: tuple[RequiredProgram, ...] = ()
     kernel: tuple[KernelFeature, ...] = ()
+    open_files: int = 0
+    """File descriptors that one of its programs may have open at a time, where these are many."""
     words: tuple[str, ...] = ()
     """Product words beside the label and the names of programs, which a test keeps in the drivers' packages."""
 
@@ -288,6 +296,9 @@ class GeneratorDriver(Driver):
     """Protocols of packets that it can send, the default first."""
     departures: tuple[Departures, ...] = (Departures.CONSTANT,)
     """Distributions of the times between packets that it can send with."""
+    load_ports: Callable[[Sequence[Flow]], Mapping[Protocol, tuple[int, ...]]] = _of_profile
+    """Destination ports of the packets of some flows, probes included, by protocol; those of the traffic profile where
+    its packets are made of that."""
     keeps_log: bool = False
     """Logs every second of a trial, so that a load is one long trial instead of many short ones."""
     ports: PortOption | None = None

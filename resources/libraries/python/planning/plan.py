@@ -1,11 +1,11 @@
 """From a topology and a cell to a Plan."""
 
-import hashlib
 from collections.abc import Mapping
 from itertools import product
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind, are_vms
@@ -88,7 +88,7 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
         return f"testbed {name} has a vSwitch that shares memory with NFs, so it cannot have a cable without an NF"
     for kind in cell.asked_kinds():
         if dut.kind_of(cell.service_type, kind) is None or _is_vsc(cell):
-            has = dut.guests if cell.service_type is ServiceType.VSC else dut.containers
+            has = dut.guests if cell.service_type is ServiceType.VSC else dut.offered
             lacks = f"testbed {name} has no NFs of kind {kind} for a {cell.service_type}"
             return f"{lacks}; it has {', '.join(has)}"
     if reason := _no_such_tap(topology, cell) or _too_small(topology, cell):
@@ -127,7 +127,7 @@ def _no_such_tap(topology: Topology, cell: Cell) -> str | None:
         label = switches[dut.vswitch].label
         return f"testbed {name}: {label} makes no copies for passive NFs here; use the vSwitch {others}"
     for tap in cell.taps:
-        if tap.kind not in (has := (*dut.containers, *dut.guests)):
+        if tap.kind not in (has := (*dut.offered, *dut.guests)):
             has = tuple(kind for kind in has if kind.driver.passive)
             return f"testbed {name} has no passive NFs of kind {tap.kind}; it has {', '.join(has) or 'none'}"
         at_cable = tap.position in {1, cell.nf_nodes + 1}
@@ -187,6 +187,7 @@ def make_plan(
         taps=wiring.taps,
         flows=wiring.flows,
         paths=wiring.paths,
+        load_ports=dict(driver_registry.generators()[topology.tg.generator.driver].load_ports(wiring.flows)),
         warnings=(
             *((f"oversubscribed: {sentence(short)}",) if core_map.oversubscribed else ()),
             *unequal(cell, core_map),
@@ -232,5 +233,5 @@ def _machines(topology: Topology, cell: Cell, wiring: Wiring) -> dict[str, str]:
 
 
 def digest(plan: Plan) -> str:
-    """SHA-256 of the plan's canonical JSON: equal plans, equal digests."""
-    return hashlib.sha256(plan.model_dump_json().encode()).hexdigest()
+    """Equal plans, equal digests."""
+    return digest_of_model(plan)

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from resources.libraries.python import driver_registry
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.driver import GeneratorDriver, Traffic
-from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.measurements.trial import Protocol, Trial
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
@@ -22,6 +23,19 @@ def load_protocol(generator: GeneratorDriver, of: Iterable[NfKind]) -> Protocol 
     taken = [kind.driver.takes for kind in of]
     every = generator.protocols
     return next((each for each in every if all(traffic_of(generator, each) in takes for takes in taken)), None)
+
+
+def as_taken(trial: Trial, generator: str, of: Iterable[NfKind]) -> Trial:
+    """Return a trial of which NFs of some kinds take the protocol: by default the first one that all take.
+
+    Raises:
+        Unsupported: They do not take that protocol.
+    """
+    driver, of = driver_registry.generators()[generator], tuple(dict.fromkeys(of))
+    if refusal := next(protocol_refusals(driver, of, trial.protocol), None):
+        raise Unsupported(refusal)
+    chosen = trial.protocol or load_protocol(driver, of)
+    return trial if chosen in (trial.protocol, driver.protocols[0]) else trial.model_copy(update={"protocol": chosen})
 
 
 def not_taken(topology: Topology, of: Iterable[NfKind], frame: Frame) -> str | None:

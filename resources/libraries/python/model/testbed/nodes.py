@@ -55,6 +55,10 @@ def _listed_under(key: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _is_on_request(kind: NfKind) -> bool:
+    return kind.driver.on_request and "containers" in kind.driver.listed
+
+
 ContainerKinds = Annotated[
     tuple[Annotated[NfKind, _listed_under("containers")], ...], BeforeValidator(_as_list), Field(min_length=1)
 ]
@@ -257,6 +261,8 @@ class DutNode(_Node):
     vswitch: Annotated[str, AfterValidator(known_vswitch)]
     containers: ContainerKinds
     """Kinds of NF in a CSC or CSP; the first is the default."""
+    containers_on_request: bool = False
+    """Whether NFs can also be of any other kind that is declared `on_request`."""
     container: Container = Container()
     """Container settings of NFs."""
     vms: VmKind | None = None
@@ -293,6 +299,12 @@ class DutNode(_Node):
         return tuple(key for key, simulated in parts.items() if simulated)
 
     @property
+    def offered(self) -> tuple[NfKind, ...]:
+        """Kinds of NF in a CSC or CSP; the first is the default."""
+        every = (each.kind for each in functions().values()) if self.containers_on_request else ()
+        return (*self.containers, *(kind for kind in every if _is_on_request(kind) and kind not in self.containers))
+
+    @property
     def guests(self) -> tuple[NfKind, ...]:
         """Kinds of NFs of a VSC; the first is the default. Linux guests run applications on request."""
         return () if self.vms is None else driver_registry.guests_of(self.vms)
@@ -306,7 +318,9 @@ class DutNode(_Node):
             return self.vms if asked is None else asked if asked in self.guests else None
         if service_type is ServiceType.CSC and asked is not None and asked.is_vm:
             return asked if asked in self.guests else None
-        return self.containers[0] if asked is None else asked if asked in self.containers else None
+        if asked is None:
+            return self.containers[0]
+        return asked if asked in self.containers or (self.containers_on_request and _is_on_request(asked)) else None
 
     @property
     def numa_node(self) -> int:
@@ -319,7 +333,7 @@ class DutNode(_Node):
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
-        for kind in (*self.containers, self.vms):
+        for kind in (*self.offered, self.vms):
             if kind is not None and (contradiction := kind.driver.settings_problem(self)) is not None:
                 raise contradiction
         return self

@@ -1,6 +1,5 @@
 """A testbed: nodes joined by links, read from topologies/*.yaml."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.base import Frozen, Inconsistency, Location
+from resources.libraries.python.model.base import Frozen, Inconsistency, Location, digest_of_model
 from resources.libraries.python.model.testbed.addresses import address_problems
 from resources.libraries.python.model.testbed.attachment import attachment_of, nic_kind
 from resources.libraries.python.model.testbed.cabling import Cable, Socket, Way, loops, ways
@@ -210,8 +209,8 @@ class Topology(Frozen):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of its JSON: a run is resumed on the testbed that it was begun on."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+        """A run is resumed on the testbed that it was begun on."""
+        return digest_of_model(self)
 
     @property
     def tg_name(self) -> str:

@@ -104,7 +104,7 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
         self._world = world
         self.spec = spec
         self._on_step = on_step
-        self._digest = digest_of(self.identity(), topology.model_dump_json())
+        self._digest = digest_of(self.identity(), topology.digest)
         self._journal: StepJournal[Any] | None = None
         self._known: dict[str, StepLine[_Row]] = {}
         """Lines of the journal, by step."""

@@ -57,7 +57,6 @@ def _monitor(
         word=name,
         form=Form.PROGRAM_BESIDE,
         factory=f"{_PACKAGE}.driver:Monitors",
-        missing=f"{_PACKAGE}.driver:missing_on",
         programs=(program,),
         on_request=True,
         passive=True,
@@ -88,7 +87,9 @@ _SIMULATED = {
     "pktstat": SimulatedNf(half_core_pps=0.25e6, sensitivity=0.94, half_pressure=0.26, pressure=0.35),
     "ngrep": replace(_SEARCHES, half_core_pps=0.15e6),
 }
-_SURICATA = RequiredProgram("suricata", "suricata")
+_SURICATA = RequiredProgram(
+    "suricata", "suricata", fix="apt-get install suricata (on Debian 12: from bookworm-backports)"
+)
 DRIVERS = (
     *(
         _monitor(name, program, _guest(name, program), _SIMULATED[name], **_OPTIONS.get(name, {}))

@@ -9,6 +9,7 @@ from resources.libraries.python.model.request.kinds import Form
 PROGRAM = RequiredProgram("nginx", "nginx")
 ROUTES = RequiredProgram("ip", "iproute2")
 """Makes rules of routing by UDP ports, for which the busybox of a guest has no means."""
+OPEN_FILES = 16384
 _BUFFERS_MIB = 48.0
 """Assumed, of a proxy."""
 _PACKAGE = "resources.libraries.python.drivers.functions.nginx"
@@ -20,6 +21,7 @@ _nginx = partial(
     missing=f"{_PACKAGE}.program:missing",
     programs=(PROGRAM,),
     on_request=True,
+    open_files=OPEN_FILES,
     takes=frozenset({Traffic.UDP}),
     events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
 )

@@ -13,6 +13,7 @@ DRIVERS = (
         passive=True,
         simulated=SimulatedNf(half_core_pps=0.2e6),
         takes_program=True,
+        on_request=True,
         events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
         factory="resources.libraries.python.drivers.functions.process.driver:UserPrograms",
     ),

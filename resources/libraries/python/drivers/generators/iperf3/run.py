@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
+from resources.libraries.python.drivers.host.sockets.socket_tables import tcp_ports
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow
