@@ -10,6 +10,7 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.mixed_kinds import OneKind
 from resources.libraries.python.drivers.host.links.routing import configure_routers, deliver_locally
 from resources.libraries.python.drivers.host.programs.disturbances import Steps, process_steps, refused
+from resources.libraries.python.drivers.host.programs.program_output import version_of
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.drivers.host.programs.requirements import missing
 from resources.libraries.python.drivers.host.sockets.socket_tables import (
@@ -118,19 +119,20 @@ class DaemonFunctions(ProgramFunctions[Nf]):
     """Whether the program prints what it makes on standard output."""
     _does = ""
     """What it does with a packet, as a phrase of the facts."""
+    _version_argument = "--version"
     _version = ""
 
     @abstractmethod
     def argv(self, function: Nf, folder: Path) -> list[str]:
         """Return the command line of an NF's program, whose files are in a folder of its own."""
 
-    @abstractmethod
     def version(self) -> str:
-        """Return name and version of the program.
+        """Return name and version of the program, the first one of the declaration.
 
         Raises:
             CsitError: It cannot be run.
         """
+        return version_of(self._functions[0].kind.driver.programs[0].name, self._version_argument)
 
     @abstractmethod
     def not_ready(self, function: Nf) -> str:

@@ -1,6 +1,5 @@
 """Network functions as monitors: a program that receives all packets, beside the routing kernel or alone."""
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,8 +15,7 @@ from resources.libraries.python.drivers.functions.namespace_functions import Dae
 from resources.libraries.python.drivers.functions.vm.guest_software import cards
 from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application, PacketSockets
 from resources.libraries.python.drivers.host.programs.namespace_programs import problems_at_an_end
-from resources.libraries.python.drivers.host.programs.program_output import completed
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import version_of
 from resources.libraries.python.drivers.host.sockets import packet_sockets
 from resources.libraries.python.drivers.host.sockets.packet_sockets import PacketSocket
 from resources.libraries.python.errors import CsitError
@@ -122,15 +120,12 @@ class Monitors(DaemonFunctions[NfPlan | TapPlan]):
         self._program = program_of(functions[0].kind, node)
         self._sockets: dict[str, PacketSocket] = {}
         self._stack = ExitStack()
-        self._does = self._program.does
+        self._does, self._version_argument = self._program.does, self._program.version_argument
 
     def argv(self, function: NfPlan | TapPlan, folder: Path) -> list[str]:
         for name, text in self._program.files(_watched(function), folder).items():
             (folder / name).write_text(text, encoding="utf-8")
         return self._program.argv(_watched(function), folder)
-
-    def version(self) -> str:
-        return version_of(self._program.name, self._program.version_argument)
 
     def not_ready(self, function: NfPlan | TapPlan) -> str:
         pid = self._companions.pids()[function.name]
@@ -186,22 +181,6 @@ class Monitors(DaemonFunctions[NfPlan | TapPlan]):
 
 def _watched(function: NfPlan | TapPlan) -> str:
     return function.left.name if isinstance(function, NfPlan) else function.interface
-
-
-def version_of(name: str, argument: str) -> str:
-    """Return a program's name with its version.
-
-    Args:
-        name: Of the program.
-        argument: Prints its version.
-
-    Raises:
-        CsitError: It cannot be run.
-    """
-    done = completed([path_of(name) or name, argument], _WITHIN_S, check=False, what=f"the version of {name}")
-    pattern = rf"\b{re.escape(name)}:? (?:version )?(V?\d\S*\b)"
-    found = re.search(pattern, done.stdout + done.stderr, re.IGNORECASE)
-    return f"{name} {found[1]}" if found else name
 
 
 _SETTLE_TIMES = 4
