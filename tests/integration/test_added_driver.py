@@ -21,10 +21,12 @@ LACKING = [program for program in ("haproxy", "iperf3") if path_of(program) is N
 @pytest.mark.parametrize("service_type", ["CSC", "CSP"])
 def test_the_vswitch_of_the_page_forwards(service_type: str, isolated: str, tmp_path: Path) -> None:
     before = network_state()
-    with added_drivers(tmp_path):
-        with deployed(load_topology(with_bridge(tmp_path, isolated)), cell(service_type, 2, 2)) as running:
-            send_and_count(running)
-            assert not running.parts.switch.problems()
+    with (
+        added_drivers(tmp_path),
+        deployed(load_topology(with_bridge(tmp_path, isolated)), cell(service_type, 2, 2)) as running,
+    ):
+        send_and_count(running)
+        assert not running.parts.switch.problems()
     wait_for_network_state(before)
 
 
@@ -33,21 +35,23 @@ def test_the_vswitch_of_the_page_forwards(service_type: str, isolated: str, tmp_
 def test_the_network_function_of_the_page_opens_connections_again(kinds: tuple[str, ...], tmp_path: Path) -> None:
     text = (PROJECT / "topologies/local.yaml").read_text(encoding="utf-8")
     file = tmp_path / "iperf3.yaml"
-    text = text.replace("driver: auto", "driver: iperf3").replace(
-        "    vms:", "    haproxy: {connections: 50}\n    vms:"
-    )
+    text = text.replace("driver: auto", "driver: iperf3")
+    text = text.replace("    vms:", "    haproxy: {connections: 50}\n    vms:")
     file.write_text(text, encoding="utf-8")
     trial = Trial(load_pps=1000.0, duration_s=2, frame=frame("512B"), sessions=3)
-    with machine_stays_as_it_was("haproxy"), added_drivers(tmp_path):
-        with deployed(load_topology(file), cell("CSP", 2, 2, tuple(map(NfKind, kinds)))) as running:
-            functions = running.parts.functions
-            before = functions.processed()
-            result = running.parts.generator.run(trial)
-            assert {each.instance for each in result.sessions} == {1, 2}
-            assert all(each.sessions == 3 and each.goodput_bps for each in result.sessions)
-            for function in running.plan.functions:
-                if function.kind == "haproxy":
-                    sent = functions.processed()[function.name].packets - before[function.name].packets
-                    assert sent > 500, "segments of both connections, and their acknowledgements"
-            assert functions.facts()["haproxy"].startswith("haproxy 2.")
-            assert running.problems() == ()
+    with (
+        machine_stays_as_it_was("haproxy"),
+        added_drivers(tmp_path),
+        deployed(load_topology(file), cell("CSP", 2, 2, tuple(map(NfKind, kinds)))) as running,
+    ):
+        functions = running.parts.functions
+        before = functions.processed()
+        result = running.parts.generator.run(trial)
+        assert {each.instance for each in result.sessions} == {1, 2}
+        assert all(each.sessions == 3 and each.goodput_bps for each in result.sessions)
+        for function in running.plan.functions:
+            if function.kind == "haproxy":
+                sent = functions.processed()[function.name].packets - before[function.name].packets
+                assert sent > 500, "segments of both connections, and their acknowledgements"
+        assert functions.facts()["haproxy"].startswith("haproxy 2.")
+        assert running.problems() == ()

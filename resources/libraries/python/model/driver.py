@@ -14,9 +14,8 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen, Inconsistency
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.measurements.trial import Departures, Protocol
-from resources.libraries.python.model.plan import Flow, Medium
+from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.model.request.frames import traffic_profile
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import Form, NfKind
 from resources.libraries.python.model.testbed.memory import MemoryNeed
@@ -37,11 +36,6 @@ def _nothing(_: object) -> int:
 
 def _always(_: object) -> bool:
     return True
-
-
-def _of_profile(_: object) -> Mapping[Protocol, tuple[int, ...]]:
-    load, probes = traffic_profile().load, traffic_profile().probes
-    return {Protocol.UDP: (load.udp_port, probes.port), Protocol.TCP: (load.udp_port,)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,9 +290,8 @@ class GeneratorDriver(Driver):
     """Protocols of packets that it can send, the default first."""
     departures: tuple[Departures, ...] = (Departures.CONSTANT,)
     """Distributions of the times between packets that it can send with."""
-    load_ports: Callable[[Sequence[Flow]], Mapping[Protocol, tuple[int, ...]]] = _of_profile
-    """Destination ports of the packets of some flows, probes included, by protocol; those of the traffic profile where
-    its packets are made of that."""
+    load_ports: Callable[[Sequence[Any]], Mapping[Protocol, tuple[int, ...]]] | None = None
+    """Destination ports by protocol of the packets of the flows of a plan; None for those of the traffic profile."""
     keeps_log: bool = False
     """Logs every second of a trial, so that a load is one long trial instead of many short ones."""
     ports: PortOption | None = None

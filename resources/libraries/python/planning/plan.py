@@ -1,13 +1,15 @@
 """From a topology and a cell to a Plan."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.base import digest_of_model
-from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.frames import traffic_profile
 from resources.libraries.python.model.request.kinds import NfKind, are_vms
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.topology import Topology, World
@@ -187,7 +189,7 @@ def make_plan(
         taps=wiring.taps,
         flows=wiring.flows,
         paths=wiring.paths,
-        load_ports=dict(driver_registry.generators()[topology.tg.generator.driver].load_ports(wiring.flows)),
+        load_ports=_load_ports(topology, wiring.flows),
         warnings=(
             *((f"oversubscribed: {sentence(short)}",) if core_map.oversubscribed else ()),
             *unequal(cell, core_map),
@@ -199,6 +201,14 @@ def make_plan(
         machines=_machines(topology, cell, wiring),
         smt_off=smt is False,
     )
+
+
+def _load_ports(topology: Topology, flows: Sequence[Flow]) -> dict[Protocol, tuple[int, ...]]:
+    declared = driver_registry.generators()[topology.tg.generator.driver].load_ports
+    if declared is not None:
+        return dict(declared(flows))
+    profile = traffic_profile()
+    return {Protocol.UDP: (profile.load.udp_port, profile.probes.port), Protocol.TCP: (profile.load.udp_port,)}
 
 
 def _with_smt(topology: Topology, layouts: dict[str, CpuLayout], smt: bool | None) -> dict[str, CpuLayout]:
