@@ -19,7 +19,7 @@ from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.extras import Extras
-from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
 from tests.unit.csit_utils.datasets import TOPOLOGIES, plan
 from tests.unit.csit_utils.rendered_pages import Page
 
@@ -158,16 +158,19 @@ def test_all_of_one_cell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
 
 def test_times_add_up_by_suite_and_frame() -> None:
-    selection = parse_selection(service_types="CSC", cells="1x1,10x10", nf_sizes="1c")
-    rows = list(candidates(SIM, SIM.dut.layout, selection))
-    once = times(SIM, rows, LADDER, [TestType.MRR], 1)
+    def rows_of(frames: str) -> list[Candidate]:
+        asked = parse_selection(service_types="CSC", cells="1x1,10x10", nf_sizes="1c", frames=frames)
+        return list(candidates(SIM, SIM.dut.layout, asked))
+
+    rows = rows_of("64B")
+    once = times(SIM, rows, LADDER, [TestType.MRR])
     assert [(suite.suite, suite.tests) for suite in once.suites] == [("csc-mrr", 1)]
     assert once.seconds == pytest.approx(15.7)
-    assert times(SIM, rows, LADDER, [TestType.MRR], 3).seconds == pytest.approx(3 * 15.7)
+    assert times(SIM, rows_of("64B,128B,IMIX"), LADDER, [TestType.MRR]).seconds == pytest.approx(3 * 15.7)
     assert times(SIM, rows, LADDER, list(TestType)).seconds > once.seconds
     more = Extras(energy_trial_s=10.0)
-    search_s = times(SIM, rows, LADDER, [TestType.NDRPDR], 2).seconds
-    assert times(SIM, rows, LADDER, [TestType.NDRPDR], 2, extras=more).seconds == pytest.approx(search_s + 2 * 5 * 10.5)
+    search_s = times(SIM, rows, LADDER, [TestType.NDRPDR]).seconds
+    assert times(SIM, rows, LADDER, [TestType.NDRPDR], extras=more).seconds == pytest.approx(search_s + 5 * 10.5)
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,7 @@ class SocketFunctions(DaemonFunctions[NfPlan]):
         self._cores = context.plan.cores
 
     def not_ready(self, function: NfPlan) -> str:
+        """Return ports without a socket, or that workers are not there yet."""
         there = self._fabric.run_inside(function.name, udp_ports if self._protocol is Protocol.UDP else tcp_ports)
         if lacking := [port for port in self._ports if port not in there]:
             return f"no listener on {self._protocol} ports {lacking}"
@@ -190,6 +191,7 @@ class SocketFunctions(DaemonFunctions[NfPlan]):
         return f"{started} of {workers} workers are there" if self._workers and started < workers else ""
 
     def deliver(self) -> None:
+        """Take in what comes for the ports of the load, in either direction."""
         for function in self._functions:
             sides = function.left.name, function.right.name
             self._fabric.change(function.name, deliver_locally(sides, self._protocol, self._ports))

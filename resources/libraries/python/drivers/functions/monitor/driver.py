@@ -123,11 +123,13 @@ class Monitors(DaemonFunctions[NfPlan | TapPlan]):
         self._does, self._version_argument = self._program.does, self._program.version_argument
 
     def argv(self, function: NfPlan | TapPlan, folder: Path) -> list[str]:
+        """Look at its interface, or at the left one."""
         for name, text in self._program.files(_watched(function), folder).items():
             (folder / name).write_text(text, encoding="utf-8")
         return self._program.argv(_watched(function), folder)
 
     def not_ready(self, function: NfPlan | TapPlan) -> str:
+        """Return that it has no packet socket yet; its counters are then ours to read."""
         pid = self._companions.pids()[function.name]
         found = packet_sockets.find(pid, _watched(function))
         if found is None:
@@ -137,6 +139,7 @@ class Monitors(DaemonFunctions[NfPlan | TapPlan]):
         return ""
 
     def deliver(self) -> None:
+        """Wait until packets are not ignored any more."""
         time.sleep(self._program.settles_s)
         super().deliver()
 

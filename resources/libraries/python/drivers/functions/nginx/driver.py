@@ -28,12 +28,14 @@ class NginxProxies(SocketFunctions):
         self._does = nginx.ABOUT[functions[0].kind]
 
     def argv(self, function: NfPlan, folder: Path) -> list[str]:
+        """Listen on the ports of the load, with a worker for each data CPU."""
         file, workers = folder / "nginx.conf", len(self._cores.cpus(function.name))
         text = configuration(function, self._ports, workers=workers, module=nginx.module())
         file.write_text(text, encoding="ascii")
         return [nginx.NAME, "-p", str(folder), "-c", str(file), "-e", "stderr"]
 
     def version(self) -> str:
+        """As nginx prints it."""
         return nginx.version()
 
 
