@@ -116,7 +116,7 @@ class Topology(Frozen):
                 raise Inconsistency(("nodes", name), f"{parts[0]}: sim is allowed in world sim only")
         first = self.dut
         for name, node in self.duts.items():
-            for key in ("vswitch", "containers", "container", "vms"):
+            for key in ("vswitch", "containers", "containers_on_request", "container", "vms"):
                 if getattr(node, key) != getattr(first, key):
                     raise Inconsistency(("nodes", name, key), "differs from the first DUT's: both run the same service")
         self._keep_used_ports()
