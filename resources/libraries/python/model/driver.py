@@ -226,8 +226,8 @@ class Driver:
     have defaults."""
     programs: tuple[RequiredProgram, ...] = ()
     kernel: tuple[KernelFeature, ...] = ()
-    open_files: int = 0
-    """File descriptors that one of its programs may have open at a time, where these are many."""
+    open_files: Callable[[Any], int] = _nothing
+    """File descriptors that one of its programs may have open at a time on a node, where these are many."""
     words: tuple[str, ...] = ()
     """Product words beside the label and the names of programs, which a test keeps in the drivers' packages."""
 

@@ -21,7 +21,7 @@ _nginx = partial(
     missing=f"{_PACKAGE}.program:missing",
     programs=(PROGRAM,),
     on_request=True,
-    open_files=OPEN_FILES,
+    open_files=lambda _: OPEN_FILES,
     takes=frozenset({Traffic.UDP}),
     events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
 )

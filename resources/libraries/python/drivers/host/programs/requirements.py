@@ -21,8 +21,8 @@ def missing(driver: Driver, node: TgNode | DutNode) -> Iterator[PreflightProblem
         for program in driver.programs:
             if path_of(program.on(node)) is None:
                 yield PreflightProblem(f"{program.name} missing for {needed_for}", f"install it: {program.remedy}")
-    if (most := _open_files(driver.open_files)) < driver.open_files:
-        what = f"{needed_for} may open {driver.open_files:,} files, and the limit is {most:,}"
+    if (most := _open_files(needed := driver.open_files(node))) < needed:
+        what = f"{needed_for} may open {needed:,} files, and the limit is {most:,}"
         yield PreflightProblem(what, "raise it: ulimit -Hn; in a container: --ulimit nofile")
 
 
