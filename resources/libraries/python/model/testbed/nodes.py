@@ -56,7 +56,7 @@ def _listed_under(key: str) -> AfterValidator:
 
 
 def _is_on_request(kind: NfKind) -> bool:
-    return kind.driver.on_request and "containers" in kind.driver.listed
+    return kind.driver.on_request and kind.is_routed and "containers" in kind.driver.listed
 
 
 ContainerKinds = Annotated[
@@ -262,7 +262,7 @@ class DutNode(_Node):
     containers: ContainerKinds
     """Kinds of NF in a CSC or CSP; the first is the default."""
     containers_on_request: bool = False
-    """Whether NFs can also be of any other kind that is declared `on_request`."""
+    """Whether NFs can also be of any other kind that is declared `on_request` and routed by the kernel."""
     container: Container = Container()
     """Container settings of NFs."""
     vms: VmKind | None = None
