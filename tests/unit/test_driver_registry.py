@@ -17,13 +17,14 @@ from resources.libraries.python.drivers.host.programs.program_paths import path_
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import SimulatedTruth, one_pps
 from resources.libraries.python.errors import ConfigError, Unsupported
-from resources.libraries.python.model.driver import Driver, FunctionDriver, RequiredProgram
+from resources.libraries.python.model.driver import Driver, Form, FunctionDriver, RequiredProgram
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.measurements.trial import Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.request.kinds import Form, NfKind
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology
@@ -34,7 +35,7 @@ from resources.libraries.python.studies.density.planning.matrix import candidate
 from resources.libraries.python.studies.density.planning.rows import make_rows
 from resources.libraries.python.studies.shared.choices import choices
 from resources.libraries.python.testbed.deployment.generator_limits import resends
-from resources.libraries.python.testbed.kinds import makers
+from resources.libraries.python.testbed.kinds import machine
 from tests.how_to_driver import DRIVERS as DRIVERS_FOLDER
 from tests.how_to_driver import added_drivers, with_bridge
 from tests.how_to_pages import ADD_A_DRIVER, files_of, lint, write_files_of
@@ -61,7 +62,7 @@ def test_a_package_and_a_topology_add_a_vswitch(topology: Path) -> None:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2)
     plan = make_plan(testbed, cell, layout((cpu, cpu, 0, 0) for cpu in range(32)))
     assert plan.suite_id == "eth-l2bd-1ch-4veth-2dcr1t-lnxip4"
-    assert not list(makers.missing(testbed.dut))
+    assert not list(machine.missing(testbed.dut))
     factory = driver_registry.vswitches()["learning_bridge"].factory
     assert factory is not None
     assert driver_registry.load(factory).__name__ == "LearningBridge"
@@ -79,7 +80,7 @@ def test_a_package_adds_a_network_function(tmp_path: Path) -> None:
         assert plan.suite_id == "eth-l2bd-1ch-4veth-2dcr1t-haproxy"
         assert plan.load_ports[Protocol.TCP] == (5201,)
         assert Plan.model_validate_json(plan.model_dump_json()) == plan
-        lacking = [str(each) for each in makers.missing_for_some(testbed.dut) if "haproxy" in str(each)]
+        lacking = [str(each) for each in machine.missing_for_some(testbed.dut) if "haproxy" in str(each)]
         assert bool(lacking) == (path_of("haproxy") is None)
         assert driver_registry.load(asked.driver.factory or "").__name__ == "Haproxies"
         assert one_pps(asked, 0.5) == asked.driver.simulated.half_core_pps == 0.1e6
@@ -209,7 +210,7 @@ def test_what_a_declaration_names_is_there(driver: Driver) -> None:
 def test_checks_of_packages_are_there() -> None:
     for check in driver_registry.node_checks():
         assert callable(driver_registry.load(check.check))
-        assert import_module(check.sent)
+        assert import_module(check.script)
 
 
 def test_every_kind_has_its_place_in_topologies() -> None:

@@ -6,11 +6,11 @@ from itertools import product
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.base import digest_of_model
-from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import traffic_profile
 from resources.libraries.python.model.request.kinds import NfKind, are_vms
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning import names
@@ -54,11 +54,6 @@ def drivers_of(topology: Topology, cell: Cell, drivers: Mapping[str, str]) -> di
     """Names of drivers by role, of all that a testbed offers only those kinds of NFs that a cell has.
 
     Figures of a firewall and of a router are therefore not mistaken for those of one system.
-
-    Args:
-        topology: The testbed.
-        cell: What is measured.
-        drivers: Of the world.
     """
     own = {"containers": ", ".join(_containers(topology, cell))} if "containers" in drivers else {}
     if asks_for_ways(cell):
@@ -153,14 +148,9 @@ def make_plan(
 ) -> Plan:
     """Derive everything.
 
-    Args:
-        topology: The testbed.
-        cell: What is asked for.
-        layout: Logical CPUs of the (first) DUT, or of nodes by name, as they were discovered; those of nodes that are
-            not named are taken from the topology.
-        sources: Source addresses of each flow.
-        ip_version: Of the addresses of flows and NFs.
-        smt: Whether the DUTs have SMT on while this is deployed, or switched off; None for as they are.
+    `layout`: Logical CPUs of the (first) DUT, or of nodes by name, as they were discovered; those of nodes that
+      are not named are taken from the topology.
+    `smt`: Whether the DUTs have SMT on while this is deployed, or switched off; None for as they are.
 
     Raises:
         ConfigError: The CPUs of a node of a lab are neither given nor listed.

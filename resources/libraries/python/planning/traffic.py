@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.driver import GeneratorDriver, Traffic
-from resources.libraries.python.model.measurements.trial import Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.topology import Topology
 
 

@@ -22,8 +22,8 @@ from resources.libraries.python.drivers.host.sockets.socket_tables import (
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.plan import NfPlan, TapPlan
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 _READY_S = 15.0

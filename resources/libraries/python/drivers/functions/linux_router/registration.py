@@ -1,8 +1,7 @@
 """Declaration of Linux routers as NFs."""
 
-from resources.libraries.python.model.driver import IPV4, VETH, FunctionDriver, SimulatedNf, Traffic
+from resources.libraries.python.model.driver import IPV4, VETH, Form, FunctionDriver, SimulatedNf, Traffic
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.request.kinds import Form
 
 DRIVERS = (
     FunctionDriver(

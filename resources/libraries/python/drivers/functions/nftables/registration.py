@@ -9,6 +9,7 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import (
     IPV4,
     VETH,
+    Form,
     FunctionDriver,
     GuestKind,
     KernelFeature,
@@ -17,7 +18,6 @@ from resources.libraries.python.model.driver import (
     Traffic,
 )
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.request.kinds import Form
 
 
 class Firewall(Frozen):

@@ -11,9 +11,9 @@ from resources.libraries.python.drivers.functions.nginx.program import configura
 from resources.libraries.python.drivers.functions.nginx.registration import ROUTES
 from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application, Datagrams
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
-from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.frames import traffic_profile
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 

@@ -1,8 +1,7 @@
 """Declaration of programs of the user's own as NFs."""
 
-from resources.libraries.python.model.driver import FunctionDriver, SimulatedNf
+from resources.libraries.python.model.driver import Form, FunctionDriver, SimulatedNf
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.request.kinds import Form
 
 DRIVERS = (
     FunctionDriver(

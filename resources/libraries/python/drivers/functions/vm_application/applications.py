@@ -11,9 +11,9 @@ from resources.libraries.python.drivers.functions.monitor import suricata
 from resources.libraries.python.drivers.host.sockets.socket_tables import socket_packets
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
-from resources.libraries.python.model.measurements.trial import Protocol as LoadProtocol
 from resources.libraries.python.model.plan import NfPlan, TapPlan
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol as LoadProtocol
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 PLACE = Path("/tmp")  # noqa: S108 - in the guest

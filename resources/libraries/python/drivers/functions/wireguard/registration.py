@@ -1,6 +1,7 @@
 """Declaration of WireGuard tunnels as NFs."""
 
 from resources.libraries.python.model.driver import (
+    Form,
     FunctionDriver,
     KernelFeature,
     Leftover,
@@ -8,7 +9,6 @@ from resources.libraries.python.model.driver import (
     SimulatedNf,
 )
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.request.kinds import Form
 
 DRIVERS = (
     FunctionDriver(

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from resources.libraries.python.drivers.generators.ditg.registration import FIRST_PORT
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.measurements.trial import Departures, Direction, Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.model.request.traffic import Departures, Protocol
 
 SIGNALLING = "127.0.0.1"
 """Sender and receiver agree on a run over the loopback of the generator's namespace, not over the system under test."""

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from resources.libraries.python.model.driver import GeneratorDriver, RequiredProgram
-from resources.libraries.python.model.measurements.trial import Departures, Direction, Protocol
+from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.request.traffic import Departures, Protocol
 
 FIRST_PORT = 10001
 """Each flow has a port of its own: the receiver takes a port for all of its addresses."""

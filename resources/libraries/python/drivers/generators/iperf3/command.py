@@ -4,8 +4,9 @@ import math
 
 from resources.libraries.python.drivers.generators.iperf3.registration import port
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.measurements.trial import Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.request.traffic import Protocol
 
 PROGRAM = "iperf3"
 _MAX_SESSIONS = 128

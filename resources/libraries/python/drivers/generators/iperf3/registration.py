@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from resources.libraries.python.model.driver import GeneratorDriver, RequiredProgram
-from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.request.traffic import Protocol
 
 _FIRST_PORT = 5201
 

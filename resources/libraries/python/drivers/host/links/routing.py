@@ -27,8 +27,8 @@ from resources.libraries.python.drivers.host.links.rtnetlink_messages import (
 )
 from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Steps, refused
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.plan import Flow, NfPlan, Plan, Port
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.planning.names import GENERATOR
 
 

@@ -7,6 +7,7 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.model.driver import Driver, FunctionDriver, GeneratorDriver
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 
 
@@ -15,7 +16,7 @@ def missing(driver: Driver, node: TgNode | DutNode) -> Iterator[PreflightProblem
     role = "generator" if isinstance(driver, GeneratorDriver) else "vSwitch"
     needed_for = f"NFs of kind {driver.name}" if isinstance(driver, FunctionDriver) else f"the {role} {driver.name}"
     if driver.missing is not None:
-        of_kind = (driver.kind,) if isinstance(driver, FunctionDriver) else ()
+        of_kind = (NfKind(driver.name),) if isinstance(driver, FunctionDriver) else ()
         yield from driver_registry.load(driver.missing)(node, *of_kind)
     else:
         for program in driver.programs:

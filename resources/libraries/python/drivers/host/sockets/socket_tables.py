@@ -4,7 +4,7 @@ from pathlib import Path
 
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
-from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.request.traffic import Protocol
 
 _LISTENING = "0A"
 """A TCP socket's state in /proc/net/tcp."""
