@@ -1,7 +1,7 @@
 """Drivers of docs/how-to/add-a-driver.md, written as the page says into a folder of their own."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,12 +14,12 @@ _ROLES = (vswitches, functions)
 
 
 @contextmanager
-def added_drivers(folder: Path) -> Iterator[None]:
-    """Add the packages to those that are searched for drivers."""
+def added_drivers(folder: Path, change: Callable[[str], str] = str) -> Iterator[None]:
+    """Add the packages to those that are searched for drivers, with a change of their files."""
     files = {folder / name.removeprefix(DRIVERS): text for name, text in files_of(ADD_A_DRIVER).items()}
     for target, text in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+        target.write_text(change(text), encoding="utf-8")
     added = {target.parent.name for target in files}
     for role in _ROLES:
         role.__path__.append(str(folder / role.__name__.rpartition(".")[2]))
