@@ -13,11 +13,11 @@ from resources.libraries.python.drivers.generators.ditg.programs import (
     DitgPrograms,
     Packets,
     SenderRun,
-    missing,
     of_flows,
 )
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
+from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial
@@ -39,7 +39,9 @@ from tests.realtime import LOSS, RATE, realtime
 pytestmark = [
     pytest.mark.usefixtures("awake"),
     pytest.mark.root,
-    pytest.mark.skipif(bool(list(missing())), reason="; ".join(map(str, missing()))),
+    pytest.mark.skipif(
+        path_of("ITGSend") is None or path_of("sar") is None, reason="D-ITG or sysstat is not installed"
+    ),
 ]
 LOAD_PPS = 1000.0
 """Both ways; what D-ITG sends on a busy machine too."""
