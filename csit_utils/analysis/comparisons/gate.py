@@ -82,7 +82,7 @@ def decide(comparison: Comparison, candidate: Sequence[TestRow], tolerance: floa
 def _why(change: Change) -> str:
     if change.outcome is Outcome.UNLIKE:
         return "; ".join(change.remarks)
-    return "one run per side, too few cells to estimate the noise, and overlapping bounds"
+    return "one run per side, too few cells to estimate the noise, and bounds that are hardly apart"
 
 
 def _missing(cell: CellMetric, candidate: Sequence[TestRow]) -> str:

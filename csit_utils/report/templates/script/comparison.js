@@ -1,6 +1,6 @@
 // What differs between two sets of runs, cell by cell: the same rules as `analysis/comparisons/comparison.py`, where they are explained.
 {
-  const CONFIDENCE = 0.95, FALSE_CALLS = 0.05;
+  const CONFIDENCE = 0.95, FALSE_CALLS = 0.05, MARGIN = 0.005;
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const median = (values) => {
     if (!values.length) return 0;
@@ -33,7 +33,9 @@
   function judge(a, b, student) {
     const change = a.mean ? b.mean / a.mean - 1 : Infinity;
     if (a.n === 1 && b.n === 1) {
-      const low = a.high ? b.low / a.high - 1 : Infinity, high = a.low > 0 ? b.high / a.low - 1 : Infinity;
+      const less = 1 - MARGIN, more = 1 + MARGIN;
+      const low = a.high ? (less * b.low) / (more * a.high) - 1 : Infinity;
+      const high = a.low > 0 ? (more * b.high) / (less * a.low) - 1 : Infinity;
       return { method: "bounds", change, low, high, probability: null };
     }
     const spread = (own, other) => Math.max(own.stdev ?? other.stdev ?? 0, own.resolution);
