@@ -4,7 +4,8 @@ The best has the least standard error, with two reservations. *Parsimony*: a cur
 is less simple, has to earn it; Akaike's criterion (IEEE Trans. Automatic Control 19 (1974) 716) charges for
 coefficients, and of all curves that are at most `TIE` worse than the best (with more there is essentially no support
 for them: Burnham and Anderson, "Model Selection", 2.6), the simplest is taken. So one more coefficient has to be
-better at a level of 2.5 % of an F test with four points, of 0.3 % with ten. *Noise*: where its size
+better at a level of 2.5 % of an F test with four points, of 0.3 % with ten. What the points do not exclude stays
+possible, so intervals count a rival (Akaike weights: the same, 2.9). *Noise*: where its size
 follows the value, as with a loss over ten decades, residuals count in proportion to the value, so that small values
 say as much as large ones.
 """
@@ -63,8 +64,13 @@ def best_fit(metric: ProfileMetric, rates: Sequence[float], values: Sequence[flo
             if coefficients is not None and _is_monotonic(curve, coefficients, r):
                 found.append((_criterion(curve, coefficients, r, y, weights), curve, coefficients))
     limit = min(row[0] for row in found) + TIE
-    _, curve, coefficients = next(row for row in found if row[0] <= limit)
-    return describe(curve, coefficients, r, y, weights)
+    criterion, curve, coefficients = next(row for row in found if row[0] <= limit)
+    fit = describe(curve, coefficients, r, y, weights)
+    for other, rival, its in found:
+        if rival.name == curve.rival:
+            weight = float(np.exp(-np.logaddexp(0.0, (other - criterion) / 2)))
+            return fit.model_copy(update={"rival": describe(rival, its, r, y, weights), "rival_weight": weight})
+    return fit
 
 
 def stands_out(fit: Fit, rates: Sequence[float], values: Sequence[float], rate: float, value: float) -> bool:
@@ -282,8 +288,24 @@ def coefficient_intervals(fit: Fit) -> dict[str, tuple[float, float]]:
     return {name: (value - half, value + half) for (name, value), half in rows}
 
 
-def half_width(fit: Fit, rate: float) -> float:
-    """Half of the width of the 95 % interval of a function at a rate; 0 where it is unknown."""
+def reach(fit: Fit, rate: float, side: int) -> float:
+    """Distance from a function at a rate to an end of its 95 % interval; 0 where it is unknown.
+
+    The end is the mean of those of the function and of its rival by their weights.
+
+    Args:
+        fit: The function.
+        rate: Gbit/s.
+        side: 1 for the upper end, -1 for the lower one, with a distance below 0.
+    """
+    own = side * _half_width(fit, rate)
+    value, other = value_of(fit, rate), None if fit.rival is None else value_of(fit.rival, rate)
+    if fit.rival is None or value is None or other is None:
+        return own
+    return own + fit.rival_weight * (other + side * _half_width(fit.rival, rate) - value - own)
+
+
+def _half_width(fit: Fit, rate: float) -> float:
     if not fit.covariance:
         return 0.0
     with np.errstate(all="ignore"):
