@@ -41,7 +41,7 @@
     return Number.isFinite(squared) && squared > 0 ? fit.times * Math.sqrt(squared) : 0;
   }
 
-  // From a function to an end of its interval: as `fitting.reach` does it.
+  // From a function to the estimate, or to an end of its interval: as `fitting.reach` does it.
   function reach(fit, rate, side) {
     const own = side * halfWidth(fit, rate);
     const value = ofFit(fit, rate), other = fit.rival ? ofFit(fit.rival, rate) : null;

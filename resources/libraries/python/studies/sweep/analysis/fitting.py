@@ -5,9 +5,9 @@ is less simple, has to earn it; Akaike's criterion (IEEE Trans. Automatic Contro
 coefficients, and of all curves that are at most `TIE` worse than the best (with more there is essentially no support
 for them: Burnham and Anderson, "Model Selection", 2.6), the simplest is taken. So one more coefficient has to be
 better at a level of 2.5 % of an F test with four points, of 0.3 % with ten. What the points do not exclude stays
-possible, so intervals count a rival (Akaike weights: the same, 2.9). *Noise*: where its size
-follows the value, as with a loss over ten decades, residuals count in proportion to the value, so that small values
-say as much as large ones.
+possible, so values and their intervals are means over a curve and its rival by Akaike weights (the same, 4.2).
+*Noise*: where its size follows the value, as with a loss over ten decades, residuals count in proportion to the value,
+so that small values say as much as large ones.
 """
 
 from collections.abc import Sequence
@@ -289,14 +289,15 @@ def coefficient_intervals(fit: Fit) -> dict[str, tuple[float, float]]:
 
 
 def reach(fit: Fit, rate: float, side: int) -> float:
-    """Distance from a function at a rate to an end of its 95 % interval; 0 where it is unknown.
+    """Distance from a function at a rate to the estimate of the value there, or to an end of its 95 % interval.
 
-    The end is the mean of those of the function and of its rival by their weights.
+    Each is the mean of those of the function and of its rival by their weights.
 
     Args:
         fit: The function.
         rate: Gbit/s.
-        side: 1 for the upper end, -1 for the lower one, with a distance below 0.
+        side: 0 for the estimate, which is that of the function itself where it has no rival; 1 for the upper end; -1
+            for the lower end. An end that is unknown is the estimate.
     """
     own = side * _half_width(fit, rate)
     value, other = value_of(fit, rate), None if fit.rival is None else value_of(fit.rival, rate)

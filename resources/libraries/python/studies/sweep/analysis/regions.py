@@ -26,7 +26,7 @@ _DOUBT = 3.0
 """Standard deviations by which neighbouring errors are alike, beyond which a function misses the points."""
 _MISSED = 0.02
 """Relative error from which on that is worth saying."""
-_CLEARER = 2.0
+_CLEARER = 3.0
 """Of Akaike's criterion: by how much a bend of throughput is better than the best curve without one."""
 _PLACES = 400
 """Where it is looked for."""

@@ -51,7 +51,7 @@ class Fit(Frozen):
     covariance: tuple[tuple[float, ...], ...] = Field(default=(), exclude_if=_is_empty)
     """Of the coefficients, in their order, from the scatter of the points; empty where it is unknown."""
     rival: "Fit | None" = Field(default=None, exclude_if=_is_none)
-    """Another function that few points do not exclude: intervals of values count the choice between both."""
+    """Another function that few points do not exclude: values and their intervals are means over both."""
     rival_weight: float = Field(default=0.0, exclude_if=_is_empty)
     """Akaike weight of the rival, that of both being 1."""
 
