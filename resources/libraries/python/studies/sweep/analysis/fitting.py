@@ -28,6 +28,8 @@ _CLEAR = 4.0
 """The same: noise follows the value where it is that much likelier than noise of one size."""
 _POINTS_EACH = 2
 """Different rates that a curve needs for each of its coefficients."""
+_MIN_FREE = 2
+"""Degrees of freedom of the interval of a rival: with one it would have no ends, see `student`."""
 _OUTSIDE = 6.0
 _FINER = 33
 """Candidates of a row in the search for a shape."""
@@ -67,7 +69,7 @@ def best_fit(metric: ProfileMetric, rates: Sequence[float], values: Sequence[flo
     criterion, curve, coefficients = next(row for row in found if row[0] <= limit)
     fit = describe(curve, coefficients, r, y, weights)
     for other, rival, its in found:
-        if rival.name == curve.rival:
+        if rival.name == curve.rival and len(r) >= rival.parameters + _MIN_FREE + 1:
             weight = float(np.exp(-np.logaddexp(0.0, (other - criterion) / 2)))
             return fit.model_copy(update={"rival": describe(rival, its, r, y, weights), "rival_weight": weight})
     return fit

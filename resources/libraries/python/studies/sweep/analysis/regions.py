@@ -28,6 +28,8 @@ _MISSED = 0.02
 """Relative error from which on that is worth saying."""
 _CLEARER = 3.0
 """Of Akaike's criterion: by how much a bend of throughput is better than the best curve without one."""
+_FINEST = 1e-12
+"""Sum of squares relative to the rate: nothing is measured more exactly."""
 _PLACES = 400
 """Where it is looked for."""
 
@@ -123,11 +125,13 @@ def _behind_the_rate(x: Array, y: Array) -> BreakPoint | None:
     places = np.linspace(distinct[1], distinct[-2], _PLACES)
     bend = np.maximum(0.0, 1 - places[:, None] / x)[..., None]
     shapes = ((lost, bend), (share, np.concatenate([np.broadcast_to(part, bend.shape), bend], axis=-1)))
-    values, columns = min(shapes, key=lambda shape: _least(*shape, estimated=1))
-    if _least(values, columns, estimated=1) > min(straight - BETTER, *(each - _CLEARER for each in smooth)):
+    values, columns = min(shapes, key=lambda shape: _least(shape[0], shape[1], places=1))
+    if _least(values, columns, places=1) > min(straight - BETTER, *(each - _CLEARER for each in smooth)):
         return None
     squares, coefficients = _laid(values, columns)
     best = int(np.argmin(squares))
+    if _follow_each_other(columns[best] @ coefficients[best] - values):
+        return None
     free = len(x) - columns.shape[-1] - 2
     inside = places[squares <= squares[best] * (1 + f_bound(free) / free)]
     before = 1.0 if columns.shape[-1] == 1 else float(coefficients[best, 0])
@@ -148,12 +152,15 @@ def _behind_the_rate(x: Array, y: Array) -> BreakPoint | None:
     )
 
 
-def _least(values: Array, columns: Array, estimated: int = 0) -> float:
-    """Akaike's criterion, corrected for few points, of the best of many linear models: places, points, columns."""
+def _least(values: Array, columns: Array, places: int = 0) -> float:
+    """Akaike's criterion, corrected for few points, of the best of many linear models: models, points, columns.
+
+    `places` are parameters by which the models differ.
+    """
     squares, _ = _laid(values, columns)
-    count, parameters = len(values), columns.shape[-1] + estimated + 1
+    count, parameters = len(values), columns.shape[-1] + places + 1
     charge = 2 * parameters + 2 * parameters * (parameters + 1) / (count - parameters - 1)
-    return count * float(np.log(max(squares.min(), np.finfo(float).tiny) / count)) + charge
+    return float(count * np.log(max(float(squares.min()), _FINEST) / count) + charge)
 
 
 def _laid(values: Array, columns: Array) -> tuple[Array, Array]:
@@ -191,7 +198,11 @@ def misses(fit: Fit, rates: Sequence[float], values: Sequence[float]) -> bool:
     if fit.relative_error is None or fit.relative_error < _MISSED:
         return False
     order = np.argsort(np.array(rates), kind="stable")
-    off = (_values(fit, np.array(rates, dtype=float)) - np.array(values, dtype=float))[order]
+    return _follow_each_other((_values(fit, np.array(rates, dtype=float)) - np.array(values, dtype=float))[order])
+
+
+def _follow_each_other(off: Array) -> bool:
+    """Whether neighbouring errors are more alike than independent ones are."""
     count, spread = len(off), float(np.sum(off**2))
     if count < _FEWEST or not spread:
         return False
