@@ -33,8 +33,8 @@ GATEWAY, NAT, PROCESS = NfKind("linux_gateway"), NfKind("linux_nat"), NfKind("pr
 MONITORS = tuple(each.kind for each in MONITOR_DRIVERS if each.name != "suricata")
 """Those of Debian 12; Suricata has a file of its own."""
 NGINX = (NfKind("nginx_proxy"), NfKind("nginx_balancer"))
-WAITING = """import subprocess, time
-subprocess.Popen(["nsenter", "--net=/proc/1/ns/net", "setsid", "sleep", "4711"])
+WAITING = f"""import subprocess, time
+subprocess.Popen(["nsenter", "--net=/proc/{os.getpid()}/ns/net", "setsid", "sleep", "4711"])
 while True: time.sleep(60)"""
 """It has a process that leaves its network namespace."""
 

@@ -25,7 +25,8 @@ script = subprocess.Popen(["unshare", "--net", "sh", "-c", {SCRIPT!r}], stdout=s
 script.stdout.readline()
 supervisor.add(Path(f"/proc/{{script.pid}}/ns/net"))
 """
-LEAVES_ITS_NAMESPACE = "nsenter --net=/proc/1/ns/net setsid sh -c 'sleep 1000 & sleep 1000' & echo started; wait"
+OUTSIDE = f"/proc/{os.getpid()}/ns/net"
+LEAVES_ITS_NAMESPACE = f"nsenter --net={OUTSIDE} setsid sh -c 'sleep 1000 & sleep 1000' & echo started; wait"
 IN_A_GROUP = f"""
 supervisor = Supervisor()
 program = ["unshare", "--net", "sh", "-c", {LEAVES_ITS_NAMESPACE!r}]
@@ -91,9 +92,13 @@ def test_a_process_that_left_its_namespace_is_found_by_its_control_group(tmp_pat
         group.make()
         folders = ", ".join(f"Path({str(folder)!r})" for folder in group.folders)
         with parent(tmp_path, f"GROUP = ({folders},)\n{IN_A_GROUP}") as made:
-            left = Path("/proc/1/ns/net").stat().st_ino
-            out = [pid for pid in group.processes() if Path(f"/proc/{pid}/ns/net").stat().st_ino == left]
-            assert len(out) >= 2, "they run outside of the namespace"
+            outside = Path(OUTSIDE).stat().st_ino
+
+            def missing() -> str:
+                left = [pid for pid in group.processes() if Path(f"/proc/{pid}/ns/net").stat().st_ino == outside]
+                return "" if len(left) >= 2 else f"{len(left)} of 2"
+
+            wait_until("processes outside of the namespace", missing, WITHIN_S)
             made.kill()
             made.wait()
             wait_until("end of the script", lambda: " ".join(map(str, marked(tmp_path))), WITHIN_S)
