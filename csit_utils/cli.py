@@ -114,12 +114,13 @@ _RUN = {
     "local": "runs.local", "night": "runs.night", "doctor": "testbeds.doctor", "qualify": "testbeds.qualify",
     "reserve": "testbeds.reserve", "prepare": "testbeds.prepare", "status": "testbeds.status",
     "release": "testbeds.release", "cleanup": "testbeds.cleanup", "emulate": "testbeds.emulate",
-    "convert": "testbeds.convert", "robot": "runs.robot", "outcome": "runs.outcome",
+    "convert": "testbeds.convert", "robot": "runs.robot", "outcome": "runs.outcome", "twin": "runs.twin",
 }  # fmt: skip
 _READ = {
     "import": "results.import_command", "export": "results.export", "report": "results.report", "show": "results.show",
     "query": "results.query", "compare": "results.compare", "why": "results.why", "trend": "results.trend",
     "gate": "results.gate", "bisect": "runs.bisect", "explain": "results.explain", "schema": "results.schema",
+    "mcp": "results.mcp_server",
 }  # fmt: skip
 _MODULES = (
     {name: f"csit_utils.commands.{module}" for name, module in _RUN.items()}

@@ -26,7 +26,7 @@ _GOAL = re.compile(
     r"(?: given as (?P<given>[a-z ]+?))?"
     rf"(?: rounded to (?P<step>{_N}) pps)?"
 )
-_MRR = re.compile(rf"MRR \d+ (?:x (?P<final>{_N}) s|trials)")
+_MRR = re.compile(rf"MRR \d+ (?:x (?P<final>{_N}) s|trials)(?: at (?P<load>{_N}) pps)?")
 
 
 def goal_text(goal: Goal) -> str:
@@ -65,6 +65,8 @@ class GoalWords:
     """Kind of the figure; None for the load itself."""
     step_pps: float | None = None
     """Rounding step of figures; None if not rounded."""
+    load_pps: float | None = None
+    """Load of MRR; None for the highest that the generator sends."""
 
     @property
     def text(self) -> str:
@@ -88,9 +90,10 @@ def percent_words(ratio: float) -> str:
     return f"{(Decimal(repr(ratio)) * 100).normalize():f}%"
 
 
-def mrr_words(trials: int, trial_s: float | None) -> str:
-    """Return the definition of MRR over several trials."""
-    return f"MRR {trials} trials" if trial_s is None else f"MRR {trials} x {trial_s:g} s"
+def mrr_words(trials: int, trial_s: float | None, load_pps: float | None = None) -> str:
+    """Return the definition of MRR over several trials, at a load if it was not the highest."""
+    words = f"MRR {trials} trials" if trial_s is None else f"MRR {trials} x {trial_s:g} s"
+    return words if load_pps is None else f"{words} at {load_pps:.0f} pps"
 
 
 @lru_cache(maxsize=4096)
@@ -99,7 +102,7 @@ def read_goal(goals: str, name: str) -> GoalWords | None:
     for part in goals.split("; "):
         mrr = _MRR.fullmatch(part)
         if mrr is not None and name == "MRR":
-            return GoalWords("MRR", trial_s=_number(mrr["final"]))
+            return GoalWords("MRR", trial_s=_number(mrr["final"]), load_pps=_number(mrr["load"]))
         found = _GOAL.fullmatch(part)
         if found is not None and found["name"] == name:
             return GoalWords(

@@ -48,20 +48,25 @@ def read_foreign(content: bytes, source: str) -> Iterator[Item] | None:
     if not isinstance(data, dict):
         return None
     from csit_utils.dataset.foreign.csit import read_csit  # noqa: PLC0415 - costs time where there is none
+    from csit_utils.dataset.foreign.dts import is_dts, read_dts  # noqa: PLC0415 - as above
     from csit_utils.dataset.foreign.nfvbench import read_nfvbench  # noqa: PLC0415 - as above
 
     # The server of NFVbench wraps the output of its command line in `result`.
     inner = data.get("result")
-    if data.keys() >= _NFVBENCH:
-        return _named(read_nfvbench(data, source), "NFVbench", source)
     if isinstance(inner, dict) and inner.keys() >= _NFVBENCH:
-        return _named(read_nfvbench(inner, source), "NFVbench", source)
-    if data.keys() >= _CSIT_TEST:
-        return _named(read_csit(data, source), "FD.io CSIT", source)
-    return iter(()) if data.keys() >= _CSIT_SUITE else None
+        data = inner
+    if data.keys() >= _NFVBENCH:
+        found = _named(read_nfvbench(data, source), "NFVbench", source)
+    elif data.keys() >= _CSIT_TEST:
+        found = _named(read_csit(data, source), "FD.io CSIT", source)
+    elif is_dts(data):
+        found = _named(read_dts(data, source), "DPDK's DTS", source)
+    else:
+        return iter(()) if data.keys() >= _CSIT_SUITE else None
+    return found
 
 
-def _named(items: Iterator[Item], tool: str, source: str) -> Iterator[Item]:
+def _named(items: Iterable[Item], tool: str, source: str) -> Iterator[Item]:
     """Items of a file; only a problem if one of them is invalid."""
     try:
         found = list(items)

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.slow
 STUDIES = {
     "bisections": 20,
     "chains": 10,
+    "decays": 6,
     "density": 25,
     "interference": 4,
     "profiles": 5,

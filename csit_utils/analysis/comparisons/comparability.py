@@ -120,6 +120,9 @@ def _goals_differ(a: GoalWords, b: GoalWords, called: tuple[str, str]) -> Iterat
         )
     if None not in (a.trial_s, b.trial_s) and a.trial_s != b.trial_s:
         yield f"{a.name} is decided by trials of {a.trial_s:g} s in {one} and of {b.trial_s:g} s in {other}"
+    if a.load_pps != b.load_pps:
+        loads = ["the highest load" if goal.load_pps is None else f"{goal.load_pps:,.0f} pps" for goal in (a, b)]
+        yield f"{a.name} is measured at {loads[0]} in {one} and at {loads[1]} in {other}"
 
 
 def _remarks(a: _Side, b: _Side) -> Iterator[str]:

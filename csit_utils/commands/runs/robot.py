@@ -1,6 +1,8 @@
 """`robot`: Robot Framework's command line; rows of density suites are made before tests are filtered."""
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,17 @@ def robot(context: typer.Context) -> None:
     """  # noqa: D301 - \b keeps the lines of the examples apart
     folder, arguments = _resumed(context.args)
     raise typer.Exit(run_suites(arguments, resume=folder))
+
+
+@contextmanager
+def console_on_stderr() -> Iterator[None]:
+    """Send what Robot prints to stderr, for commands whose answer is on stdout."""
+    before = sys.stdout, sys.__stdout__
+    sys.stdout = sys.__stdout__ = sys.stderr  # type: ignore[misc, assignment]  # where Robot's console is
+    try:
+        yield
+    finally:
+        sys.stdout, sys.__stdout__ = before  # type: ignore[misc]
 
 
 class PlannedTimes:

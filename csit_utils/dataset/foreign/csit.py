@@ -10,7 +10,6 @@ apart, and trials of 1 s, before 1.5 of 30 s.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -28,27 +27,20 @@ from csit_utils.dataset.foreign.parts import (
     single_frame,
     utc,
 )
+from csit_utils.dataset.foreign.place import Place, vswitch_columns
 from csit_utils.dataset.goal_order import of_columns
 from csit_utils.dataset.goal_words import FORWARDED, ONE_WAY, GoalWords, mrr_words
-from csit_utils.dataset.items import ImportedTest, Item, ReadError, Status
+from csit_utils.dataset.items import ImportedTest, ReadError, Status
 from csit_utils.dataset.rows import LatencyRow, TestRow, frame_text
-from resources.libraries.python.model.request.cell import Cell, Dimensions, Frame, ServiceType
+from resources.libraries.python.model.request.cell import Dimensions, Frame, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
-from resources.libraries.python.studies.density.planning.matrix import core_usage
+
+_CELL = re.compile(r"-(\d{1,3})(ch|pl)-\d{1,4}(?:mif|vh)-(\d{1,4})(dcr|vm)(\d{1,2})t(?:-|$)")
+_VSWITCH = re.compile(r"(?:^|-)(\d{1,2}c)-")
 
 
-@dataclass(frozen=True)
-class Place:
-    """The cell of a test; unknown for tests without NFs."""
-
-    columns: dict[str, Any]
-    """Columns of `TestRow`."""
-    service_type: ServiceType | None = None
-    data_cores: float | None = None
-
-
-def place_of(tags: Sequence[str]) -> Place:
-    """Return the cell from the tags of a test.
+def place_of(tags: Sequence[str]) -> tuple[dict[str, Any], Place | None]:
+    """Return the cell from the tags of a test, also as columns of `TestRow`; None for tests without NFs.
 
     `{r}R{c}C` is row and column, VM or DOCKER with CHAIN, PIPELINE or PIPE the service type, `{n}C` the data cores
     of the vSwitch, and `{n}VM{t}T` or `{n}DCR{t}T` the data threads of an NF: two threads are a core, unless `{t}T{n}C`
@@ -60,22 +52,27 @@ def place_of(tags: Sequence[str]) -> Place:
     switch = _matched(known, r"(\d{1,2})C")
     vs_dtc = int(switch[1]) if switch else None
     if service is None or locator is None or not (int(locator[1]) and int(locator[2])):
-        return Place({"vs_dtc": vs_dtc, "vswitch_data_cores": None if vs_dtc is None else float(vs_dtc)})
-    dimensions = Dimensions(int(locator[1]), int(locator[2]))
-    size = _nf_size(known)
-    columns: dict[str, Any] = {
-        "service_type": service.value,
-        **dimensions.columns,
-        "nf_size": str(size) if size else None,
-        "vs_dtc": vs_dtc,
-    }
-    nf_cores = size.cores * dimensions.instances * dimensions.nfs if size else None
-    total = vs_dtc + nf_cores if vs_dtc and nf_cores else None
-    if size and vs_dtc and 1 <= vs_dtc <= 4:
-        cell = Cell(service_type=service, **dimensions.columns, nf_sizes=(size,), vs_dtc=vs_dtc)
-        columns["slide_cores"] = core_usage(cell)
-    columns |= {"vswitch_data_cores": float(vs_dtc) if vs_dtc else None, "nf_data_cores": nf_cores, "data_cores": total}
-    return Place(columns, service, total)
+        return vswitch_columns(vs_dtc), None
+    place = Place(service, Dimensions(int(locator[1]), int(locator[2])), _nf_size(known), vs_dtc)
+    return place.columns, place
+
+
+def tags_of_name(name: str) -> list[str]:
+    """Return the tags that CSIT gives a density test of this name; none for other tests."""
+    found = _CELL.search(name)
+    if found is None:
+        return []
+    instances, kind, nfs, host, threads = found.groups()
+    if not int(instances) or int(nfs) % int(instances):
+        return []
+    switch = _VSWITCH.search(name)
+    return [
+        f"{int(instances)}R{int(nfs) // int(instances)}C",
+        "CHAIN" if kind == "ch" else "PIPELINE",
+        "VM" if host == "vm" else "DOCKER",
+        f"{nfs}{host.upper()}{threads}T",
+        *([switch[1].upper()] if switch else []),
+    ]
 
 
 def _service_type(tags: set[str]) -> ServiceType | None:
@@ -202,7 +199,7 @@ _IDLE_PPS = 9000.0
 """Per direction: load of latency trials without other traffic, the least one of any latency trial."""
 
 
-def read_csit(data: dict[str, Any], source: str) -> Iterator[Item]:
+def read_csit(data: dict[str, Any], source: str) -> Iterator[ImportedTest]:
     """Yield the test of one file.
 
     Raises:
@@ -217,7 +214,7 @@ def read_csit(data: dict[str, Any], source: str) -> Iterator[Item]:
     tags = tuple(tag for tag in test.tags if tag)
     name = test.test_name_long or test.test_id
     forwarded = int(version[1]) >= 5
-    place = place_of(tags)
+    columns, place = place_of(tags)
     frame = _frame(name, tags)
     one_way = found.latency_forward is not None and found.latency_reverse is None
     anchor = anchor_of("csit", data)
@@ -225,7 +222,7 @@ def read_csit(data: dict[str, Any], source: str) -> Iterator[Item]:
         remarks.append("counts as failed: the file does not say whether it passed")
     elif test.passed and test.result is None:
         remarks.append("the file has no result")
-    figures, goals = _figures(found, forwarded, frame, place.data_cores, remarks)
+    figures, goals = _figures(found, forwarded, frame, place.data_cores if place else None, remarks)
     figures |= of_columns(figures, remarks)
     latency = tuple(_latency(found, name, anchor, one_way))
     row = TestRow(
@@ -244,7 +241,7 @@ def read_csit(data: dict[str, Any], source: str) -> Iterator[Item]:
         world="lab",
         simulated=False,
         testbed="+".join(sorted(filter(None, test.hosts))) or "unknown testbed",
-        drivers=", ".join(_drivers(test, tags, density=place.service_type is not None)),
+        drivers=", ".join(_drivers(test, tags, density=place is not None)),
         version=f"{test.dut_type or 'none'} {test.dut_version or ''}".strip(),
         revision=f"CSIT model {test.version}",
         goals="; ".join([*goals, *([ONE_WAY] if one_way else [])]),
@@ -252,7 +249,7 @@ def read_csit(data: dict[str, Any], source: str) -> Iterator[Item]:
         frame=frame_text(frame) if frame else None,
         frame_mean_bytes=frame.mean_bytes if frame else None,
         evidence="\n".join(remarks),
-        **place.columns,
+        **columns,
         **figures,
     )
     yield ImportedTest(row, latency)

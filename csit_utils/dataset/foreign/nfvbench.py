@@ -259,9 +259,10 @@ def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
     remarks += _unsent(of_size)
     remarks += _surplus(of_size)
     if of_size.run_config is not None:
-        mrr = _fixed(of_size.run_config.total, frame, remarks, bidirectional=both)
+        mrr = _fixed(of_size.run_config.total, frame)
         columns |= mrr
-        goals += [mrr_words(1, run.config.duration_sec)] if mrr else []
+        load_pps = _load_pps(of_size.run_config.total, bidirectional=both)
+        goals += [mrr_words(1, run.config.duration_sec, load_pps)] if mrr else []
     row = TestRow(
         anchor=anchor,
         test_id=f"nfvbench.{chain}.{count or '?'}.{size}".lower(),
@@ -352,19 +353,19 @@ def _surplus(of_size: OfSize) -> Iterator[str]:
                 yield f"{more}: duplicates, or counters read at different times"
 
 
-def _fixed(
-    total: NfvbenchRates, frame: Frame | None, remarks: list[str], *, bidirectional: bool
-) -> dict[str, float | int | None]:
-    """A trial at a fixed load: MRR at line rate, otherwise a remark."""
+def _fixed(total: NfvbenchRates, frame: Frame | None) -> dict[str, float | int | None]:
+    """A trial at a fixed load as MRR."""
     sent, received = total.tx.rate_pps, total.rx.rate_pps
-    if received is None or total.orig.rate_percent is None:
+    if received is None:
         return {}
-    if total.orig.rate_percent >= _LINE_RATE_PERCENT * (2 if bidirectional else 1):
-        columns = {"mrr_offered_pps": sent, "mrr_pps": received, "mrr_trials": 1}
-        return columns | derived("mrr", received, frame, None)
-    at = "a fixed load" if sent is None else f"the fixed load of {sent:,.0f} pps"
-    remarks.append(f"at {at}, {received:,.0f} pps received")
-    return {}
+    return {"mrr_offered_pps": sent, "mrr_pps": received, "mrr_trials": 1} | derived("mrr", received, frame, None)
+
+
+def _load_pps(total: NfvbenchRates, *, bidirectional: bool) -> float | None:
+    """Load that was asked for; None for line rate, which is sent where more is asked for."""
+    asked = total.orig.rate_percent
+    line = asked is not None and asked >= _LINE_RATE_PERCENT * (2 if bidirectional else 1)
+    return None if line else total.orig.rate_pps or total.tx.rate_pps
 
 
 def _frame(size: str) -> Frame | None:

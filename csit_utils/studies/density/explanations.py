@@ -221,7 +221,8 @@ EXPLANATIONS = (
         "One or more words, most important first, each with evidence in numbers.",
         "vswitch-bound, nf-bound: above its limit, the system loses packets there. generator-bound: the system can do "
         "more than was offered. unstable: two bands, NDR far under PDR or above it, or more forwarded beyond the bound "
-        "than at it. host-noise: interruptions of the data CPUs alone lose more than the goal allows. "
+        "than at it. decaying: repeated loads were forwarded less each time, which ended the search. "
+        "host-noise: interruptions of the data CPUs alone lose more than the goal allows. "
         "unqualified: beyond what the generator can do by itself. "
         "below-range: the lowest load lost too much. incomplete: the search ran out of time. oversubscribed: "
         "data threads shared cores. quarantined: the cell broke the system under test twice and was given up. "

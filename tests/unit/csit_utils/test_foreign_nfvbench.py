@@ -177,11 +177,13 @@ def test_a_fixed_load_at_line_rate_is_mrr() -> None:
     ]
 
 
-def test_a_lower_fixed_load_is_no_mrr() -> None:
-    row = one(nfvbench({"64": fixed(20.0)})).row
-    assert row.mrr_pps is None
-    assert row.test_type is None
-    assert row.evidence == "at the fixed load of 2,946,418 pps, 1,190,472 pps received"
+def test_a_lower_fixed_load_is_mrr_at_that_load_and_not_like_one_at_line_rate() -> None:
+    row, line = one(nfvbench({"64": fixed(20.0)})).row, one(nfvbench({"64": fixed(200.0)})).row
+    assert (row.test_type, row.mrr_pps) == ("MRR", pytest.approx(1_190_472))
+    load = read_goal(row.goals or "", "MRR")
+    assert load is not None and load.load_pps == pytest.approx(20 * 148_809, abs=1)
+    (difference,) = likeness(row, line, Metric.MRR).differences
+    assert f"{load.load_pps:,.0f} pps" in difference
 
 
 def test_one_direction_is_reported() -> None:

@@ -145,7 +145,7 @@ class NotingMachine:
     def load(self, brought: ServiceBundle, size: Size, cable: Port) -> "NotingService":
         return self.instances(brought, size, cable)
 
-    def port_settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, str]:
         return self.ports
 
     def clean(self) -> tuple[str, ...]:

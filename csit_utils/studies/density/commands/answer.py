@@ -2,9 +2,7 @@
 
 import json
 import re
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -190,27 +188,16 @@ def _run(trial: _OpenTrial, folder: Path) -> None:
     Raises:
         CsitError: It failed.
     """
-    from csit_utils.commands.runs.robot import run_suites  # noqa: PLC0415 - Robot costs time, and most answers need none
+    from csit_utils.commands.runs.robot import console_on_stderr, run_suites  # noqa: PLC0415 - Robot costs time, and most answers need none
 
     check_folder(folder, _SPACE_BYTES)
     typer.echo(f"measuring {trial.label} of {dict(trial.variables)['TOPOLOGY']}", err=True)
-    with _on_stderr():
+    with console_on_stderr():
         status = run_suites(["--console", "quiet", "-d", str(folder), *trial.arguments])
     if status:
         output = output_of(folder)
         why = "; ".join(row.message for row in contents_of([output]).tests) if output.exists() else "see above"
         raise CsitError(f"{folder}: the trial of {trial.label} failed: {why}")
-
-
-@contextmanager
-def _on_stderr() -> Iterator[None]:
-    """Send what Robot prints to stderr: stdout has the answer."""
-    before = sys.stdout, sys.__stdout__
-    sys.stdout = sys.__stdout__ = sys.stderr  # type: ignore[misc, assignment]  # where Robot's console is
-    try:
-        yield
-    finally:
-        sys.stdout, sys.__stdout__ = before  # type: ignore[misc]
 
 
 def _frames(known: Contents) -> dict[str, float]:

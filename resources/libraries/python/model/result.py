@@ -47,6 +47,8 @@ class VerdictKind(StrEnum):
     UNQUALIFIED = "unqualified"
     """Beyond what the generator can do by itself, as measured with its ports joined to each other: the result may be
     about the generator."""
+    DECAYING = "decaying"
+    """A repeated load was forwarded less each time, which ended the search: its bounds hold for a moment only."""
     UNSTABLE = "unstable"
     """Repeated trials at one load disagree, or NDR is far below PDR: the system runs in two bands."""
     EMULATED = "emulated"
@@ -182,7 +184,7 @@ class Environment(Frozen):
     versions: dict[str, str]
     """Packages and programs that took part."""
     settings: dict[str, str] = Field(default_factory=dict)
-    """Kernel settings of scheduling during the run, by path; PCIe links and pause frames of a lab's ports, by port."""
+    """Facts by which equal machines differ: settings of the kernel by path, of the machine and its ports by name."""
     git_revision: str | None
     git_dirty: bool | None
     program_version: str | None = Field(default=None, exclude_if=lambda version: version is None)

@@ -21,8 +21,6 @@ _SETTINGS = (
     "/sys/devices/system/cpu/isolated",
     "/sys/devices/system/cpu/nohz_full",
     SMT_CONTROL,
-    "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-    "/sys/devices/system/cpu/vulnerabilities/spectre_v2",
 )
 """Read where they exist."""
 _IDLE = Path("/dev/cpu_dma_latency")

@@ -41,6 +41,7 @@ from resources.libraries.python.search.algorithms.bounds import (
 )
 from resources.libraries.python.search.algorithms.conformance import deviations
 from resources.libraries.python.search.algorithms.laddersearch import LadderSearch, overload_rates_pps
+from resources.libraries.python.search.findings.decay import Decaying, DecayWatch
 from resources.libraries.python.search.neighbours import Overload
 from resources.libraries.python.search.session import NothingOffered, Session, TimeUp
 
@@ -95,6 +96,8 @@ class SearchOutcome(Frozen):
     """The highest load of the search; where the generator fell short, the lowest load at which that made a bound."""
     elapsed_s: float
     record: SearchRecord
+    decay: str = ""
+    """What ended the search where the system forwarded less and less, as a sentence."""
 
     def goal(self, name: str) -> GoalResult | None:
         """The result for the goal of that name; None when it was not asked for."""
@@ -158,15 +161,19 @@ def search_throughput(
     if not profile.goals:
         raise ValueError(f"the search profile '{profile.name}' has no goals")
 
+    watch = DecayWatch()
+
     def report(result: TrialResult) -> None:
         if on_progress is not None:
             on_progress(_progress(session, profile, result))
+        if (found := watch.add(result, session.elapsed_s)) is not None:
+            raise Decaying(str(found))
 
     session = Session(measure, clock, profile.duration_max_s, report)
     notes: list[str] = []
     found: tuple[GoalResult, ...] | None = None
     runner = _runner(session, profile, frame, prior, from_overload)
-    silent = False
+    silent, decay = False, ""
     try:
         found = runner.run(min(min_load_pps, max_load_pps / _MIN_SPAN), max_load_pps)
     except TimeUp as limit:
@@ -174,6 +181,8 @@ def search_throughput(
     except NothingOffered as limit:
         notes.append(str(limit))
         silent = True
+    except Decaying as limit:
+        decay = str(limit)
     raw = in_order(found or runner.known(max_load_pps))
     unbounded = [result for result in raw if found and result.upper_pps is None]
     bound_by = [f"{result.goal.name}: {_still_met(result, max_load_pps)}" for result in unbounded]
@@ -197,6 +206,7 @@ def search_throughput(
             overload_pps=overload_rates_pps(session.trials, max_load_pps),
             deviations=deviations(profile.algorithm, results, session.trials),
         ),
+        decay=decay,
     )
 
 

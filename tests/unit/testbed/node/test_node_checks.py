@@ -431,6 +431,13 @@ def test_ends_that_run_at_different_speeds_are_not_each_others() -> None:
     assert "TG.port1 (eth1) runs at 10000 Mb/s, DUT1.port1 (eth1) at 1000" in lines[0]
 
 
+def test_ends_with_different_fec_are_a_warning() -> None:
+    for other, warned in (("BaseR", True), ("RS", False), (None, False)):
+        ends = {"TG": facts(**ports(port1=port(1, fec="RS"))), "DUT1": facts(**ports(port1=port(1, fec=other)))}
+        lines = wrong(check_together(two_nodes(), ends))
+        assert [": FEC: link1" in line for line in lines] == [True] * warned
+
+
 def test_a_cable_whose_other_end_cannot_be_seen_is_not_judged() -> None:
     assert not [row for row in check_together(two_nodes(), {"TG": facts()}) if row.check == "link"]
     hidden = facts(**ports(port1=port(1, device=None, up=None, carrier=None)))

@@ -1,8 +1,11 @@
-"""What a node says of its physical ports, whoever drives them."""
+"""Facts of a node's physical ports."""
 
 import ctypes
+import errno
 import fcntl
 import struct
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +69,7 @@ def test_a_port_is_the_same_by_address_and_by_name(tmp_path: Path) -> None:
         "mac_address": "3c:fd:fe:00:00:01", "up": True, "carrier": True, "speed_mbps": 25000, "mtu": 9000,
         "addresses": ["2001:db8::1"], "default_route": True, "master": "br0",
     }  # fmt: skip
-    assert port == expected
+    assert {name: port[name] for name in expected} == expected
     assert by_address["vfio_pci"] == "loaded" and by_address["uio_pci_generic"] == "available"
     assert by_address["igb_uio"] is None and by_address["iommu_groups"] == 1
 
@@ -93,37 +96,93 @@ def test_the_pcie_link_of_a_nic_and_the_most_that_it_can_do(
     assert (found and tuple(found.values())) == expected
 
 
-def test_flow_control_is_what_the_kernel_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `ethtool -a` asks: struct ethtool_pauseparam has autoneg, rx_pause and tx_pause after the command."""
-    asked = []
+class Kernel:
+    """A port's driver that answers requests of ethtool as include/uapi/linux/ethtool.h lays them out."""
 
-    def kernel(_: object, request: int, argument: bytes) -> None:
+    def __init__(self, layout: int = 2) -> None:
+        self.layout = layout
+        names = {2: (20, 40), 3: (148, 168)}[layout]
+        eeprom = bytearray(256)
+        for offset, name in zip(names, ("Intel Corp", "FTLX8571D3BCV"), strict=True):
+            eeprom[offset : offset + 16] = name.ljust(16).encode()
+        self.eeprom = bytes(eeprom)
+        self.asked: list[bytes] = []
+
+    def __call__(self, _: object, request: int, argument: bytes) -> None:
         name, address = struct.unpack("16sP", argument)
-        (command,) = struct.unpack("=I", ctypes.string_at(address, 4))
-        asked.append((request, name.rstrip(b"\0"), command))
-        ctypes.memmove(address, struct.pack("=4I", command, 1, 0, 1), 16)
+        assert request == 0x8946
+        self.asked.append(name.rstrip(b"\0"))
+        command, *words = struct.unpack("=I3I", ctypes.string_at(address, 16))
+        said = self.answer(command, words, ctypes.string_at(address, 16))
+        if said is None:
+            raise OSError(errno.EOPNOTSUPP, "not supported")
+        ctypes.memmove(address + 4, said, len(said))
 
+    def answer(self, command: int, words: Sequence[int], head: bytes) -> bytes | None:
+        answers = {
+            0x03: struct.pack("=32s32s32s", b"ice", b"1.14", b"4.20 0x8001778b"),
+            0x0E: struct.pack("=11I", 50, 0, 0, 0, 25, 64, 0, 0, 0, 1, 0),
+            0x10: struct.pack("=8I", 8160, 0, 0, 4096, 2048, 0, 0, 256),
+            0x12: struct.pack("=3I", 1, 0, 1),
+            0x42: struct.pack("=2I", self.layout, len(self.eeprom)),
+            0x43: struct.pack("=3I", *words) + self.eeprom[words[1] : words[1] + words[2]],
+            0x4C: self.link(head[15]),
+            0x50: struct.pack("=2I", 8, 2 | 8),
+        }
+        return answers.get(command)
+
+    def link(self, words: int) -> bytes:
+        settings = bytearray(48 + 3 * 4 * 3)
+        settings[15] = words if words == 3 else 256 - 3
+        partner = 1 << 31 | 1 << 5 | 1 << 50  # 25000baseCR, 1000baseT and FEC RS
+        settings[48 + 24 :] = partner.to_bytes(12, sys.byteorder)
+        return bytes(settings[4:])
+
+
+@pytest.mark.parametrize("layout", [2, 3])
+def test_a_port_has_the_facts_that_its_driver_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: int
+) -> None:
+    kernel = Kernel(layout)
     monkeypatch.setattr(fcntl, "ioctl", kernel)
     monkeypatch.setattr(ports, "_addresses", lambda *_: [])
     found = look(nics(tmp_path), pci_address=ONE)["ports"]["port1"]
+    assert set(kernel.asked) == {b"ens1f0"}
     assert found["pause"] == {"rx": False, "tx": True}
-    assert asked == [(0x8946, b"ens1f0", 0x12)]
+    assert (found["driver_version"], found["firmware"], found["fec"]) == ("1.14", "4.20 0x8001778b", "RS")
+    assert found["rings"] == {"rx": 2048, "tx": 256, "most_rx": 8160, "most_tx": 4096}
+    assert found["coalescing"] == "rx adaptive; tx 25 us, 64 frames"
+    assert found["module"] == "Intel Corp FTLX8571D3BCV"
+    assert found["partner_mbps"] == 25_000
 
 
-def test_the_record_has_the_links_and_flow_control_of_a_nodes_ports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_driver_that_answers_nothing_leaves_facts_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "not supported")
+
+    monkeypatch.setattr(fcntl, "ioctl", refuse)
+    found = look(nics(tmp_path), pci_address=ONE)["ports"]["port1"]
+    unknown = ("pause", "driver_version", "firmware", "fec", "rings", "coalescing", "module", "partner_mbps")
+    assert [found[name] for name in unknown] == [None] * len(unknown)
+
+
+def test_the_record_has_the_facts_of_a_nodes_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width")
     values = ("8.0 GT/s PCIe", "4", "8.0 GT/s PCIe", "8")
     files = {f"sys/bus/pci/devices/{ONE}/{name}": value for name, value in zip(names, values, strict=True)}
     root, look_at = tree(nics(tmp_path), files), ports.answer
     monkeypatch.setattr(ports, "answer", lambda asked: look_at({**asked, "root": str(root)}))
-    monkeypatch.setattr(ports, "_pause", lambda device: {"rx": device == "ens1f0", "tx": False})
-    expected = {"PCIe link of port1": "8 GT/s x4 (32 Gb/s) of 8 GT/s x8 (63 Gb/s)"}
-    assert TestbedMachine(two_nodes(), "DUT1").port_settings() == expected, "DPDK sets flow control itself"
-    of_kernel = two_nodes(dut={"vpp": {"ports": "af_packet"}})
-    assert TestbedMachine(of_kernel, "DUT1").port_settings() == {**expected, "pause frames of port1": "rx on, tx off"}
-    assert TestbedMachine(load_topology(PROJECT / "topologies" / "local.yaml")).port_settings() == {}
+    monkeypatch.setattr(fcntl, "ioctl", Kernel())
+    monkeypatch.setattr(ports, "_addresses", lambda *_: [])
+    known = TestbedMachine(two_nodes(), "DUT1").settings()
+    assert known["PCIe link of port1"] == "8 GT/s x4 (32 Gb/s) of 8 GT/s x8 (63 Gb/s)"
+    assert known["NIC of port1"] == "8086:1572" and known["firmware of port1"] == "4.20 0x8001778b"
+    assert "pause frames of port1" not in known and "FEC of port1" not in known, "DPDK sets them itself"
+    of_kernel = TestbedMachine(two_nodes(dut={"vpp": {"ports": "af_packet"}}), "DUT1").settings()
+    assert of_kernel["pause frames of port1"] == "rx off, tx on" and of_kernel["FEC of port1"] == "RS"
+    assert of_kernel["ring sizes of port1"] == "rx 2048 of 8160, tx 256 of 4096"
+    local = TestbedMachine(load_topology(PROJECT / "topologies" / "local.yaml")).settings()
+    assert not [name for name in local if " of port" in name]
 
 
 def test_the_port_of_a_virtio_device_is_one_level_below(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from resources.libraries.python.drivers.host.nics import device_users
 from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.testbed.node import scripts
 from resources.libraries.python.testbed.node.fact_collection import gather
+from resources.libraries.python.testbed.node.facts import MachineFacts
 from resources.libraries.python.testbed.node.node_query import MARK, program
 from resources.libraries.python.testbed.node.scripts import driver_needs, leases, leftovers, machine, runtimes, tunables
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
@@ -107,6 +108,17 @@ def server(root: Path) -> Path:
         f"{CPU}/smt/control": "on",
         f"{CPU}/intel_pstate/no_turbo": "0",
         f"{CPU}/vulnerabilities/meltdown": "Mitigation: PTI",
+        f"{CPU}/vulnerabilities/mds": "Not affected",
+        f"{CPU}/cpu0/cpuidle/state0/name": "POLL",
+        f"{CPU}/cpu0/cpuidle/state1/name": "C1",
+        f"{CPU}/cpu0/cpuidle/state10/name": "C6",
+        f"{CPU}/cpu0/cpuidle/state10/disable": "1",
+        "sys/class/dmi/id/bios_vendor": "American Megatrends",
+        "sys/class/dmi/id/bios_version": "2.1",
+        "sys/class/dmi/id/bios_date": "03/14/2018",
+        "sys/class/dmi/id/product_name": "SYS-7049GP-TRT",
+        "proc/sys/kernel/numa_balancing": "1",
+        "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
     }
     for cpu in range(7):
         core = cpu % 4
@@ -151,6 +163,38 @@ def test_a_server(tmp_path: Path) -> None:
         [{"size_kb": 2048, "total": 1024, "free": 1001}],
     ]
     assert said["disks"][str(tmp_path / "not/yet")]["total_mb"] > 0
+
+
+def memory_device(size: int, speed: int, extended: int = 0, kind: int = 0x1A) -> bytes:
+    """A structure of SMBIOS for a memory module, as version 2.8 has it, with two texts."""
+    row = bytearray(0x28)
+    row[0], row[1], row[0x12] = 17, len(row), kind
+    row[0x0C:0x0E] = size.to_bytes(2, "little")
+    row[0x15:0x17] = (3200).to_bytes(2, "little")
+    row[0x1C:0x20] = extended.to_bytes(4, "little")
+    row[0x20:0x22] = speed.to_bytes(2, "little")
+    return bytes(row) + b"P1-DIMMA1\0Bank 0\0\0"
+
+
+def test_facts_by_which_equal_servers_differ(tmp_path: Path) -> None:
+    root = server(tmp_path)
+    (root / "sys/firmware/dmi/tables").mkdir(parents=True)
+    other = bytes([0, 4, 0, 0]) + b"\0\0"
+    modules = memory_device(0x4000, 2666) * 2 + memory_device(0x7FFF, 0, extended=65_536, kind=0x22)
+    (root / "sys/firmware/dmi/tables/DMI").write_bytes(other + modules + memory_device(0, 0) + b"\x11\x28")
+    found = MachineFacts.model_validate(machine.answer({"root": str(root)})).settings()
+    assert found == {
+        "machine": "SYS-7049GP-TRT",
+        "BIOS": "American Megatrends 2.1 03/14/2018",
+        "governors": "performance x 6, powersave x 1",
+        "turbo": "on",
+        "idle states": "POLL, C1",
+        "memory modules": "2 x 16 GiB DDR4 2666 MT/s, 1 x 64 GiB DDR5 3200 MT/s, 1 x empty slot",
+        "NUMA balancing": "on",
+        "transparent huge pages": "madvise",
+        "mitigation of meltdown": "Mitigation: PTI",
+    }
+    assert MachineFacts.model_validate(machine.answer({"root": str(tmp_path / "empty")})).settings() == {}
 
 
 def test_a_machine_without_facts(tmp_path: Path) -> None:

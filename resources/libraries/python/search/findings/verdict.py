@@ -38,6 +38,7 @@ _ORDER = (
     VerdictKind.NO_TRAFFIC,
     VerdictKind.GENERATOR_BOUND,
     VerdictKind.UNQUALIFIED,
+    VerdictKind.DECAYING,
     VerdictKind.BELOW_RANGE,
     VerdictKind.INCOMPLETE,
     VerdictKind.AFFINITY_LOST,
@@ -173,6 +174,8 @@ def _of_search(outcome: SearchOutcome) -> list[Finding]:
         lines = {line: about for line, about in by_goal.items() if about} or dict.fromkeys(by_goal, names)
         for line, about in lines.items():
             findings.append(Finding(kind=VerdictKind.GENERATOR_BOUND, text=line, numbers=about))
+    if outcome.decay:
+        findings.append(Finding(kind=VerdictKind.DECAYING, text=outcome.decay, numbers=names))
     for result in outcome.goals:
         about = (result.goal.name,)
         if not result.complete:

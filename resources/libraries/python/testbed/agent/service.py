@@ -148,7 +148,7 @@ class AgentService:
             calls.HELLO.name: self._hello,
             calls.LOOK.name: self._look,
             calls.OPEN.name: self._open,
-            calls.FINGERPRINT.name: lambda _: self._with_ports(fingerprint()),
+            calls.FINGERPRINT.name: lambda _: self._with_settings(fingerprint()),
             calls.PREPARE.name: self._prepare,
             calls.SITE.name: self._site,
             calls.LEFTOVERS.name: lambda plan: tuple(self.machine.leftovers(plan)),
@@ -215,9 +215,9 @@ class AgentService:
             machine.unsampled(),
         )
 
-    def _with_ports(self, found: Environment) -> Environment:
-        ports = {} if self._machine is None else self._machine.port_settings()
-        return found.model_copy(update={"settings": {**found.settings, **ports}})
+    def _with_settings(self, found: Environment) -> Environment:
+        settings = {} if self._machine is None else self._machine.settings()
+        return found.model_copy(update={"settings": {**found.settings, **settings}})
 
     def _open(self, request: NodeRequest) -> tuple[str, ...]:
         if self._machine is not None:

@@ -49,8 +49,8 @@ from resources.libraries.python.planning.placement.instance_cpus import usable_m
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
 from resources.libraries.python.testbed.kinds import makers
 from resources.libraries.python.testbed.node.fact_collection import named_ports
-from resources.libraries.python.testbed.node.facts import PortInventory
-from resources.libraries.python.testbed.node.scripts import ports
+from resources.libraries.python.testbed.node.facts import MachineFacts, PortInventory
+from resources.libraries.python.testbed.node.scripts import machine, ports
 from resources.libraries.python.testbed.services.bundle import ServiceBundle
 from resources.libraries.python.testbed.services.node_services import (
     NodeService,
@@ -114,18 +114,17 @@ class TestbedMachine:
         interfaces = node.interfaces if node is not None and self._node is not None else {}
         return {name: numa_node_of(each.pci_address, each.device) for name, each in interfaces.items()}
 
-    def port_settings(self) -> dict[str, str]:
-        """PCIe links of its physical ports, and flow control of those that the kernel keeps, for the record."""
+    def settings(self) -> dict[str, str]:
+        """Facts by which equal machines differ: of the machine, and of its physical ports."""
+        found = MachineFacts.model_validate(machine.answer({})).settings()
         node = self._dut if self._dut is not None else self._tg
         if node is None or self._node is None:
-            return {}
+            return found
         there = PortInventory.model_validate(ports.answer({"ports": named_ports(node)})).ports
-        found: dict[str, str] = {}
         for name, row in there.items():
-            if row is not None and row.pcie is not None:
-                found[f"PCIe link of {name}"] = str(row.pcie)
-            if row is not None and row.pause is not None and not attachment_of(node.interfaces[name], node).unbinds:
-                found[f"pause frames of {name}"] = str(row.pause)
+            if row is not None:
+                kept = not attachment_of(node.interfaces[name], node).unbinds
+                found |= {f"{fact} of {name}": text for fact, text in row.settings(kept=kept).items()}
         return found
 
     def unsampled(self) -> PreflightProblem | None:

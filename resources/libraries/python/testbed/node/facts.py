@@ -28,6 +28,8 @@ class Cpu(Frozen):
     boost: bool | None
     vulnerabilities: dict[str, str]
     """Mitigation of each by the kernel."""
+    idle_states: tuple[str, ...] = ()
+    """Idle states of the first CPU that are enabled, from the shallowest."""
     rows: tuple[tuple[int, int, int, int], ...]
     """CPU, core, socket, NUMA node."""
 
@@ -61,6 +63,19 @@ class Memory(Frozen):
     swap_total_mb: int
     swap_used_mb: int
     nodes: tuple[MemoryNodeFacts, ...]
+    modules: dict[str, int] = Field(default_factory=dict)
+    """Number of memory modules by size, type and speed, and of empty slots; empty where only root may see them."""
+    numa_balancing: bool | None = None
+    transparent_hugepages: str | None = None
+
+
+class Firmware(Frozen):
+    """Firmware of the machine, and the machine's model."""
+
+    vendor: str | None = None
+    version: str | None = None
+    date: str | None = None
+    product: str | None = None
 
 
 class Clock(Frozen):
@@ -81,6 +96,9 @@ class Disk(Frozen):
     read_only: bool
 
 
+_NOT_AFFECTED = "Not affected"
+
+
 class MachineFacts(Frozen):
     """As `sent.machine` says it."""
 
@@ -92,6 +110,7 @@ class MachineFacts(Frozen):
     command_line: str | None
     boot_id: str | None
     up_s: float | None
+    firmware: Firmware = Firmware()
     cpu: Cpu
     memory: Memory
     clock: Clock
@@ -99,6 +118,27 @@ class MachineFacts(Frozen):
     """Over 1, 5 and 15 minutes."""
     irqbalance: bool
     disks: dict[str, Disk | None]
+
+    def settings(self) -> dict[str, str]:
+        """Facts by which equal machines differ, by name; unknown ones are left out."""
+        cpu, memory, firmware = self.cpu, self.memory, self.firmware
+        found = {
+            "machine": firmware.product,
+            "BIOS": " ".join(filter(None, (firmware.vendor, firmware.version, firmware.date))),
+            "governors": ", ".join(f"{name} x {len(cpus)}" for name, cpus in sorted(cpu.governors.items())),
+            "turbo": on_off(cpu.boost),
+            "idle states": ", ".join(cpu.idle_states),
+            "memory modules": ", ".join(f"{count} x {label}" for label, count in sorted(memory.modules.items())),
+            "NUMA balancing": on_off(memory.numa_balancing),
+            "transparent huge pages": memory.transparent_hugepages,
+            **{f"mitigation of {name}": text for name, text in cpu.vulnerabilities.items() if text != _NOT_AFFECTED},
+        }
+        return {name: text for name, text in found.items() if text}
+
+
+def on_off(state: bool | None) -> str | None:
+    """Return a state as a word; None if it is unknown."""
+    return None if state is None else "on" if state else "off"
 
 
 _ENCODED = {2.5: 0.8, 5.0: 0.8, 64.0: 1.0}
@@ -147,7 +187,19 @@ class PauseFrames(Frozen):
     """It sends them when its receive queues are full."""
 
     def __str__(self) -> str:
-        return f"rx {'on' if self.rx else 'off'}, tx {'on' if self.tx else 'off'}"
+        return f"rx {on_off(self.rx)}, tx {on_off(self.tx)}"
+
+
+class RingSizes(Frozen):
+    """Descriptors of each queue of a port."""
+
+    rx: int
+    tx: int
+    most_rx: int
+    most_tx: int
+
+    def __str__(self) -> str:
+        return f"rx {self.rx} of {self.most_rx}, tx {self.tx} of {self.most_tx}"
 
 
 class PortFacts(Frozen):
@@ -168,6 +220,17 @@ class PortFacts(Frozen):
     pcie: PcieLink | None
     pause: PauseFrames | None
     """None where the kernel does not drive it, or its driver has no flow control."""
+    driver_version: str | None = None
+    firmware: str | None = None
+    fec: str | None = None
+    """Forward error correction in use: off, RS, BaseR or LLRS; None where the port has none, or no link."""
+    rings: RingSizes | None = None
+    coalescing: str | None = None
+    """When packets cause an interrupt."""
+    module: str | None = None
+    """Vendor and part number of its transceiver or cable."""
+    partner_mbps: int | None = None
+    """The highest speed that the link partner advertises; None without negotiation."""
     mac_address: str | None
     up: bool | None
     carrier: bool | None
@@ -177,6 +240,36 @@ class PortFacts(Frozen):
     addresses: tuple[str, ...]
     default_route: bool
     master: str | None
+
+    def settings(self, *, kept: bool) -> dict[str, str]:
+        """Facts by which equal ports differ, by name; unknown ones are left out.
+
+        Args:
+            kept: Whether a run leaves the port to the kernel's driver, which has settings of its own.
+        """
+        found: dict[str, object] = {
+            "PCIe link": self.pcie,
+            "NIC": self.nic,
+            "firmware": self.firmware,
+            "module": self.module,
+        }
+        if kept:
+            found |= {
+                "driver": " ".join(filter(None, (self.driver, self.driver_version))),
+                "pause frames": self.pause,
+                "FEC": self.fec,
+                "ring sizes": self.rings,
+                "coalescing": self.coalescing,
+                "speed": f"{self.speed_mbps} Mb/s" if self.speed_mbps else None,
+                "speed of the link partner": f"up to {self.partner_mbps} Mb/s" if self.partner_mbps else None,
+            }
+        return {name: str(value) for name, value in found.items() if value}
+
+    @property
+    def nic(self) -> str | None:
+        """Vendor and device id, such as `8086:1592`."""
+        ids = [text.removeprefix("0x") for text in (self.vendor, self.model) if text]
+        return ":".join(ids) if len(ids) == 2 else None
 
 
 class PortInventory(Frozen):

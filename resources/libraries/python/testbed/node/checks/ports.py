@@ -255,6 +255,11 @@ def _speeds(topology: Topology, cable: Cable, ends: Mapping[Socket, PortFacts]) 
         text = f"{_name(one, its)} runs at {its.speed_mbps} Mb/s, {_name(other, others)} at {others.speed_mbps}"
         fix = "they are not each other's ends, correct `link` or the cabling"
         yield problem(_place(one), "link", f"{cable.link}: {text}", fix)
+    if its.fec and others.fec and its.fec != others.fec:
+        sound = False
+        text = f"{_name(one, its)} has FEC {its.fec}, {_name(other, others)} has {others.fec}"
+        fix = f"set both alike: {command_text('ethtool', '--set-fec', its.device, 'encoding', 'rs')}"
+        yield warning(_place(one), "FEC", f"{cable.link}: {text}", fix)
     for socket, end in ends.items():
         rate_bps = topology.nodes[socket.node].interfaces[socket.port].rate_bps
         if rate_bps and end.speed_mbps and rate_bps != end.speed_mbps * 1_000_000:

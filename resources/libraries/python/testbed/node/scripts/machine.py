@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 _STA_UNSYNC = 0x40
+_MAX_TABLES = 2**20
+_MEMORY_DEVICE = 17
+_MEMORY_TYPES = {0x07: "RAM", 0x18: "DDR3", 0x1A: "DDR4", 0x22: "DDR5", 0x23: "LPDDR5"}
 
 
 class _Timex(ctypes.Structure):
@@ -47,6 +50,7 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
         "command_line": _text(root / "proc/cmdline"),
         "boot_id": _text(root / "proc/sys/kernel/random/boot_id"),
         "up_s": _number((_text(root / "proc/uptime") or "").split(" ")[0]),
+        "firmware": _firmware(root),
         "cpu": _cpu(root, status),
         "memory": _memory(root),
         "clock": _clock(),
@@ -101,8 +105,21 @@ def _cpu(root: Path, status: str) -> dict[str, Any]:
         "smt": _text(system / "smt/control"),
         "boost": _boost(system),
         "vulnerabilities": weak,
+        "idle_states": _idle_states(system / "cpu0/cpuidle"),
         "rows": _rows(system),
     }
+
+
+def _firmware(root: Path) -> dict[str, str | None]:
+    """As SMBIOS has it; None of machines that have none, such as small virtual ones."""
+    dmi = root / "sys/class/dmi/id"
+    names = {"vendor": "bios_vendor", "version": "bios_version", "date": "bios_date", "product": "product_name"}
+    return {key: _text(dmi / name) or None for key, name in names.items()}
+
+
+def _idle_states(states: Path) -> list[str]:
+    rows = sorted(states.glob("state[0-9]*"), key=lambda path: int(path.name[5:]))
+    return [_text(path / "name") or path.name for path in rows if _text(path / "disable") != "1"]
 
 
 def _boost(system: Path) -> bool | None:
@@ -157,7 +174,56 @@ def _memory(root: Path) -> dict[str, Any]:
             }
             for number, path, rows in places
         ],
+        "modules": _memory_modules(_bytes(root / "sys/firmware/dmi/tables/DMI")),
+        "numa_balancing": {"0": False, "1": True, "2": True}.get(_text(root / "proc/sys/kernel/numa_balancing") or ""),
+        "transparent_hugepages": _chosen(_text(root / "sys/kernel/mm/transparent_hugepage/enabled")),
     }
+
+
+def _chosen(text: str | None) -> str | None:
+    """Of choices such as `always [madvise] never` the one in brackets."""
+    found = re.search(r"\[(\w+)\]", text or "")
+    return found.group(1) if found else None
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(_MAX_TABLES)
+    except OSError:  # only root may read it
+        return b""
+
+
+def _memory_modules(tables: bytes) -> dict[str, int]:
+    """Number of memory modules alike: structures of type 17 of SMBIOS (DMTF DSP0134, 7.18)."""
+    found: dict[str, int] = {}
+    at = 0
+    while at + 4 <= len(tables):
+        kind, length = tables[at], tables[at + 1]
+        end = tables.find(b"\0\0", at + length)
+        if length < 4 or end < 0:
+            break
+        row = tables[at : at + length]
+        if kind == _MEMORY_DEVICE and length >= 0x15:
+            megabytes, speed = _megabytes(row), _word(row, 0x20) or _word(row, 0x15)
+            words = (f"{megabytes / 1024:g} GiB", _MEMORY_TYPES.get(row[0x12], ""), f"{speed} MT/s" if speed else "")
+            label = " ".join(filter(None, words)) if megabytes else "empty slot"
+            found[label] = found.get(label, 0) + 1
+        at = end + 2
+    return found
+
+
+def _word(row: bytes, offset: int) -> int:
+    """A number of two bytes; 0 beyond the end of a structure, as versions of SMBIOS differ in length."""
+    return int.from_bytes(row[offset : offset + 2], "little") if offset + 2 <= len(row) else 0
+
+
+def _megabytes(row: bytes) -> int:
+    """Size of a memory module; 0 of an empty slot or an unknown size."""
+    size = _word(row, 0x0C)
+    if size == 0x7FFF and len(row) >= 0x20:
+        return int.from_bytes(row[0x1C:0x20], "little")
+    return 0 if size == 0xFFFF else (size & 0x7FFF) // 1024 if size & 0x8000 else size
 
 
 def _clock() -> dict[str, Any]:

@@ -9,11 +9,45 @@ import ipaddress
 import re
 import socket
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
-_SIOCETHTOOL, _GDRVINFO, _GPAUSEPARAM = 0x8946, 3, 0x12
+_SIOCETHTOOL = 0x8946
+_GDRVINFO, _GCOALESCE, _GRINGPARAM, _GPAUSEPARAM = 0x03, 0x0E, 0x10, 0x12
+_GMODULEINFO, _GMODULEEEPROM, _GLINKSETTINGS, _GFECPARAM = 0x42, 0x43, 0x4C, 0x50
 _PAUSE = struct.Struct("=4I")
+_DRIVER = struct.Struct("=I32s32s32s")
+_RINGS = struct.Struct("=9I")
+_COALESCING = struct.Struct("=12I")
+_FEC = struct.Struct("=3I")
+_FEC_NAMES = {4: "off", 8: "RS", 16: "BaseR", 32: "LLRS"}
+"""Codes that may be active (enum ethtool_fec_config_bits)."""
+_MODULE = struct.Struct("=3I")
+_VENDOR_AT = {2: (20, 40), 3: (148, 168), 4: (148, 168)}
+"""Where the EEPROM of a module has the names of its vendor and of the part, by its layout: SFF-8472, 8636 and 8436."""
+_NAME_BYTES = 16
+_MASK_WORDS_AT, _LINK_MASKS_AT = 15, 48
+"""Of struct ethtool_link_settings: offset of the number of words of each mask, and of the masks: supported, advertised,
+advertised by the partner."""
+_MODES_MBPS = (
+    (10, (0, 1, 92)),
+    (100, (2, 3, 67, 90, 91)),
+    (1_000, (4, 5, 17, 41, 68)),
+    (2_500, (15, 47)),
+    (5_000, (48,)),
+    (10_000, (12, 18, 19, 20, *range(42, 47))),
+    (20_000, (21, 22)),
+    (25_000, (31, 32, 33)),
+    (40_000, (23, 24, 25, 26)),
+    (50_000, (34, 35, 40, *range(52, 57))),
+    (56_000, (27, 28, 29, 30)),
+    (100_000, (*range(36, 40), *range(57, 62), *range(75, 80))),
+    (200_000, (*range(62, 67), *range(80, 85))),
+    (400_000, (*range(69, 74), *range(85, 90))),
+    (800_000, tuple(range(93, 99))),
+)
+"""Bits of modes of a link by their speed (enum ethtool_link_mode_bit_indices)."""
 _LANES = (1, 2, 4, 8, 12, 16, 32)
 _SIOCGIFADDR = 0x8915
 _IFF_UP = 1
@@ -85,6 +119,13 @@ def _port(root: Path, named: dict[str, Any]) -> dict[str, Any] | None:
         "most_virtual_functions": (_number(pci / "sriov_totalvfs") or 0) if pci else None,
         "pcie": _pcie(pci) if pci else None,
         "pause": None,
+        "driver_version": None,
+        "firmware": None,
+        "fec": None,
+        "rings": None,
+        "coalescing": None,
+        "module": None,
+        "partner_mbps": None,
         "mac_address": None,
         "up": None,
         "carrier": None,
@@ -99,15 +140,22 @@ def _port(root: Path, named: dict[str, Any]) -> dict[str, Any] | None:
 
 def _of_kernel(root: Path, net: Path, port: dict[str, Any]) -> dict[str, Any]:
     """Facts of a port from the kernel's own driver."""
-    carrier, speed = _number(net / "carrier"), _number(net / "speed")
+    carrier, speed, names = _number(net / "carrier"), _number(net / "speed"), _names(net.name)
     port.update(
-        driver=port["driver"] or _ethtool_driver(net.name),
+        driver=port["driver"] or names.get("driver"),
         mac_address=_text(net / "address"),
         up=bool((_number(net / "flags") or 0) & _IFF_UP),
         carrier=None if carrier is None else carrier == 1,
         speed_mbps=speed if speed is not None and speed > 0 else None,
         mtu=_number(net / "mtu"),
         pause=_pause(net.name),
+        driver_version=names.get("version"),
+        firmware=names.get("firmware"),
+        fec=_fec(net.name),
+        rings=_rings(net.name),
+        coalescing=_coalescing(net.name),
+        module=_module_names(net.name),
+        partner_mbps=_partner_mbps(net.name),
         addresses=_addresses(root, net.name),
         default_route=_has_default_route(root, net.name),
         master=(net / "master").resolve().name if (net / "master").exists() else None,
@@ -137,15 +185,79 @@ def _pause(device: str) -> dict[str, bool] | None:
     return {"rx": bool(rx), "tx": bool(tx)}
 
 
-def _ethtool_driver(device: str) -> str | None:
-    """The driver of a port that is no PCI device, such as a virtual one: struct ethtool_drvinfo."""
+def _names(device: str) -> dict[str, str]:
+    """Driver, version and firmware of a port, those that are known: struct ethtool_drvinfo."""
     answer = _ethtool(device, _GDRVINFO)
-    return None if answer is None else answer[4:36].split(b"\0")[0].decode(errors="replace") or None
+    if answer is None:
+        return {}
+    rows = dict(zip(("driver", "version", "firmware"), _DRIVER.unpack_from(answer)[1:]))  # noqa: B905 - old Pythons
+    texts = {key: row.split(b"\0")[0].decode(errors="replace").strip() for key, row in rows.items()}
+    return {key: text for key, text in texts.items() if text not in ("", "N/A")}
 
 
-def _ethtool(device: str, command: int) -> bytes | None:
+def _fec(device: str) -> str | None:
+    """Forward error correction in use: struct ethtool_fecparam; None where the port has none, or no link."""
+    answer = _ethtool(device, _GFECPARAM)
+    active = _FEC.unpack_from(answer)[1] if answer is not None else 0
+    return " ".join(name for bit, name in _FEC_NAMES.items() if active & bit) or None
+
+
+def _rings(device: str) -> dict[str, int] | None:
+    """Descriptors of each queue: struct ethtool_ringparam; None where the driver does not tell."""
+    answer = _ethtool(device, _GRINGPARAM)
+    if answer is None:
+        return None
+    _, most_rx, _, _, most_tx, rx, _, _, tx = _RINGS.unpack_from(answer)
+    return {"rx": rx, "tx": tx, "most_rx": most_rx, "most_tx": most_tx}
+
+
+def _coalescing(device: str) -> str | None:
+    """When packets cause an interrupt: struct ethtool_coalesce; None where the driver does not tell."""
+    answer = _ethtool(device, _GCOALESCE)
+    if answer is None:
+        return None
+    _, rx_us, rx_frames, _, _, tx_us, tx_frames, _, _, _, rx_adapts, tx_adapts = _COALESCING.unpack_from(answer)
+    rx = "adaptive" if rx_adapts else f"{rx_us} us, {rx_frames} frames"
+    tx = "adaptive" if tx_adapts else f"{tx_us} us, {tx_frames} frames"
+    return f"rx {rx}; tx {tx}"
+
+
+def _module_names(device: str) -> str | None:
+    """Vendor and part number of a port's transceiver or cable, from its EEPROM; None where there is none."""
+    answer = _ethtool(device, _GMODULEINFO)
+    layout = _MODULE.unpack_from(answer)[1] if answer is not None else 0
+    if layout not in _VENDOR_AT:
+        return None
+    names = []
+    for offset in _VENDOR_AT[layout]:
+        read = _ethtool(device, _GMODULEEEPROM, struct.pack("=3I", 0, offset, _NAME_BYTES))
+        names.append("" if read is None else read[16 : 16 + _NAME_BYTES].decode("ascii", "replace").strip(" \0"))
+    return " ".join(filter(None, names)) or None
+
+
+def _partner_mbps(device: str) -> int | None:
+    """The highest speed that the link partner advertises: struct ethtool_link_settings; None without negotiation."""
+    asked = _ethtool(device, _GLINKSETTINGS)
+    if asked is None:
+        return None
+    # The kernel answers the first request by the number of words that it wants room for, negated.
+    words = -struct.unpack_from("=b", asked, _MASK_WORDS_AT)[0]
+    if not 0 < words <= 16:
+        return None
+    room = bytearray(_MASK_WORDS_AT - 4 + 1)
+    room[_MASK_WORDS_AT - 4] = words
+    answer = _ethtool(device, _GLINKSETTINGS, bytes(room))
+    if answer is None or answer[_MASK_WORDS_AT] != words:
+        return None
+    start = _LINK_MASKS_AT + 2 * 4 * words
+    mask = int.from_bytes(answer[start : start + 4 * words], sys.byteorder)
+    found = [mbps for mbps, bits in _MODES_MBPS if any(mask >> bit & 1 for bit in bits)]
+    return max(found, default=None)
+
+
+def _ethtool(device: str, command: int, body: bytes = b"") -> bytes | None:
     """The kernel's answer to a command of ethtool; None where the port's driver does not know it."""
-    buffer = array.array("B", struct.pack("=I", command).ljust(256, b"\0"))
+    buffer = array.array("B", (struct.pack("=I", command) + body).ljust(256, b"\0"))
     request = struct.pack("16sP", device.encode(), buffer.buffer_info()[0])
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:

@@ -1,0 +1,187 @@
+"""`twin`: whether two testbeds give the same figures, and the facts by which they differ."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated
+
+import typer
+
+from csit_utils.analysis.comparisons.differences import Difference, environment_differences
+from csit_utils.analysis.twins import MARGIN, MIN_ROUNDS, TwinComparison, TwinVerdict, paired, ranked, unpaired
+from csit_utils.commands.results.inputs import contents_of
+from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
+from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.inputs import output_of
+from csit_utils.report.units import percent, rate
+from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.recording.writer import check_folder
+
+_SPACE_BYTES = 50_000_000
+_SEARCH = "quick,mrr=3,mrr_trial=1"
+_MAX_CELLS = 3
+_STATUS = {TwinVerdict.DIFFERENT: 3, TwinVerdict.CANNOT_TELL: 4}
+_HEADS = ("cell", "A", "B", "change", "interval")
+_LEFT = ("cell",)
+
+
+def twin(
+    a: Annotated[Path, typer.Argument(help="Topology file.", metavar="A.yaml")],
+    b: Annotated[Path, typer.Argument(help="Another one, the same one, or results of an earlier run.", metavar="B")],
+    minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="Time to measure.")] = 15,
+    cells: Annotated[
+        str, typer.Option(help="Up to three cells of CSC, instances x NFs of each; of a stored run its largest.")
+    ] = "1x1,1x2,2x1",
+    output: Annotated[
+        Path | None, typer.Option("-d", "--output", help="Folder of the runs; default: results/twin-<time>.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+) -> None:
+    """Tell whether two testbeds measure the same.
+
+    Measures MRR of three cells on A and B in alternate rounds, each cell deployed anew, until the time is over. Says
+    "same" where all changes are within 2 %, "different" where one is not zero, each wrong in at most 5 % of cases, and
+    lists the facts that differ, from the largest known effect to the smallest. With results in place of B, A is
+    measured and compared with them.
+
+    Exit status: 0 same; 1 failed; 2 invalid input; 3 different; 4 cannot tell.
+
+    \b
+    Examples:
+    ./csit twin topologies/lab-1.yaml topologies/lab-2.yaml --minutes 15
+    ./csit twin topologies/lab-1.yaml results/last-month/output.xml
+    """  # noqa: D301 - \b keeps the lines of the examples apart
+    load_topology(a)
+    stored = None if b.suffix in (".yaml", ".yml") else contents_of([b])
+    if stored is None:
+        load_topology(b)
+    asked = cells.split(",") if stored is None else _cells_of(stored, b)
+    if not 1 <= len(asked) <= _MAX_CELLS:
+        raise ConfigError(f"--cells {cells}: {len(asked)} cells; from 1 to {_MAX_CELLS} can be compared")
+    folder = output or PROJECT / "results" / f"twin-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    check_folder(folder, _SPACE_BYTES)
+    sides = {"A": a} if stored is not None else {"A": a, "B": b}
+    rounds = tuple(_measured(sides, asked, 60 * minutes, folder))
+    runs = {side: contents_of([output_of(each[side]) for each in rounds]) for side in sides}
+    runs |= {} if stored is None else {"B": stored}
+    figures = {side: _figures(found) for side, found in runs.items()}
+    found = _compared(figures, by_pairs=stored is None)
+    facts = ranked(_fact_differences(runs["A"], runs["B"]))
+    simulated = any(row.simulated for each in runs.values() for row in each.tests)
+    if as_json:
+        typer.echo(json.dumps(_as_object(found, facts, len(rounds), simulated=simulated)))
+    else:
+        _print(found, facts, len(rounds), simulated=simulated)
+        typer.echo(f"runs: {folder}")
+    if found.verdict in _STATUS:
+        raise typer.Exit(_STATUS[found.verdict])
+
+
+def _measured(
+    sides: Mapping[str, Path], cells: Sequence[str], seconds: float, folder: Path
+) -> Iterator[dict[str, Path]]:
+    """Measure rounds until the time is over, at least `MIN_ROUNDS`; yield the folder of each side's run.
+
+    Raises:
+        CsitError: A run failed.
+    """
+    from csit_utils.commands.runs.robot import console_on_stderr, run_suites  # noqa: PLC0415 - Robot costs time of every --help
+
+    begin, number = time.monotonic(), 0
+    while number < MIN_ROUNDS or (time.monotonic() - begin) * (number + 1) / number <= seconds:
+        number += 1
+        # A B, B A, A B: what drifts over time is on both sides alike.
+        order = list(sides) if number % 2 else list(sides)[::-1]
+        made = {side: folder / f"{number}-{side}" for side in sides}
+        for side in order:
+            about = max(MIN_ROUNDS, int(seconds * (number - 1) / (time.monotonic() - begin))) if number > 1 else None
+            of_all = f" of about {about}" if about else ""
+            typer.echo(f"round {number}{of_all}: {side}, {sides[side]}", err=True)
+            chosen = {"TOPOLOGY": sides[side], "CELLS": ",".join(cells), "NF_SIZES": "1c", "SEARCH": _SEARCH}
+            variables = [word for name, value in chosen.items() for word in ("-v", f"{name}:{value}")]
+            suite = PROJECT / "tests" / "density" / "csc-mrr.robot"
+            with console_on_stderr():
+                status = run_suites(["--console", "none", "-d", str(made[side]), *variables, str(suite)])
+            if status:
+                why = "; ".join(row.message for row in contents_of([output_of(made[side])]).tests if row.message)
+                raise CsitError(f"{made[side]}: the run on {sides[side]} failed: {why}")
+        yield made
+
+
+def _cells_of(stored: Contents, path: Path) -> list[str]:
+    """Return the largest cells of CSC of a stored run that have MRR.
+
+    Raises:
+        ConfigError: There are none.
+    """
+    rows = [row for row in stored.tests if row.service_type == "CSC" and row.nf_size == "1c" and row.mrr_pps]
+    found = sorted({(row.nf_chains or 0, row.nf_nodes or 0) for row in rows}, key=lambda cell: cell[0] * cell[1])
+    if not found:
+        raise ConfigError(f"{path}: no result of MRR of CSC cells with NF-1c, which A could be compared with")
+    return [f"{chains}x{nodes}" for chains, nodes in found[-_MAX_CELLS:]]
+
+
+def _figures(contents: Contents) -> dict[str, list[float]]:
+    """Return MRR in pps by cell, in the order of measurement."""
+    found: dict[str, list[float]] = {}
+    for row in sorted(contents.tests, key=lambda row: row.started_at or ""):
+        if row.service_type == "CSC" and row.nf_size == "1c" and row.mrr_pps:
+            found.setdefault(f"CSC {row.nf_chains}x{row.nf_nodes} {row.frame}", []).append(row.mrr_pps)
+    return found
+
+
+def _compared(figures: Mapping[str, Mapping[str, list[float]]], *, by_pairs: bool) -> TwinComparison:
+    a, b = figures["A"], figures["B"]
+    cells = [cell for cell in a if cell in b]
+    if not cells:
+        raise CsitError("no cell has a figure on both sides")
+    if by_pairs:
+        return paired({cell: list(zip(a[cell], b[cell], strict=True)) for cell in cells})
+    return unpaired({cell: (a[cell], b[cell]) for cell in cells})
+
+
+def _fact_differences(a: Contents, b: Contents) -> tuple[Difference, ...]:
+    """Return differences between the environments of the last runs of both sides."""
+    last = [max(each.tests, key=lambda row: row.started_at or "").environment for each in (a, b)]
+    one, other = a.environments.get(last[0] or ""), b.environments.get(last[1] or "")
+    return environment_differences(one, other) if one is not None and other is not None else ()
+
+
+def _as_object(
+    found: TwinComparison, facts: Sequence[tuple[Difference, str]], rounds: int, *, simulated: bool
+) -> dict[str, object]:
+    return {
+        "verdict": found.verdict.value,
+        "simulated": simulated,
+        "rounds": rounds,
+        "margin": MARGIN,
+        "cells": [asdict(each) for each in found.cells],
+        "facts": [{"fact": each.path, "a": each.a, "b": each.b, "changes": cost or None} for each, cost in facts],
+    }
+
+
+def _print(found: TwinComparison, facts: Sequence[tuple[Difference, str]], rounds: int, *, simulated: bool) -> None:
+    word = " (simulated)" if simulated else ""
+    mean = fmean(each.change for each in found.cells)
+    print_sentence(f"{found.verdict}{word}: B is {percent(mean)} from A in the mean of {len(found.cells)} cells")
+    lines = [
+        TableLine(
+            (each.cell, rate(each.a_pps), rate(each.b_pps), percent(each.change), f"{percent(each.low)} … "
+             f"{percent(each.high)}"), {}, "" if each.differs else "dim",
+        )
+        for each in found.cells
+    ]  # fmt: skip
+    print_table(_HEADS, lines, TableForm.TERMINAL, _LEFT)
+    print_sentence(f"{rounds} rounds; intervals hold together in 95 % of cases")
+    if not facts:
+        print_sentence("no recorded fact differs")
+        return
+    rows = [TableLine((each.path, each.a or "-", each.b or "-", cost or "not known"), {}) for each, cost in facts]
+    heads = ("fact", "A", "B", "known to change")
+    print_table(heads, rows, TableForm.TERMINAL, heads)

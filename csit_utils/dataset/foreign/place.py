@@ -1,0 +1,162 @@
+"""Place of other tools' results in the density matrix: from their properties, or from the names of their files."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from csit_utils.dataset.items import ImportedTest
+from csit_utils.dataset.rows import TestRow
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import MAX_PARTS, quoted
+from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.studies.density.planning.matrix import core_usage
+
+_MAX_VS_DTC = 4
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cell and the sizes of its parts, as far as they are known."""
+
+    service_type: ServiceType
+    dimensions: Dimensions
+    nf_size: NfSize | None = None
+    vs_dtc: int | None = None
+    """Physical data cores of the vSwitch."""
+
+    @cached_property
+    def nf_cores(self) -> float | None:
+        """Physical data cores of all NFs."""
+        return self.nf_size.cores * self.dimensions.instances * self.dimensions.nfs if self.nf_size else None
+
+    @cached_property
+    def data_cores(self) -> float | None:
+        """Physical data cores of the vSwitch and all NFs."""
+        return self.vs_dtc + self.nf_cores if self.vs_dtc and self.nf_cores else None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """As columns of `TestRow`."""
+        return {
+            "service_type": self.service_type.value,
+            **self.dimensions.columns,
+            "nf_size": str(self.nf_size) if self.nf_size else None,
+            **vswitch_columns(self.vs_dtc),
+            "nf_data_cores": self.nf_cores,
+            "data_cores": self.data_cores,
+            "slide_cores": self._slide_cores(),
+        }
+
+    def _slide_cores(self) -> float | None:
+        if not self.nf_size or not self.vs_dtc or self.vs_dtc > _MAX_VS_DTC:
+            return None
+        sizes = {"nf_sizes": (self.nf_size,), "vs_dtc": self.vs_dtc}
+        return core_usage(Cell(service_type=self.service_type, **self.dimensions.columns, **sizes))
+
+
+def vswitch_columns(vs_dtc: int | None) -> dict[str, float | None]:
+    """Return the cores of a vSwitch as columns of `TestRow`."""
+    return {"vs_dtc": vs_dtc, "vswitch_data_cores": None if vs_dtc is None else float(vs_dtc)}
+
+
+_MAX_TEXT = 200
+_MAX_WILDCARDS = 4
+"""Each multiplies the time of a match."""
+_NUMBER = r"(?<!\d)\d{1,2}(?!\d)"
+_FIELDS: Mapping[str, str] = {
+    "service": "|".join(service.value for service in ServiceType),
+    "instances": _NUMBER,
+    "nfs": _NUMBER,
+    "vswitch_cores": _NUMBER,
+    "nf_cores": rf"(?<!\d)0\.5|{_NUMBER}",
+}
+"""Patterns of the fields of a template."""
+_NEEDED = ("service", "instances", "nfs")
+_FIGURES = ("ndr_lower", "pdr_lower", "mrr")
+_FRAME = re.compile(r"(?<![a-z0-9])(\d{2,4}b|imix)(?![a-z0-9])")
+
+
+class NameTemplate:
+    """Names of files of which each states the cell that it measured, such as `{service}_{instances}c{nfs}n`.
+
+    The name of a file begins as the template does; what follows is ignored. A template with folders,
+    `*t{vswitch_cores}c_*/{service}_{instances}c{nfs}n`, is that of the end of the path; `*` is any text within a name.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Parse a template.
+
+        Raises:
+            ConfigError: It is no template.
+        """
+        self.text = text
+        self._pattern = re.compile(rf"(?:^|/){_regex(text)}[^/]*$", re.IGNORECASE)
+
+    def place(self, path: str) -> Place | None:
+        """Return what a path states; None where its name has another form, or its numbers are out of range."""
+        found = self._pattern.search(path.replace("\\", "/"))
+        if found is None:
+            return None
+        part = found.groupdict()
+        dimensions = Dimensions(int(part["instances"]), int(part["nfs"]))
+        vs_dtc, cores = part.get("vswitch_cores"), part.get("nf_cores")
+        if not (1 <= dimensions.instances <= MAX_PARTS and dimensions.nfs <= MAX_PARTS) or "0" in (vs_dtc, cores):
+            return None
+        size = NfSize.of(float(cores)) if cores else None
+        return Place(ServiceType(part["service"].upper()), dimensions, size, int(vs_dtc) if vs_dtc else None)
+
+    def placed(self, item: ImportedTest) -> ImportedTest:
+        """Return a test with the place that the name of its file states, unless its file states one."""
+        row = item.row
+        if row.service_type is not None:
+            return item
+        place = self.place(row.source)
+        remarks = [row.evidence] if row.evidence else []
+        if place is None:
+            remarks.append(f"not placed: the name of the file is not of the form {self.text}")
+            return replace(item, row=replace(row, evidence="\n".join(remarks)))
+        remarks += _other_frame(row)
+        return replace(item, row=replace(row, evidence="\n".join(remarks), **place.columns, **_per_core(row, place)))
+
+
+def _per_core(row: TestRow, place: Place) -> dict[str, Any]:
+    if not place.data_cores:
+        return {}
+    figures = {name.partition("_")[0]: getattr(row, f"{name}_pps") for name in _FIGURES}
+    return {f"{name}_pps_per_core": pps / place.data_cores for name, pps in figures.items() if pps is not None}
+
+
+def _other_frame(row: TestRow) -> list[str]:
+    """Return a remark where folder or file are named after another frame size than the file's."""
+    named = _FRAME.findall("/".join(row.source.replace("\\", "/").lower().split("/")[-2:]))
+    size = (row.frame or "").lower().split(" ")[0]
+    if not size or not named or size in named:
+        return []
+    return [f"frames are {size.upper()}, as the file states; its path says {named[-1].upper()}"]
+
+
+def _regex(text: str) -> str:
+    """Return the pattern of a template.
+
+    Raises:
+        ConfigError: It is no template.
+    """
+    parts = re.split(r"\{([a-z_]*)\}", text)
+    between, names = parts[::2], parts[1::2]
+    faults = [
+        *([f"more than {_MAX_TEXT} characters"] if len(text) > _MAX_TEXT else []),
+        *([f"more than {_MAX_WILDCARDS} '*'"] if text.count("*") > _MAX_WILDCARDS else []),
+        *(["an unmatched brace"] if set("{}") & set("".join(between)) else []),
+        *(f"unknown field {{{name}}}" for name in names if name not in _FIELDS),
+        *(f"{{{name}}} occurs twice" for name in set(names) if names.count(name) > 1),
+        *(f"{{{name}}} is missing" for name in _NEEDED if name not in names),
+    ]
+    if faults:
+        example = "such as {service}_{instances}c{nfs}n"
+        raise ConfigError(f"template '{quoted(text)}': {faults[0]}; fields: {', '.join(_FIELDS)}; {example}")
+    literal = ["[^/]*".join(map(re.escape, part.split("*"))) for part in between]
+    fields = [rf"(?P<{name}>{_FIELDS[name]})" for name in names]
+    return literal[0] + "".join(field + after for field, after in zip(fields, literal[1:], strict=True))

@@ -1,0 +1,89 @@
+"""Places of other tools' results in the matrix, by the names of their files."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csit_utils.dataset.foreign.place import NameTemplate
+from csit_utils.dataset.items import ImportedTest
+from csit_utils.dataset.load import read_foreign
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.request.cell import ServiceType
+from tests.unit.csit_utils.foreign_files import nfvbench, packed, searched
+
+PLAIN = NameTemplate("{service}_{instances}c{nfs}n")
+IN_FOLDER = NameTemplate("*t{vswitch_cores}c*/{service}_{instances}c{nfs}n_NF-{nf_cores}c")
+
+
+def read(source: str, size: str = "64", chain: str = "EXT") -> ImportedTest:
+    data = nfvbench({size: searched()})
+    chains = data["benchmarks"]["network"]["service_chain"]
+    (one,) = chains.values()
+    data["benchmarks"]["network"]["service_chain"] = {chain: one}
+    items = read_foreign(packed(data), source)
+    assert items is not None
+    (item,) = items
+    assert isinstance(item, ImportedTest)
+    return item
+
+
+@given(
+    st.sampled_from(ServiceType),
+    st.integers(1, 99),
+    st.integers(0, 99),
+    st.sampled_from(["", "a/", "c:\\x\\", "2c3n/"]),
+)
+def test_a_name_states_its_cell_whatever_follows(service: ServiceType, instances: int, nfs: int, folder: str) -> None:
+    place = PLAIN.place(f"{folder}{service.value.lower()}_{instances}c{nfs}n_18500000pps-1.json")
+    assert place is not None
+    assert (place.service_type, *place.dimensions) == (service, instances, nfs)
+
+
+@pytest.mark.parametrize(
+    "name", ["xcsc_2c4n.json", "csc_2c4.json", "csd_2c4n.json", "csc_0c4n.json", "csc_2c4n/a.json"]
+)
+def test_other_names_state_none(name: str) -> None:
+    assert PLAIN.place(name) is None
+
+
+def test_folders_state_sizes_and_these_the_cores() -> None:
+    place = IN_FOLDER.place("results/4t2c_novlan/csp_2c4n_NF-0.5c_ndr-1.json")
+    assert place is not None
+    assert place.columns["data_cores"] == 2 + 0.5 * 8
+    row = IN_FOLDER.placed(read("results/4t2c_novlan/csp_2c4n_NF-1c_ndr-1.json")).row
+    assert row.ndr_lower_pps and row.ndr_pps_per_core == pytest.approx(row.ndr_lower_pps / 10)
+
+
+def test_a_test_of_ext_chains_is_placed_and_one_whose_file_states_its_place_is_not() -> None:
+    item = PLAIN.placed(read("64B/csc_3c2n_ndr-1.json"))
+    assert (item.row.service_type, item.row.nf_chains, item.row.nf_nodes, item.row.evidence) == ("CSC", 3, 2, "")
+    own = read("csc_3c2n.json", chain="PVVP")
+    assert PLAIN.placed(own) == own
+
+
+def test_a_frame_size_in_the_path_that_is_not_the_files_is_a_remark() -> None:
+    assert "IMIX" in PLAIN.placed(read("64B/csc_3c2n.json", size="IMIX")).row.evidence
+    assert not PLAIN.placed(read("64B/csc_3c2n.json")).row.evidence
+
+
+def test_a_test_that_has_no_place_says_why() -> None:
+    row = PLAIN.placed(read("phy.json")).row
+    assert row.service_type is None and PLAIN.text in row.evidence
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("{service}_{rows}", "{rows}"),
+        ("{service}_{instances}", "{nfs}"),
+        ("{service}{instances}{instances}{nfs}", "{instances} occurs twice"),
+        ("{service}{instances}{nfs}}", "brace"),
+        ("{service}{instances}{nfs}*****", "*"),
+        ("{service}{instances}{nfs}" + "x" * 200, "200"),
+    ],
+)
+def test_a_template_with_a_fault_is_refused(text: str, fault: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(fault)):
+        NameTemplate(text)

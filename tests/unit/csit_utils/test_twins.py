@@ -1,0 +1,70 @@
+"""Twin testbeds: called same or different, wrong no more often than stated."""
+
+import random
+from collections.abc import Mapping
+from math import exp
+
+import pytest
+
+from csit_utils.analysis.comparisons.differences import Difference
+from csit_utils.analysis.twins import ERROR, MARGIN, TwinVerdict, paired, ranked, unpaired
+
+CELLS = {"1x1": 6.5e6, "1x2": 4e6, "2x1": 5.5e6}
+SEEDS = 500
+ALLOWED = ERROR * SEEDS + 3 * (ERROR * (1 - ERROR) * SEEDS) ** 0.5
+"""Wrong verdicts of so many seeds, three standard deviations above the stated share."""
+
+
+def rounds(
+    seed: int, change: float, *, noise: float = 0.006, count: int = 8
+) -> Mapping[str, list[tuple[float, float]]]:
+    """Figures of a system that drifts, that each deployment shifts, and that stands still now and then."""
+    found: dict[str, list[tuple[float, float]]] = {cell: [] for cell in CELLS}
+    chance = random.Random(seed)
+    for number in range(count):
+        drift = exp(0.004 * number)
+        for cell, pps in CELLS.items():
+            a, b = (pps * drift * exp(chance.gauss(0, noise)) * (1 - 0.01 * (chance.random() < 0.1)) for _ in range(2))
+            found[cell].append((a, b * (1 + change)))
+    return found
+
+
+def verdicts(change: float) -> list[TwinVerdict]:
+    return [paired(rounds(seed, change)).verdict for seed in range(SEEDS)]
+
+
+@pytest.mark.slow
+def test_equal_testbeds_are_rarely_called_different_and_unlike_ones_rarely_the_same() -> None:
+    equal = verdicts(0.0)
+    assert equal.count(TwinVerdict.DIFFERENT) <= ALLOWED
+    at_the_margin = verdicts(MARGIN)
+    assert at_the_margin.count(TwinVerdict.SAME) <= ALLOWED
+    assert verdicts(-0.05).count(TwinVerdict.DIFFERENT) == SEEDS, "a change of 5 % is seen in eight rounds"
+    print(
+        f"{SEEDS} seeds: called different without a difference {equal.count(TwinVerdict.DIFFERENT)}, called the same "
+        f"at the margin {at_the_margin.count(TwinVerdict.SAME)}, equal ones called the same {equal.count('same')}"
+    )
+
+
+def test_bounds_contain_the_change_and_one_figure_decides_nothing() -> None:
+    found = paired(rounds(1, -0.04))
+    assert found.verdict is TwinVerdict.DIFFERENT
+    assert all(each.low < each.change < each.high for each in found.cells)
+    assert all(each.change == pytest.approx(-0.04, abs=0.01) for each in found.cells)
+    alone = paired({"1x1": [(1e6, 0.5e6)]})
+    assert alone.verdict is TwinVerdict.CANNOT_TELL and alone.cells[0].change == pytest.approx(-0.5)
+
+
+def test_a_single_stored_figure_is_compared_by_the_spread_of_the_other_side() -> None:
+    quiet = {"1x1": ([1e6, 1.001e6, 0.999e6, 1e6], [0.9e6])}
+    assert unpaired(quiet).verdict is TwinVerdict.DIFFERENT
+    loud = {"1x1": ([1e6, 1.2e6, 0.8e6, 1e6], [0.9e6])}
+    assert unpaired(loud).verdict is TwinVerdict.CANNOT_TELL
+    assert unpaired({"1x1": ([1e6], [0.9e6])}).verdict is TwinVerdict.CANNOT_TELL
+
+
+def test_facts_are_ranked_by_what_they_change_and_unknown_ones_are_last() -> None:
+    paths = ("hostname", "settings.ring sizes of port1", "microcode", "settings.PCIe link of port1", "settings.BIOS")
+    found = ranked([Difference(path, "a", "b") for path in paths])
+    assert [each.path for each, _ in found] == [paths[3], paths[2], paths[4], paths[1], paths[0]]
+    assert [bool(cost) for _, cost in found] == [True, True, True, True, False]
