@@ -99,7 +99,7 @@ def test_answers_come_back_through_a_nat() -> None:
 
 
 SPREADS = {
-    Departures.CONSTANT: (0.0, 0.15),
+    Departures.CONSTANT: (0.0, 0.3),
     Departures.UNIFORM: (0.35, 0.75),
     Departures.NORMAL: (0.22, 0.55),
     Departures.EXPONENTIAL: (1.1, 2.3),
