@@ -285,10 +285,7 @@ class _Redacting:
 
     On a terminal all other control characters are visible: results, journals and nodes can have put any into a text.
 
-    Args:
-        stream: Where the text goes.
-        wraps: Whether lines are wrapped at words on a terminal: those of messages are, data are not.
-        drops: Whether text that cannot be written is dropped; otherwise it is an error.
+    `drops`: Whether text that cannot be written is dropped; otherwise it is an error.
     """
 
     def __init__(self, stream: TextIO, *, wraps: bool, drops: bool) -> None:
@@ -351,11 +348,7 @@ def _complete_streams() -> None:
 
 @contextmanager
 def _redacted_streams(*, is_console: bool) -> Iterator[None]:
-    """Replace both streams.
-
-    Args:
-        is_console: Whether standard output is the console of a run. Standard error has nothing but messages.
-    """
+    """Replace both streams."""
     names = ("stdout", "stderr", "__stdout__", "__stderr__")  # Robot's console is the last two
     streams = {name: getattr(sys, name) for name in names}
     for name, stream in streams.items():

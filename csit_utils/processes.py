@@ -43,13 +43,9 @@ def shared(
     Starting a process takes as long as reading a file of 1 MB, so the calling process works as well.
     The other processes end with the thread that called first.
 
-    Args:
-        work: Processes one item; results are sent through a pipe. Its first error ends all; that of another process
-            has the traceback as a note, unless it is a `CsitError`, and becomes one where it cannot be pickled.
-        items: Longest first.
-        processes: Number of processes, including the calling one.
-        from_both_ends: Whether the others begin with the last item, so that this one certainly processes the first.
-        meanwhile: Called by this process before its first item, while the others have begun with theirs.
+    `work`: Processes one item; results are sent through a pipe. Its first error ends all; that of another process
+      has the traceback as a note, unless it is a `CsitError`, and becomes one where it cannot be pickled.
+    `meanwhile`: Called by this process before its first item, while the others have begun with theirs.
 
     Raises:
         CsitError: A process was killed.
@@ -94,14 +90,7 @@ def _helper(results: Callable[[], Iterator[Any]], stack: ExitStack, earlier: Seq
 
 
 def _help(results: Callable[[], Iterator[Any]], pipe: Connection, inherited: Sequence[Connection], parent: int) -> None:
-    """Send results, each in a tuple, and then an empty tuple or a `_Failure`.
-
-    Args:
-        results: Yields them.
-        pipe: To the parent.
-        inherited: Read ends of pipes: while a helper has one open, writing to it does not fail when the parent ends.
-        parent: Process ID.
-    """
+    """Send results, each in a tuple, and then an empty tuple or a `_Failure`."""
     for each in inherited:
         each.close()
     die_with_parent()  # it may have ended with the lock that helpers wait for

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers import functions, vswitches
 from tests.how_to_pages import ADD_A_DRIVER, files_of
 
@@ -24,7 +23,6 @@ def added_drivers(folder: Path) -> Iterator[Mapping[str, Path]]:
     added = [target.parent.name for target in files.values() if target.name == "__init__.py"]
     for role in _ROLES:
         role.__path__.append(str(folder / role.__name__.rpartition(".")[2]))
-    _search_again()
     try:
         yield {target.stem: target for target in files.values() if target.suffix == ".yaml"}
     finally:
@@ -34,11 +32,3 @@ def added_drivers(folder: Path) -> Iterator[Mapping[str, Path]]:
                 for name in [name for name in sys.modules if name.startswith(f"{role.__name__}.{package}")]:
                     del sys.modules[name]
                 vars(role).pop(package, None)
-        _search_again()
-
-
-def _search_again() -> None:
-    """Let drivers be searched when they are next looked up: a registry of a running program does not change."""
-    for known in vars(driver_registry).values():
-        if hasattr(known, "cache_clear"):
-            known.cache_clear()

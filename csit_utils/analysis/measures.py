@@ -6,7 +6,6 @@ from typing import Self
 from csit_utils.dataset.items import Characterized, Status
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.recording.packed_record import digest_of, revision_of
 
 OF_WORKLOAD = "of the workload"
 """Unit of a measure in the unit of its workload, such as calls/s."""
@@ -84,8 +83,8 @@ def measured_row(item: Characterized, measures: tuple[MeasuredValue, ...], **fie
         testbed=record.testbed,
         drivers=", ".join(f"{role} {name}" for role, name in sorted(record.drivers.items())),
         version=_version(record),
-        revision=revision_of(record.environment),
-        environment=digest_of(record.environment),
+        revision=record.environment.revision,
+        environment=record.environment.digest,
         measures=measures if item.status is Status.PASS and record.passed else (),
         **fields,  # type: ignore[arg-type]  # names of fields of a row
     )

@@ -105,11 +105,7 @@ def as_object(result: BisectionResult, revisions: Sequence[Revision]) -> dict[st
 def render_bisection(result: BisectionResult, revisions: Sequence[Revision], title: str, *, simulated: bool) -> str:
     """Return the page; one file that needs no network and no script.
 
-    Args:
-        result: What was found.
-        revisions: All of them, in order.
-        title: Cell and metric.
-        simulated: Whether the figures are simulated.
+    `revisions`: All of them, in order.
     """
     levels = result.beliefs.levels
     rows = [
@@ -137,12 +133,7 @@ def render_bisection(result: BisectionResult, revisions: Sequence[Revision], tit
 
 
 def picture(result: BisectionResult, count: int) -> dict[str, Any]:
-    """Coordinates of the drawing: points, intervals, bands of culprits, ticks.
-
-    Args:
-        result: What was found.
-        count: Number of revisions.
-    """
+    """Coordinates of the drawing: points, intervals, bands of culprits, ticks."""
     values = [value for seen in result.observed.values() for value in seen]
     low, high = min(values), max(values)
     margin = max((high - low) * 0.15, high * 0.01)

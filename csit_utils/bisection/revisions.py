@@ -26,9 +26,7 @@ class Revision(Frozen):
 def revisions_of(source: GitRange | OrderedList | CommandLines, folder: Path) -> tuple[Revision, ...]:
     """Return all revisions in order, the good one first.
 
-    Args:
-        source: Where they are.
-        folder: Of the specification; relative paths start there.
+    `folder`: Of the specification; relative paths start there.
 
     Raises:
         ConfigError: There are none between good and bad, or too many.

@@ -92,14 +92,9 @@ class BisectionResult:
 class BisectionRun:
     """A bisection.
 
-    Args:
-        revisions: From the good to the bad one.
-        question: As of `look`.
-        journal: Open; rows of an earlier run are continued.
-        install: Installs a revision; raises one of `FAILURES` where it cannot.
-        measure: Deploys and measures once; returns the metric of each trial.
-        report: Called after each observation.
-        clock: Seconds.
+    `journal`: Open; rows of an earlier run are continued.
+    `install`: Installs a revision; raises one of `FAILURES` where it cannot.
+    `measure`: Deploys and measures once; returns the metric of each trial.
 
     Raises:
         ConfigError: The journal has a step of another revision.

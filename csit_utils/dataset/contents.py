@@ -14,7 +14,6 @@ from csit_utils.dataset.flatten import (
 from csit_utils.dataset.items import Characterized, Dataset, Problem, RecordedTest, Refusal
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.recording.packed_record import digest_of
 
 _Row = TypeVar("_Row", InstanceRow, LatencyRow, InstanceRow | LatencyRow, HopRow | ThreadRow)
 
@@ -95,7 +94,7 @@ class InMemory:
         """Environments by digest."""
         every = (item.result.environment for item in self._dataset.recorded)
         others = (item.record.environment for item in self._dataset.characterizations)
-        return {digest_of(environment): environment for environment in chain(every, others)}
+        return {environment.digest: environment for environment in chain(every, others)}
 
     @property
     def characterizations(self) -> Sequence[Characterized]:

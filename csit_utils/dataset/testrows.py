@@ -21,9 +21,9 @@ from resources.libraries.python.model.base import refused_version
 from resources.libraries.python.model.record import SCHEMA_VERSION
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.result import Finding, MeasurementRequest, Verdict, VerdictKind, l1_bps, l2_bps
-from resources.libraries.python.recording.packed_record import Counted, light
+from resources.libraries.python.recording.packed_record import light
 from resources.libraries.python.recording.records import fault_of_times
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model.record import Counted, DensityRecord
 
 _ALSO_READ = (
     "schema_version",

@@ -75,16 +75,7 @@ def render_night(
     *,
     has_report: bool,
 ) -> str:
-    """Return the page of a night that has ended; one file that needs no network and no script.
-
-    Args:
-        choices: Of the night.
-        rows: Planned tests with their outcomes.
-        ending: How the night ended, in a sentence.
-        still_open: Tests that another night would measure, with the reason.
-        left_out: Tests that none would measure.
-        has_report: Whether there is a report of the night: none where no test was measured.
-    """
+    """Return the page of a night that has ended; one file that needs no network and no script."""
     return html_templates().get_template("night.html.j2").render(
         topology=Path(choices.topology).name,
         choices=choices,

@@ -103,13 +103,7 @@ class NightJournal(StepJournal[TestOfNight]):
 
 
 class NightClock:
-    """Tests and time left of a night. What passes while nothing runs, as after a kill, is not spent.
-
-    Args:
-        budget_s: Time limit.
-        journal: Open.
-        clock: Seconds, monotonic.
-    """
+    """Tests and time left of a night. What passes while nothing runs, as after a kill, is not spent."""
 
     def __init__(self, budget_s: float, journal: NightJournal, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._begin_s, self._journal = clock, clock(), journal

@@ -4,21 +4,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from csit_utils.analysis.measures import OF_WORKLOAD
 from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.figures import Figure
 from csit_utils.report.published_figures import PublishedSection, sections
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.studies.density.figures.cell_maps import CellMaps
-from csit_utils.studies.registry import kind_of, record_kinds
+from csit_utils.studies.registry import kind_of
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.recording.writer import write_tables
-
-if TYPE_CHECKING:
-    from csit_utils.report.report_context import ReportContents
 
 
 class RenderedRecord(Protocol):
@@ -27,19 +25,6 @@ class RenderedRecord(Protocol):
     @property
     def figures(self) -> tuple[Figure, ...]:
         """Its plots."""
-
-
-def views(items: Iterable[Characterized]) -> list[View]:
-    """Return the newest record of each test, measured ones first, in the order of kinds."""
-    by_key: dict[tuple[object, ...], list[Characterized]] = {}
-    for item in sorted(items, key=lambda item: item.record.started_at):
-        record = item.record
-        key = (record.testbed, record.simulated, record.kind, record.test_id, kind_of(item).identity_of(record))
-        by_key.setdefault(key, []).append(item)
-    newest = [(own[-1], len(own) - 1) for own in by_key.values()]
-    order = list(record_kinds())
-    newest.sort(key=lambda pair: (pair[0].record.simulated, order.index(pair[0].record.kind)))
-    return [kind_of(item).view(item, older) for item, older in newest]
 
 
 @dataclass(frozen=True)
@@ -65,7 +50,7 @@ def page_of_records(
     *,
     published: Callable[[Any, PublishedFigure], float | None] | None = None,
     **more: object,
-) -> Page["ReportContents"]:
+) -> Page[ReportContents]:
     """Return the page of all records of a kind, shown where there are any.
 
     Args:
@@ -78,7 +63,7 @@ def page_of_records(
         more: Further values for the template.
     """
 
-    def build(shown: "ReportContents") -> Mapping[str, object] | None:
+    def build(shown: ReportContents) -> Mapping[str, object] | None:
         found = [view for view in shown.characterizations if view.record.kind == kind]
         if not found:
             return None

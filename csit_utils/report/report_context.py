@@ -10,13 +10,12 @@ from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.papers import Paper
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import OWN, InstanceRow, LatencyRow, TestRow
-from csit_utils.report.characterizations import views
 from csit_utils.report.study import View
 from csit_utils.report.trends.event_view import Changed, changed
 from csit_utils.studies.density.analysis.answers import AnswerEvidence, evidence
 from csit_utils.studies.density.blocks import SystemView, system_views
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, generator_limit
-from csit_utils.studies.registry import measured_rows
+from csit_utils.studies.registry import measured_rows, views
 from resources.libraries.python.planning.linerate import line_rate_pps
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from csit_utils.analysis.measures import Measure, MeasuredRow
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.explanations import SHARED, Explanation
-from csit_utils.report.study import RecordKind, Study
+from csit_utils.report.study import RecordKind, Study, View
 from csit_utils.studies import folders
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.testbed.topology import World
@@ -79,3 +79,16 @@ def measures() -> tuple[Measure, ...]:
 def measured_rows(items: Iterable[Characterized]) -> list[MeasuredRow]:
     """Return records of studies as rows of tests, for comparisons and trends."""
     return [row for item in items for row in kind_of(item).rows_of(item)]
+
+
+def views(items: Iterable[Characterized]) -> list[View]:
+    """Return the newest record of each test, measured ones first, in the order of kinds."""
+    by_key: dict[tuple[object, ...], list[Characterized]] = {}
+    for item in sorted(items, key=lambda item: item.record.started_at):
+        record = item.record
+        key = (record.testbed, record.simulated, record.kind, record.test_id, kind_of(item).identity_of(record))
+        by_key.setdefault(key, []).append(item)
+    newest = [(own[-1], len(own) - 1) for own in by_key.values()]
+    order = list(record_kinds())
+    newest.sort(key=lambda pair: (pair[0].record.simulated, order.index(pair[0].record.kind)))
+    return [kind_of(item).view(item, older) for item, older in newest]

@@ -48,7 +48,7 @@ from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 from resources.libraries.python.planning.placement.cores import cpu_without_data
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.kinds import makers
+from resources.libraries.python.testbed.kinds import machine
 from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
 _FRAME = frame("64B")
@@ -86,7 +86,7 @@ def service() -> Iterator[ServiceUnderLoad]:
         CsitError: Another run uses the machine.
     """
     topology = load_topology(LOCAL_TOPOLOGY)
-    if problems := [*check(), *makers.missing(topology.tg)]:
+    if problems := [*check(), *machine.missing(topology.tg)]:
         raise Unsupported("; ".join(map(str, problems)))
     plan = make_plan(topology, Cell(service_type=ServiceType.CSC, **Dimensions(1, 1).columns), discover())
     with ExitStack() as held:
@@ -95,7 +95,7 @@ def service() -> Iterator[ServiceUnderLoad]:
         lock.set_for_run(*_NO_REALTIME_LIMIT)
         fabric = Fabric(plan, lock, _FRAME.largest_bytes)
         context = DriverContext(plan, fabric, lock, _FRAME.largest_bytes)
-        generator = makers.generator(topology.tg, context)
+        generator = machine.make_generator(topology.tg, context)
         routers = LinuxRouters(topology.dut, context, plan.functions)
         for part in (fabric, LinuxBridge(plan, fabric), routers, generator):
             held.callback(part.stop)

@@ -9,11 +9,12 @@ from typing import Any
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
-from resources.libraries.python.model.measurements.trial import Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import deployed, planned

@@ -27,7 +27,7 @@ from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.testbed.settings import Container
+from resources.libraries.python.model.testbed.nodes import Container
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.robot_runs import (

@@ -20,11 +20,12 @@ from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.measurements.trial import Departures, Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Departures, Protocol
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.loop_cables import VETH
+from resources.libraries.python.planning.loop_back import VETH
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.recording.qualifications import key_of
 from resources.libraries.python.search.qualification import Effort

@@ -21,8 +21,9 @@ from resources.libraries.python.drivers.generators.builtin.driver import BuiltIn
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
-from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.model.request.traffic import Protocol
 from tests.realtime import LOSS, RATE, realtime
 from tests.veth_pair import (
     B64,

@@ -10,9 +10,10 @@ from resources.libraries.python.drivers.functions.nftables.program import missin
 from resources.libraries.python.drivers.generators.iperf3.driver import missing
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.deployment import Deployment

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.containers.engine_choice import missing
-from resources.libraries.python.model.testbed.settings import Container
+from resources.libraries.python.model.testbed.nodes import Container
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import results, run_robot

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,6 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.connection.runtime import FOLDER
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.kinds.factory import make_testbed
-from resources.libraries.python.testbed.maintenance.machines import Connections
-from resources.libraries.python.testbed.node.lease import Lease
-from resources.libraries.python.testbed.node.reservation import ReservableNode
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import (
     LabFault,
@@ -36,7 +33,7 @@ from tests.integration.lab_runs import (
     wait_for_state,
 )
 from tests.integration.pauses import CALLING, REMOVING, Moment
-from tests.integration.robot_runs import csit, going_on, results, run_robot
+from tests.integration.robot_runs import going_on, results, run_robot
 from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
@@ -146,7 +143,6 @@ def test_a_node_that_comes_back_with_another_host_key_ends_the_run(lab: Lab, tmp
     assert "Traceback" not in said
     assert "CSC 2R1C" not in said
     assert not [row for row in results(output) if row.passed]
-    give_back(path)
 
 
 def test_agents_clean_up_when_the_controller_is_killed(lab: Lab, tmp_path: Path) -> None:
@@ -157,13 +153,6 @@ def test_agents_clean_up_when_the_controller_is_killed(lab: Lab, tmp_path: Path)
             run.kill()
         run.communicate(timeout=600)
     wait_for_state(lab, before)
-    give_back(topology)
-
-
-def give_back(topology: Path) -> None:
-    """End a reservation whose run could not; it runs out by itself, minutes later."""
-    done = csit("release", str(topology), "--force")
-    assert done.returncode == 0, done.stderr
 
 
 @realtime(LOSS)
@@ -172,28 +161,10 @@ def test_of_two_controllers_the_second_is_refused_and_the_first_goes_on(lab: Lab
     with opened(path) as first:
         second = run_robot(tmp_path / "out", *options(path, *MRR))
         assert first.environment().hostname == "dut1"
-        first.recover()  # says so where the reservation is lost
-    assert second.returncode != 0
-    assert f"is reserved by root@{os.uname().nodename} (pid {os.getpid()})" in second.stdout
-    assert not results(tmp_path / "out")
-
-
-def test_two_runs_with_one_reservation_do_not_share_a_node(
-    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = topology_of(lab, tmp_path)
-    accesses = {name: node.access for name, node in load_topology(path).nodes.items()}
-    with ExitStack() as stack:
-        connections = stack.enter_context(Connections(accesses))
-        nodes = {name: ReservableNode(connections.of(name)) for name in accesses}
-        lease = stack.enter_context(Lease(nodes, "lab", "two runs"))
-        monkeypatch.setenv("CSIT_RESERVATION", lease.token)
-        first = stack.enter_context(opened(path))
-        second = run_robot(tmp_path / "out", *options(path, *MRR))
-        assert first.environment().hostname == "dut1"
     assert second.returncode != 0
     assert "TG: this machine is in use by pid" in second.stdout
     assert f"--controller root@{os.uname().nodename} pid {os.getpid()}" in second.stdout
+    assert not results(tmp_path / "out")
 
 
 @contextmanager

@@ -3,11 +3,9 @@
 import json
 import multiprocessing
 import os
-import re
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,25 +13,23 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, InUse
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.connection.ssh import SshConnection
-from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.node_query import MARK, program
 from resources.libraries.python.testbed.node.reservation import (
     Claim,
-    HoldingProcess,
     ReservableNode,
     acquire,
     break_open,
     holder_of,
+    join,
 )
 from resources.libraries.python.testbed.node.scripts import leases
 from resources.libraries.python.testbed.roles.connection import Connection
 from tests.integration import lab as labs
-from tests.integration.robot_runs import PROJECT, csit
+from tests.integration.robot_runs import csit
 
 TRIES = 100
 TRIES_OVER_SSH = 20
@@ -69,7 +65,7 @@ def here(folder: Path) -> ReservableNode:
 
 
 def claim(**changes: Any) -> Claim:
-    return Claim(**{"testbed": "lab", "reason": "a test", "lease_s": 60.0, "heartbeat": True, **changes})
+    return Claim(**{"testbed": "lab", "reason": "a test", "lease_s": 60.0, **changes})
 
 
 @pytest.mark.parametrize("_round", range(ROUNDS))
@@ -97,76 +93,17 @@ def test_of_100_processes_exactly_one_wins(_round: int, tmp_path: Path) -> None:
     assert [sum(word in text for text in said) for word in ('"won": true', '"won": false')] == [1, TRIES - 1]
 
 
-def test_an_owner_that_was_killed_loses_it_when_its_lease_runs_out(tmp_path: Path) -> None:
-    code = f"""
-import sys, time
-from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.node.lease import Lease
-from resources.libraries.python.testbed.node.reservation import ReservableNode
-node = ReservableNode(LocalConnection(), sys.executable, {str(tmp_path)!r})
-with Lease({{"DUT1": node}}, "lab", "to be killed", 8.0):
-    print("mine", flush=True)
-    time.sleep(60)
-"""
-    owner = subprocess.Popen([sys.executable, "-c", code], cwd=PROJECT, stdout=subprocess.PIPE)
-    try:
-        assert owner.stdout is not None and owner.stdout.readline() == b"mine\n"
-        time.sleep(9.0)  # longer than the lease: it is kept alive
-        with pytest.raises(InUse, match=rf"pid {owner.pid}\).* for 'to be killed', until .* unless renewed"):
-            acquire({"DUT1": here(tmp_path)}, claim())
-    finally:
-        owner.kill()
-        owner.wait()
-        owner.stdout.close()  # type: ignore[union-attr]
-    begin = time.monotonic()
-    while True:
-        try:
-            said = acquire({"DUT1": here(tmp_path)}, claim(owner="bob@elsewhere"))
-            break
-        except InUse:
-            assert time.monotonic() - begin < 60.0
-            time.sleep(0.2)  # each asking starts a program
-    assert len(said) == 1 and re.search(
-        rf"taken over from .*\(pid {owner.pid}\) .*'to be killed', which ran out", said[0]
-    )
-
-
-def test_a_run_that_was_killed_here_is_followed_at_once(tmp_path: Path) -> None:
-    """It is resumed by the next command; only one who cannot know that it is dead waits for its lease."""
-    with subprocess.Popen(["sleep", "60"]) as owner:
-        run = claim(pid=owner.pid, process=HoldingProcess.of(owner.pid), heartbeat=True)
-        assert acquire({"DUT1": here(tmp_path)}, run) == ()
-        with pytest.raises(InUse):
-            acquire({"DUT1": here(tmp_path)}, claim())
-        owner.kill()
-    with pytest.raises(InUse):
-        acquire({"DUT1": here(tmp_path)}, claim(owner="bob@elsewhere"))
-    (said,) = acquire({"DUT1": here(tmp_path)}, claim())
-    assert re.search(rf"taken over from .*\(pid {owner.pid}\)", said)
-
-
-def test_the_loss_of_a_lease_is_reported(tmp_path: Path) -> None:
-    with Lease({"DUT1": here(tmp_path)}, "lab", "a run", 8.0) as lease:
-        assert lease.lost() is None
-        break_open({"DUT1": here(tmp_path)})
-        wait_until("loss", lambda: "" if lease.lost() else "none", 60.0)
-        assert re.match(r"the reservation of DUT1 is lost: broken by \S+@\S+ at 20", lease.lost() or "")
-        assert acquire({"DUT1": here(tmp_path)}, claim(reason="the next one")) == ()
-    holder, _ = holder_of(here(tmp_path))
-    assert holder is not None and holder.reason == "the next one", "the loser must not release the winner's"
-
-
-def test_a_run_joins_a_reservation_and_leaves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reserved = claim(heartbeat=False, lease_s=3600.0)
-    acquire({"DUT1": here(tmp_path)}, reserved)
-    monkeypatch.setenv("CSIT_RESERVATION", reserved.token)
-    with Lease({"DUT1": here(tmp_path)}, "lab", "a run", 2.0) as lease:
-        assert lease.lost() is None and lease.token == reserved.token
-    holder, ours = holder_of(here(tmp_path), reserved.token)
-    assert ours and holder is not None and holder.left_s > 3500
+def test_a_run_uses_what_is_free_or_its_own_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes, reserved = {"DUT1": here(tmp_path)}, claim()
+    assert not join(nodes)
     monkeypatch.setenv("CSIT_RESERVATION", "5f0c2e9b-of-no-one")  # masked in all messages from now on
-    with pytest.raises(InUse, match="DUT1 is not reserved with the token in CSIT_RESERVATION: it is that of"):
-        Lease({"DUT1": here(tmp_path)}, "lab", "a run").__enter__()
+    with pytest.raises(InUse, match="DUT1 is not reserved with the token in CSIT_RESERVATION: it is free"):
+        join(nodes)
+    acquire(nodes, reserved)
+    with pytest.raises(InUse, match=r"DUT1 is reserved by .* for 'a test', until "):
+        join(nodes)
+    monkeypatch.setenv("CSIT_RESERVATION", reserved.token)
+    assert join(nodes)
 
 
 def test_a_file_that_is_no_record_is_not_overwritten(tmp_path: Path) -> None:
@@ -195,9 +132,7 @@ def _try_over_ssh(access: dict[str, Any], connecting: Any, gate: Any, said: Any)
         with connecting:
             connection.run(["true"], within_s=120.0)
         gate.wait(240)
-        parent = os.getppid()  # the winner may end before the others ask
-        mine = claim(pid=parent, process=HoldingProcess.of(parent))
-        said.put("won" if acquire({"DUT1": ReservableNode(connection)}, mine) == () else "took over")
+        said.put("won" if acquire({"DUT1": ReservableNode(connection)}, claim()) == () else "took over")
     except InUse:
         said.put("in use")
     except CsitError as error:
@@ -253,24 +188,8 @@ class TestLab:
             acquire({name: ReservableNode(connection) for name, connection in nodes.items()}, claim())
         assert holder_of(ReservableNode(nodes["DUT1"])) == (None, False)
 
-    def test_a_node_that_is_cut_off_is_lost_after_its_lease_and_not_before(
-        self, lab: labs.Lab, nodes: Mapping[str, Connection]
-    ) -> None:
-        begin = time.monotonic()
-        with Lease({name: ReservableNode(each) for name, each in nodes.items()}, "lab", "a run", 12.0) as lease:
-            lab.kill_sshd("DUT1")
-            try:
-                assert lease.lost() is None
-                wait_until("loss", lambda: "" if lease.lost() else "none", 60.0)
-                assert time.monotonic() - begin >= 12.0, "it was ours for longer than that"
-                assert "the reservation of DUT1 ran out" in str(lease.lost())
-            finally:
-                lab.start_sshd("DUT1")
-            # Nobody has taken it meanwhile, so it is ours again.
-            wait_until("renewal", lambda: lease.lost() or "", 60.0)
-
     def test_a_reservation_outlives_a_restart_of_the_node(self, lab: labs.Lab, nodes: Mapping[str, Connection]) -> None:
-        acquire({"DUT1": ReservableNode(nodes["DUT1"])}, claim(heartbeat=False, lease_s=100_000.0))
+        acquire({"DUT1": ReservableNode(nodes["DUT1"])}, claim(lease_s=100_000.0))
         lab.reboot("DUT1", down_s=0.1)
         with pytest.raises(InUse, match="DUT1 is reserved by"):
             acquire({"DUT1": ReservableNode(nodes["DUT1"])}, claim())

@@ -22,7 +22,7 @@ from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.deployment.cell import Clearing
+from resources.libraries.python.testbed.deployment.cell import VSwitchFlush
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.watching import FeatureSampler
 from tests.integration.local_fabric import send
@@ -177,7 +177,7 @@ def test_packet_sockets_report_drops_and_the_memory_of_their_backlog() -> None:
 def test_what_an_overload_leaves_in_the_rings_is_not_received_in_the_next_trial() -> None:
     topology = topology_with(ports="auto")
     with deployed(topology, cell("CSC", 1, 1)) as deployment:
-        run, flows, clearing = deployment.parts.generator.run, len(deployment.plan.flows), Clearing(topology)
+        run, flows, clearing = deployment.parts.generator.run, len(deployment.plan.flows), VSwitchFlush(topology)
 
         def offered(load_pps: float) -> TrialResult:
             return run(Trial(load_pps=load_pps, duration_s=0.5, frame=frame("64B"), purpose="sweep"))

@@ -13,24 +13,24 @@ from resources.libraries.python.drivers.host.cgroups.cgroups import discover
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import SCHED_DEADLINE
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
-from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.kinds import makers
+from resources.libraries.python.model.request.traffic import Protocol
+from resources.libraries.python.testbed.kinds import machine
 from tests.integration.local_functions import TOPOLOGY, done, named, running, trial
 from tests.integration.user_space import machine_stays_as_it_was, processes, send_and_count
 from tests.realtime import CPU, LOSS, realtime
 
 LACKING = "; ".join(
     str(each)
-    for each in makers.missing_for_some(TOPOLOGY.dut)
+    for each in machine.missing_for_some(TOPOLOGY.dut)
     if "NFs of kind" in str(each) and not any(f"kind {own}" in str(each) for own in ("suricata", "openvpn"))
 )
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 FRAMES = 20
 GATEWAY, NAT, PROCESS = NfKind("linux_gateway"), NfKind("linux_nat"), NfKind("process")
-MONITORS = tuple(each.kind for each in MONITOR_DRIVERS if each.name != "suricata")
+MONITORS = tuple(NfKind(each.name) for each in MONITOR_DRIVERS if each.name != "suricata")
 """Those of Debian 12; Suricata has a file of its own."""
 NGINX = (NfKind("nginx_proxy"), NfKind("nginx_balancer"))
 WAITING = f"""import subprocess, time

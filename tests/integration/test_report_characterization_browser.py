@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.contents import InMemory
-from csit_utils.report.characterizations import views
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from csit_utils.report.units import DASH
+from csit_utils.studies.registry import views
 from csit_utils.studies.sweep.pages.profiles import plain
 from resources.libraries.python.studies.sweep.analysis.curves import CURVES
 from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, answers

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.contents import InMemory
-from csit_utils.report.characterizations import views
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
+from csit_utils.studies.registry import views
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.characterization_records import dataset_of
 from tests.unit.csit_utils.outages import outage_record

@@ -15,10 +15,11 @@ from resources.libraries.python.drivers.functions.nftables.program import missin
 from resources.libraries.python.drivers.host.links.namespaces import name_of
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.cell import MAX_FLOWS
 from resources.libraries.python.model.request.frames import frame, with_flows
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.studies.stateful.model.record import StatefulDensity
 from resources.libraries.python.testbed.node.scripts import tunables
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state

@@ -21,11 +21,12 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
-from resources.libraries.python.model.measurements.trial import Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.robot_runs import PROJECT
 from tests.integration.tunnel_packets import TTL, arrives, heard_by, listener, packet, send

@@ -23,7 +23,7 @@ from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import VerdictKind
-from resources.libraries.python.model.testbed.settings import Container
+from resources.libraries.python.model.testbed.nodes import Container
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.integration.robot_runs import PROJECT, results, run_robot

@@ -32,8 +32,7 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType, Tes
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.model.testbed.nodes import DutNode
-from resources.libraries.python.model.testbed.settings import Container
+from resources.libraries.python.model.testbed.nodes import Container, DutNode
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan

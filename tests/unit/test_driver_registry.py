@@ -13,19 +13,18 @@ import pytest
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.functions.monitor.registration import Ngrep, Suricata
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.driver import Driver, FunctionDriver, RequiredProgram
+from resources.libraries.python.model.driver import Driver, Form, FunctionDriver, RequiredProgram
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
-from resources.libraries.python.model.request.kinds import Form
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_kinds
 from resources.libraries.python.studies.shared.choices import choices
 from resources.libraries.python.testbed.deployment.generator_limits import resends
-from resources.libraries.python.testbed.kinds import makers
+from resources.libraries.python.testbed.kinds import machine
 from tests.how_to_driver import added_drivers
 from tests.how_to_pages import ADD_A_DRIVER, lint, write_files_of
 
@@ -48,7 +47,7 @@ def test_a_package_and_a_topology_add_a_vswitch(topology: Path) -> None:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2)
     plan = make_plan(testbed, cell, layout((cpu, cpu, 0, 0) for cpu in range(32)))
     assert plan.suite_id == "eth-l2bd-1ch-4veth-2dcr1t-lnxip4"
-    assert not list(makers.missing(testbed.dut))
+    assert not list(machine.missing(testbed.dut))
     factory = driver_registry.vswitches()["learning_bridge"].factory
     assert factory is not None
     assert driver_registry.load(factory).__name__ == "LearningBridge"
@@ -63,7 +62,7 @@ def test_a_package_adds_a_network_function(tmp_path: Path) -> None:
         assert plan.suite_id == "eth-l2bd-1ch-4veth-2dcr1t-tablerouter"
         assert Plan.model_validate_json(plan.model_dump_json()) == plan
         assert [function.kind.is_namespace for function in plan.functions] == [True, True]
-        assert not list(makers.missing(testbed.dut))
+        assert not list(machine.missing(testbed.dut))
         assert driver_registry.load(asked.driver.factory or "").__name__ == "TableRouters"
         simulated = load_topology(ROOT / "topologies/sim.yaml").dut.model_copy(update={"containers": (asked,)})
         assert simulated.kind_of(ServiceType.CSC, None) == "table_router"
@@ -141,7 +140,7 @@ def test_what_a_declaration_names_is_there(driver: Driver) -> None:
 def test_checks_of_packages_are_there() -> None:
     for check in driver_registry.node_checks():
         assert callable(driver_registry.load(check.check))
-        assert import_module(check.sent)
+        assert import_module(check.script)
 
 
 def test_every_kind_has_its_place_in_topologies() -> None:

@@ -24,7 +24,7 @@ from resources.libraries.python.studies.density.planning.matrix import core_usag
 from resources.libraries.python.studies.interference.model.record import InterferenceFile
 from resources.libraries.python.studies.outage.model.spec import OutageFile
 from resources.libraries.python.studies.stateful.model.spec import StatefulFile
-from resources.libraries.python.testbed.connection.secret_bindings import HostsOfPasswords
+from resources.libraries.python.testbed.connection.authentication import HostsOfPasswords
 from tests.builders import cores_of_nfs
 
 ROOT = Path(__file__).parents[2]

@@ -67,10 +67,6 @@ COMPOSITION = (
 ROBOT = re.compile(r"resources/libraries/python/studies/(shared/\w+|\w+/(\w+Library|suite_rows))\.py$")
 """Robot libraries, and modules that they alone use."""
 STUDIES = "resources.libraries.python.studies"
-BELOW_STUDIES = {
-    "density": ("recording/",),
-}
-"""Studies that folders below them import: the record that is packed."""
 DRIVERS = "resources.libraries.python.drivers"
 
 
@@ -233,10 +229,7 @@ def studies_are_above_the_rest(path: str, tree: ast.AST) -> Iterator[Finding]:
     below = path.removeprefix(LIBRARIES)
     if below == path or below.startswith("studies/"):
         return
-    for line, name in imports(tree):
-        study = name.removeprefix(f"{STUDIES}.").partition(".")[0]
-        if name.startswith(f"{STUDIES}.") and not below.startswith(BELOW_STUDIES.get(study, ("-",))):
-            yield line, f"imports {name}"
+    yield from ((line, f"imports {name}") for line, name in imports(tree) if name.startswith(f"{STUDIES}."))
 
 
 def offline_tools_touch_no_machine(path: str, tree: ast.AST) -> Iterator[Finding]:
@@ -507,20 +500,14 @@ def test_a_broad_except_has_to_say_so(handler: str, offends: bool) -> None:
 
 
 def imported(tree: ast.AST, modules: Collection[str]) -> set[str]:
-    """Modules of the project that a module imports, in its functions as well, but not for types only."""
+    """Modules of the project that a module imports, in its functions as well, and for types only."""
     found: set[str] = set()
-    left: list[ast.AST] = [tree]
-    while left:
-        node = left.pop()
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= names & set(modules) or {node.module}
-        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            left += node.orelse
-        else:
-            left += ast.iter_child_nodes(node)
     return found & set(modules)
 
 
@@ -553,7 +540,7 @@ def test_no_modules_import_each_other() -> None:
         ("try:\n    from p.a import f\nexcept ImportError: pass", True),
         ("class Lazy:\n    from p.a import f", True),
         ("def f():\n    from p.a import f", True),
-        ("if TYPE_CHECKING:\n    from p.a import f", False),
+        ("if TYPE_CHECKING:\n    from p.a import f", True),
         ("from p import c", False),
     ],
 )

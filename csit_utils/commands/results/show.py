@@ -39,9 +39,9 @@ def show(
     from csit_utils.report.characterizations import (  # noqa: PLC0415 - numpy costs time of every --help
         characterization_lines,
         characterization_objects,
-        views,
     )
     from csit_utils.studies.density.results_table import print_results  # noqa: PLC0415 - as above
+    from csit_utils.studies.registry import views  # noqa: PLC0415 - as above
 
     def printed(found: Contents) -> Contents:
         if as_json:

@@ -52,8 +52,7 @@ def cleanup(
 def _print(found: MachineLeftovers) -> None:
     left, name = found.left, found.machine
     if left.in_use:
-        who = f"pid {left.owner.pid} of {left.owner.user}: {left.owner.command}" if left.owner else "an unknown process"
-        print_sentence(f"{name}: in use by a running test, {who}")
+        print_sentence(f"{name}: in use by a running test, {left.who}")
     for line in left.lines():
         print_sentence(f"{name}: {line}")
     if left.prepared:

@@ -16,7 +16,7 @@ from resources.libraries.python.studies.density.model.selection import parse_sel
 from resources.libraries.python.testbed.maintenance import preparation
 from resources.libraries.python.testbed.maintenance.machines import Machines
 from resources.libraries.python.testbed.maintenance.preparation import PreparationResult, Proposal
-from resources.libraries.python.testbed.maintenance.reservation import TOKEN_VARIABLE
+from resources.libraries.python.testbed.node.reservation import VARIABLE
 
 _AFTER = "then: sudo update-grub && sudo reboot (in /etc/default/grub, on Debian and Ubuntu)"
 
@@ -71,7 +71,7 @@ def prepare(
     if token:
         restore = command_text("./csit", "release", topology)
         print_sentence(f"reserved for {lease}; restore all settings by", restore, err=True)
-        typer.echo(f"{TOKEN_VARIABLE}={token}")
+        typer.echo(f"{VARIABLE}={token}")
     if any(prepared.short for prepared in done):
         raise typer.Exit(1)
 

@@ -24,8 +24,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.qualification import Qualification, QualifiedPoint
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.planning.loop_back import MAX_FLOWS, no_loop_back
-from resources.libraries.python.planning.loop_cables import loop_cables, no_cable, port_kind
+from resources.libraries.python.planning.loop_back import MAX_FLOWS, loop_cables, no_cable, no_loop_back, port_kind
 from resources.libraries.python.recording.qualifications import FOLDER, key_of, store, stored
 from resources.libraries.python.search.qualification import BRIEF, Effort
 from resources.libraries.python.testbed.deployment.loop_back import qualify as measure

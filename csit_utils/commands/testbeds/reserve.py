@@ -11,6 +11,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.maintenance import reservation
+from resources.libraries.python.testbed.node.reservation import VARIABLE
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 LONGEST_S = 30 * 86400.0
@@ -27,7 +28,7 @@ def reserve(
     """Reserve all nodes of a testbed.
 
     A reservation is for several runs or manual work. Prints the environment variable by which runs, doctor and cleanup
-    recognize the reservation. Single runs need none: each reserves its testbed while it lasts.
+    recognize the reservation. Single runs need none: each locks its machines while it lasts.
 
     \b
     Examples:
@@ -43,16 +44,11 @@ def reserve(
         lambda text: typer.echo(text, err=True),
     )
     print_sentence(f"reserved for {lease}; release it by", command_text("./csit", "release", topology), err=True)
-    typer.echo(f"{reservation.TOKEN_VARIABLE}={token}")
+    typer.echo(f"{VARIABLE}={token}")
 
 
 def seconds(text: str, option: str, *, least_s: float = 0.0) -> float:
     """Return the seconds of a duration such as `90s`, `30m`, `8h` or `1h30m`; a bare number is seconds.
-
-    Args:
-        text: The duration.
-        option: Name of the option, for errors.
-        least_s: Lower bound.
 
     Raises:
         ConfigError: Not a duration, too short, or longer than 30 days.

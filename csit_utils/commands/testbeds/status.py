@@ -9,7 +9,7 @@ from csit_utils.commands.tables import print_sentence
 from csit_utils.commands.testbeds.reserve import TOPOLOGY
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.maintenance.machines import Machines
-from resources.libraries.python.testbed.maintenance.reservation import ReservationState, standings
+from resources.libraries.python.testbed.maintenance.reservation import ReservationState, reservation_states
 
 
 def status(
@@ -25,7 +25,7 @@ def status(
     ./csit status topologies/available/NAME.yaml
     """  # noqa: D301 - \b keeps the lines of the examples apart
     with Machines(load_topology(topology)) as machines:
-        rows = standings(machines)
+        rows = reservation_states(machines)
     if as_json:
         typer.echo(json.dumps({row.machine: _object(row) for row in rows}))
     else:

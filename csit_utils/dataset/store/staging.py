@@ -26,7 +26,7 @@ from csit_utils.dataset.store.layout import (
     run_of,
 )
 from csit_utils.dataset.testrows import HeadRow
-from resources.libraries.python.recording.packed_record import NotUnpacked, digest_of, unpack
+from resources.libraries.python.recording.packed_record import NotUnpacked, unpack
 
 _MAX_BYTES = 8 * 1024 * 1024
 """Size of buffered rows and records over all partitions. Writing a table of a hundred columns costs as much as about a
@@ -92,7 +92,7 @@ def stage(
     if others:
         characterization_files.write(layout.staged(digest, CHARACTERIZATIONS, 0), others, label)
     environments = made.environments | {
-        digest_of(each.record.environment): msgspec.Raw(each.record.environment.model_dump_json().encode())
+        each.record.environment.digest: msgspec.Raw(each.record.environment.model_dump_json().encode())
         for each in others
     }
     return Import(

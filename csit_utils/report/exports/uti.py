@@ -16,8 +16,9 @@ from typing import Any
 
 from csit_utils.analysis.latency import merge, rescaled
 from resources.libraries.python.driver_registry import generators
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency
-from resources.libraries.python.model.plan import Medium, Nic
+from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import LatencyAtLoad, l1_bps

@@ -7,7 +7,6 @@ from csit_utils.report.environments import IDENTITY, differences, environment_vi
 from csit_utils.report.facts import GOAL_COLUMNS, environments, profiles
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
-from resources.libraries.python.recording.packed_record import digest_of
 
 _SIDE_BY_SIDE = 6
 """Largest number of environments side by side."""
@@ -18,7 +17,7 @@ def _build(shown: ReportContents) -> Mapping[str, object]:
     known = shown.contents.environments
     others = shown.contents.characterizations
     counted = Counter(row.environment for row in shown.rows if row.environment)
-    counted.update(digest_of(item.record.environment) for item in others)
+    counted.update(item.record.environment.digest for item in others)
     views = environment_views(known, shown.history.runs, counted)
     pair = first_pair(views)
     sources = list(dict.fromkeys((*(row.source for row in shown.rows), *(item.source for item in others))))

@@ -22,10 +22,8 @@ DEBUG_LOG = "internal-errors.log"
 def report_defect(error: BaseException, folder: Path | None = None) -> str:
     """Write the traceback of an error to a log, and return the sentence that names it.
 
-    Args:
-        error: Of this process, or of an agent on a node.
-        folder: Of a run, whose log gets the traceback; None, or one that cannot be written: the folder for temporary
-            files.
+    `folder`: Of a run, whose log gets the traceback; None, or one that cannot be written: the folder for temporary
+      files.
     """
     reason = str(error) if isinstance(error, RemoteDefect) else f"{type(error).__name__}: {error}"
     return message(f"{DEFECT} {quoted_reason(reason)}; {log_traceback(error, folder)}")

@@ -6,46 +6,62 @@ the first driver is looked up, drivers themselves when one is made.
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 from pydantic import Field, create_model
 from pydantic_core import PydanticCustomError
 
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.driver import (
+    Driver,
+    FunctionDriver,
+    GeneratorDriver,
+    Leftover,
+    NodeCheck,
+    VSwitchDriver,
+)
 
-if TYPE_CHECKING:
-    from resources.libraries.python.model.driver import (
-        Driver,
-        FunctionDriver,
-        GeneratorDriver,
-        Leftover,
-        NodeCheck,
-        VSwitchDriver,
-    )
-    from resources.libraries.python.model.request.kinds import NfKind
-
-_FOLDERS = (".vswitches", ".generators", ".functions", ".probes")
-"""Below that of drivers, with packages that declare something."""
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_ROOT = "resources.libraries.python.drivers"
+_ROLES = tuple(import_module(f"{_ROOT}.{role}") for role in ("vswitches", "generators", "functions", "probes"))
+_FOLDERS = (import_module(_ROOT), *_ROLES)
+"""Packages whose packages declare something."""
 
 
-@cache
-def vswitches() -> "dict[str, VSwitchDriver]":
+def _by_path(look_up: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Cache the results of a function for as long as the same folders are searched."""
+    called: Callable[..., _T] = look_up
+
+    @cache
+    def found(_: tuple[str, ...], *args: Any) -> _T:  # noqa: ANN401 - those of the function
+        return called(*args)
+
+    @wraps(look_up)
+    def cached(*args: _P.args, **_: _P.kwargs) -> _T:
+        return found(tuple(path for folder in _FOLDERS for path in folder.__path__), *args)
+
+    return cached
+
+
+@_by_path
+def vswitches() -> dict[str, VSwitchDriver]:
     """Virtual switches by name."""
     return {each.name: each for each in _registered("vswitches")}
 
 
-@cache
-def generators() -> "dict[str, GeneratorDriver]":
+@_by_path
+def generators() -> dict[str, GeneratorDriver]:
     """Traffic generators by name."""
     return {each.name: each for each in _registered("generators")}
 
 
-@cache
-def functions() -> "dict[str, FunctionDriver]":
+@_by_path
+def functions() -> dict[str, FunctionDriver]:
     """Network functions by kind: those that are declared, then applications in the guests of one that runs them."""
     found: dict[str, FunctionDriver] = {each.name: each for each in _registered("functions")}
     guests = [
@@ -53,8 +69,8 @@ def functions() -> "dict[str, FunctionDriver]":
             host,
             name=f"{host.name}_{each.guest.name}",
             word=each.word,
-            in_guest=each.kind,
-            host=host.kind,
+            in_guest=each.name,
+            host=host.name,
             listed=(),
             passive=each.passive,
             udp_only=each.udp_only,
@@ -69,26 +85,20 @@ def functions() -> "dict[str, FunctionDriver]":
     return {**found, **{each.name: each for each in guests}}
 
 
-@cache
-def guests_of(vms: "NfKind") -> "tuple[NfKind, ...]":
-    """Kinds of virtual machines that a testbed has with one of them: itself, then those that run applications."""
-    return (functions()[vms].kind, *(each.kind for each in functions().values() if each.host == vms))
-
-
-@cache
-def leftovers() -> "dict[str, Leftover]":
+@_by_path
+def leftovers() -> dict[str, Leftover]:
     """Leftovers of driver packages on a machine after a killed run, by their keys on the record of the lock."""
     return {each.key: each for each in _declared("LEFTOVERS")}
 
 
-@cache
+@_by_path
 def container_engines() -> tuple[str, ...]:
     """Names of the container engines that NFs can run in."""
     return tuple(_declared("ENGINES"))
 
 
-@cache
-def node_checks() -> "tuple[NodeCheck, ...]":
+@_by_path
+def node_checks() -> tuple[NodeCheck, ...]:
     """Doctor checks of driver packages on nodes, in the order of the packages."""
     return tuple(_declared("CHECKS"))
 
@@ -114,7 +124,7 @@ def known_engine(name: str) -> str:
     return check_known(name, ["none", "auto", *container_engines()])
 
 
-@cache
+@_by_path
 def settings_of(node_type: Literal["TG", "DUT"]) -> type[Frozen]:
     """Model of the settings of drivers that a node can have, by key.
 
@@ -133,7 +143,7 @@ def settings_of(node_type: Literal["TG", "DUT"]) -> type[Frozen]:
     return create_model(f"SettingsOf{node_type}", __base__=Frozen, **fields)
 
 
-@cache
+@_by_path
 def key_of(options: type[Frozen]) -> str:
     """Key of a node under which settings are."""
     every = (*generators().values(), *vswitches().values(), *functions().values())
@@ -155,21 +165,20 @@ def expected(names: Collection[str]) -> str:
 
 def _registered(folder: str) -> Iterator[Any]:
     """The drivers that the packages of a folder declare, in the order of the packages' names."""
-    for declared in _registrations(f".{folder}"):
-        yield from declared.DRIVERS
+    for module in _registrations(import_module(f"{_ROOT}.{folder}")):
+        yield from module.DRIVERS
 
 
 def _declared(name: str) -> Iterator[Any]:
     """Declarations of all packages under a name, those without a role among them."""
-    for folder in ("", *_FOLDERS):
+    for folder in _FOLDERS:
         for module in _registrations(folder):
             yield from getattr(module, name, ())
 
 
-def _registrations(folder: str) -> Iterator[ModuleType]:
+def _registrations(folder: ModuleType) -> Iterator[ModuleType]:
     """The modules `registration` of the packages of a folder of drivers."""
-    role = import_module(f"resources.libraries.python.drivers{folder}")
-    for found in iter_modules(role.__path__, f"{role.__name__}."):
+    for found in iter_modules(folder.__path__, f"{folder.__name__}."):
         if found.ispkg:
             package = import_module(found.name)
             if any(module.name == "registration" for module in iter_modules(package.__path__)):

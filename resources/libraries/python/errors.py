@@ -72,9 +72,7 @@ def without_middle(text: str, most: int) -> str:
 def chain(error: BaseException, behind: Callable[[BaseException], BaseException | None]) -> Iterator[BaseException]:
     """An error and those behind it, each once: an error raised from one of its own effects has causes without an end.
 
-    Args:
-        error: The first one.
-        behind: Returns the error behind another one; None ends the walk.
+    `behind`: Returns the error behind another one; None ends the walk.
     """
     seen: list[BaseException] = []
     here: BaseException | None = error
@@ -85,13 +83,7 @@ def chain(error: BaseException, behind: Callable[[BaseException], BaseException 
 
 
 class CsitError(Exception):
-    """Root of every error this project raises on purpose; its text is one sentence for a person.
-
-    Args:
-        text: The sentence.
-        command: A command line that ends the sentence, to be copied: it is not broken on a terminal, and the last part
-            of the message to be shortened.
-    """
+    """Root of every error this project raises on purpose; its text is one sentence for a person."""
 
     ROBOT_SUPPRESS_NAME = True
     """Robot would put the name of the class before the sentence."""
@@ -133,8 +125,7 @@ class HostRefused(ConnectionFailed):
 def ending(status: int) -> str:
     """How a process ended, in words: `ended with 3`, `was killed by SIGKILL`.
 
-    Args:
-        status: As `subprocess` gives it: negative for a signal.
+    `status`: As `subprocess` gives it: negative for a signal.
     """
     return f"ended with {status}" if status >= 0 else f"was killed by {signal_name(-status)}"
 
@@ -142,8 +133,7 @@ def ending(status: int) -> str:
 def ending_of_shell(status: int) -> str:
     """How a program ended, in words: `ended with 3`, `ended with 137 (SIGKILL)`.
 
-    Args:
-        status: As a shell gives it, which adds 128 to the number of a signal.
+    `status`: As a shell gives it, which adds 128 to the number of a signal.
     """
     number = status - _SHELL_ADDS
     return f"ended with {status}{f' ({signal_name(number)})' if 0 < number <= _LAST_SIGNAL else ''}"

@@ -29,10 +29,7 @@ def digits3(value: float) -> str:
 def scaled(value: float | None, scales: Sequence[tuple[float, str]], unit: str = "") -> str:
     """Return three significant digits with the largest prefix that leaves at least 1.
 
-    Args:
-        value: In the unit; None where it is unknown.
-        scales: Factors with their prefixes, the largest first.
-        unit: Follows the prefix.
+    `value`: In the unit; None where it is unknown.
     """
     if value is None or not math.isfinite(value):
         return DASH

@@ -17,8 +17,7 @@ _ELLIPSIS = " … "
 def terminal_width(stream: TextIO | None = None) -> int:
     """Return the columns of the terminal, at least 40: those of `COLUMNS` where it is set.
 
-    Args:
-        stream: Leads to the terminal; None for standard output.
+    `stream`: Leads to the terminal; None for standard output.
     """
     found = 0
     if not os.environ.get("COLUMNS", "").isdigit():
@@ -28,12 +27,7 @@ def terminal_width(stream: TextIO | None = None) -> int:
 
 
 def wrapped_line(line: str, width: int) -> str:
-    """Return a line whose words continue on more indented lines; paths and other long words stay whole.
-
-    Args:
-        line: Words, maybe indented.
-        width: In characters.
-    """
+    """Return a line whose words continue on more indented lines; paths and other long words stay whole."""
     indent = " " * (len(line) - len(line.lstrip()))
     return textwrap.fill(
         line.strip(), width, initial_indent=indent, subsequent_indent=f"{indent}  ",
@@ -42,13 +36,7 @@ def wrapped_line(line: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, used: int = 0) -> str:
-    """Return messages whose lines have at most `width` characters, except those that are laid out already.
-
-    Args:
-        text: Any number of lines.
-        width: In characters.
-        used: Characters that are already on the first line.
-    """
+    """Return messages whose lines have at most `width` characters, except those that are laid out already."""
     if used + len(text) <= width:
         return text
     lines = []
@@ -62,10 +50,8 @@ def wrapped(text: str, width: int, used: int = 0) -> str:
 def with_command(text: str, command: str, width: int | None) -> str:
     """Return a sentence that ends with a command to be copied, which is never broken.
 
-    Args:
-        text: The sentence before the command, or several lines.
-        command: A command line; where it does not fit, it has an indented line of its own.
-        width: Of the terminal; None for a message of one line.
+    `command`: A command line; where it does not fit, it has an indented line of its own.
+    `width`: Of the terminal; None for a message of one line.
     """
     if width is None or len(text) + 1 + len(command) <= width:
         return f"{text} {command}".rstrip()
@@ -87,9 +73,6 @@ def dropping_output(stream: TextIO) -> Iterator[None]:
     """Drop what cannot be written to a stream, and all that follows.
 
     A measurement goes on when the reader of a pipe, the terminal or the space for a log is gone.
-
-    Args:
-        stream: Written to inside.
     """
     try:
         yield

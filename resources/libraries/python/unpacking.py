@@ -41,9 +41,7 @@ class UnpackError(CsitError):
 class Budget:
     """Remaining output and time of a file, over everything in it.
 
-    Args:
-        packed_bytes: Size of the file.
-        most_bytes: Maximum size of the output; None for a multiple of the file's.
+    `most_bytes`: Maximum size of the output; None for a multiple of the file's.
     """
 
     def __init__(self, packed_bytes: int, most_bytes: int | None = None) -> None:
@@ -113,12 +111,7 @@ class _Begun:
 
 @contextmanager
 def unpacked(stream: BinaryIO, budget: Budget) -> Iterator[BinaryIO]:
-    """Yield the content of a file packed by gzip, xz or Zstandard, as its first bytes say; of other files the file.
-
-    Args:
-        stream: The file.
-        budget: Counts what is unpacked.
-    """
+    """Yield the content of a file packed by gzip, xz or Zstandard, as its first bytes say; of other files the file."""
     head = stream.read(_MAGIC_BYTES)
     begun = cast(BinaryIO, _Begun(head, stream))
     if head.startswith(_GZIP):
@@ -161,10 +154,6 @@ class _Archive:
 
 def open_archive(file: BinaryIO, size: int) -> zipfile.ZipFile:
     """Open a ZIP file.
-
-    Args:
-        file: Seekable.
-        size: Its size.
 
     Raises:
         UnpackError: It is damaged, has too many files, or files that share their bytes, as in an archive bomb.
@@ -217,9 +206,7 @@ def inflate(packed: bytes, most_bytes: int | None = None) -> bytes:
 def read_packed(stream: gzip.GzipFile | lzma.LZMAFile, packed_bytes: int) -> bytes:
     """Return the whole content of a stream of unpacked bytes.
 
-    Args:
-        stream: Of `gzip.open` or `lzma.open`.
-        packed_bytes: Size of the file.
+    `stream`: Of `gzip.open` or `lzma.open`.
 
     Raises:
         UnpackError: It is damaged, truncated, or unpacks to too much.

@@ -24,10 +24,7 @@ _FILE_MODE = 0o666
 def write_whole(path: Path, content: str | bytes, *, sync: bool = True) -> None:
     """Write a file as a whole or not at all; an earlier one stays until then. Devices and pipes are written to.
 
-    Args:
-        path: Its folder is made if missing.
-        content: Text is written as UTF-8.
-        sync: Whether it is on disk on return. What can be made again need not be.
+    `content`: Text is written as UTF-8.
 
     Raises:
         CsitError: It cannot be written.

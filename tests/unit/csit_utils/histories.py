@@ -11,7 +11,6 @@ from csit_utils.dataset.goal_words import profile_text
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.recording.packed_record import digest_of
 from tests.unit.csit_utils.builders import ENVIRONMENT, PROFILE
 
 FIRST = datetime(2026, 11, 1, 22, 0, tzinfo=UTC)
@@ -23,7 +22,7 @@ class Rows(InMemory):
     def __init__(self, tests: Sequence[TestRow], *environments: Environment) -> None:
         super().__init__(Dataset())
         self.__dict__["tests"] = tests  # where cached properties keep what they found
-        self.__dict__["environments"] = {digest_of(one): one for one in environments}
+        self.__dict__["environments"] = {one.digest: one for one in environments}
 
 
 def environment(version: str = "26.06", **changes: Any) -> Environment:
@@ -62,7 +61,7 @@ def row(
         "drivers": "generator trex, vswitch vpp",
         "version": "VPP 26.06",
         "revision": "c3313a2d0f5b",
-        "environment": digest_of(environment()),
+        "environment": environment().digest,
         "profile": PROFILE.name,
         "goals": profile_text(PROFILE),
         "test_type": "NDRPDR",
@@ -125,7 +124,7 @@ def planted() -> Rows:
     ]
     rows = [each for cell, rate_of in cells for each in nights(NIGHTS, rate_of, cell=cell)]
     upgraded = [
-        replace(each, version="VPP 26.10", environment=digest_of(new))
+        replace(each, version="VPP 26.10", environment=new.digest)
         if int(each.run.split("/")[1]) >= STEP_NIGHT
         else each
         for each in rows

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from csit_utils.report.characterizations import views
 from csit_utils.report.exports.messages import message_parts
 from csit_utils.report.pages import OVERVIEW, failures
 from csit_utils.report.site import RenderedPage, render, single_file
 from csit_utils.report.study import Page
-from csit_utils.studies.registry import explanations
+from csit_utils.studies.registry import explanations, views
 from csit_utils.studies.sizing import study as sizings
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.pages.bursts import on_periods

@@ -27,9 +27,9 @@ from csit_utils.studies.registry import measured_rows as rows_of
 from csit_utils.studies.sizing.study import CAPACITY
 from csit_utils.studies.sweep.study import BREAK_POINT, SATURATED, WITHOUT_LOSS
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.recording.writer import write_record
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.unit.csit_utils.builders import ENVIRONMENT

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from csit_utils.report import figures as report_figures
-from csit_utils.report.characterizations import views
 from csit_utils.report.figures import Figure, Panel, stacked
+from csit_utils.studies.registry import views
 from csit_utils.studies.sizing import study as sizings
 from csit_utils.studies.sizing.figures import traces_figure
 from csit_utils.studies.sizing.reported_values import option_figures

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from csit_utils.report.characterizations import views
 from csit_utils.report.pages import OVERVIEW, environment
 from csit_utils.report.site import render, single_file
 from csit_utils.studies.chains import study as chain_page
@@ -16,7 +15,7 @@ from csit_utils.studies.chains.event_figures import graphs_figure
 from csit_utils.studies.interference import study as interference
 from csit_utils.studies.interference.maps import interference_maps
 from csit_utils.studies.interference.study import headline
-from csit_utils.studies.registry import explanations
+from csit_utils.studies.registry import explanations, views
 from resources.libraries.python.model.measurements.features import Edge
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.studies.chains.analysis.classes import Workflow

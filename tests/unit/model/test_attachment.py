@@ -9,7 +9,7 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.attachment import Attachment, attachment_of, uio_driver
 from resources.libraries.python.model.testbed.nodes import DutNode, Interface, TgNode
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.kinds.makers import past_the_kernel
+from resources.libraries.python.testbed.kinds.machine import past_the_kernel
 from tests.unit.planning.labs import lab
 
 PCI = "0000:3b:00.0"

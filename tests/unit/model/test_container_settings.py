@@ -8,7 +8,7 @@ import yaml
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.testbed.settings import Container
+from resources.libraries.python.model.testbed.nodes import Container
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 

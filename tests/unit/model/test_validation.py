@@ -22,7 +22,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.frames import TrafficProfile
 from resources.libraries.python.model.service.spec import DeploymentSpec
 from resources.libraries.python.model.service.workload import WorkloadSpec
-from resources.libraries.python.model.testbed.addresses import MacAddress, PciAddress
+from resources.libraries.python.model.testbed.nodes import MacAddress, PciAddress
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.model.validation import reason_of_value
 from resources.libraries.python.studies.chains.model.spec import ChainFile

@@ -8,8 +8,7 @@ from pydantic import ValidationError
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout, parse_lscpu, ranked
-from resources.libraries.python.model.testbed.nodes import DutNode
-from resources.libraries.python.model.testbed.settings import Sizes
+from resources.libraries.python.model.testbed.nodes import DutNode, Sizes
 from resources.libraries.python.planning.placement.core_notes import core_notes, mixed_kinds
 from resources.libraries.python.planning.placement.cores import allocate
 from resources.libraries.python.planning.plan import make_plan

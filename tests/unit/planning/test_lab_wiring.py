@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.trial import Direction
-from resources.libraries.python.model.plan import Medium, Plan, Port
+from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.placement.queue_balance import Spread

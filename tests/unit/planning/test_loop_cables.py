@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.linerate import max_rate
-from resources.libraries.python.planning.loop_back import loop_back_plan
-from resources.libraries.python.planning.loop_cables import VETH, loop_cables, no_cable, port_kind
+from resources.libraries.python.planning.loop_back import VETH, loop_back_plan, loop_cables, no_cable, port_kind
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.physical_ports import located, silent
 from resources.libraries.python.planning.plan import digest, make_plan

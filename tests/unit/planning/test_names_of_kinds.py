@@ -4,8 +4,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize

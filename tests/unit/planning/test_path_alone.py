@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.errors import ConfigError, PlanError
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction
-from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.plan import Link, Medium, Plan, Port
+from resources.libraries.python.model.driver import Medium
+from resources.libraries.python.model.plan import Link, Plan, Port
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.attachment import most_rx_queues

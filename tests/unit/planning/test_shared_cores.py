@@ -14,7 +14,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
-from resources.libraries.python.model.testbed.settings import Sizes
+from resources.libraries.python.model.testbed.nodes import Sizes
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.placement.cores import allocate, demand, refusal, sized_nfs
 from resources.libraries.python.planning.placement.queue_balance import balance

@@ -18,7 +18,7 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
-from resources.libraries.python.model.testbed.settings import Sizes
+from resources.libraries.python.model.testbed.nodes import Sizes
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.placement.cores import demand

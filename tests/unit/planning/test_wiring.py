@@ -13,7 +13,7 @@ from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
-from resources.libraries.python.model.testbed.settings import Sizes
+from resources.libraries.python.model.testbed.nodes import Sizes
 from resources.libraries.python.planning.edges import Edges
 from resources.libraries.python.planning.placement.cores import allocate
 from resources.libraries.python.planning.service import ServiceLayout

@@ -1,9 +1,9 @@
 """The short form of a record loses nothing, tells rows what they need, and cannot be used to fill memory."""
 
 import base64
+import hashlib
 import json
 import zlib
-from dataclasses import asdict
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ from csit_utils.dataset.records import parse_record
 from csit_utils.dataset.testrows import packed_head
 from resources.libraries.python.model.record import packed_keys
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.recording.packed_record import NotUnpacked, counted, pack, unpack
+from resources.libraries.python.recording.packed_record import NotUnpacked, pack, unpack
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 
@@ -25,18 +25,22 @@ RESULTS = [
 ]
 
 
+def digest_of(made: DensityRecord) -> str:
+    return hashlib.sha256(made.model_dump_json().encode()).hexdigest()
+
+
 @pytest.mark.parametrize("made", RESULTS, ids=lambda made: made.test_name)
 def test_a_record_comes_back_as_it_was(made: DensityRecord) -> None:
-    assert parse_record(pack(made), "x") == (made, counted(made).digest)
+    assert parse_record(pack(made), "x") == (made, digest_of(made))
     assert parse_record(pack(made).encode(), "x")[0] == made
-    assert parse_record(made.model_dump_json(), "x") == (made, counted(made).digest)
+    assert parse_record(made.model_dump_json(), "x") == (made, digest_of(made))
 
 
 @pytest.mark.parametrize("made", RESULTS, ids=lambda made: made.test_name)
 def test_the_head_lists_what_is_packed(made: DensityRecord) -> None:
     data = json.loads(pack(made))
     assert not packed_keys(DensityRecord) & data.keys()
-    assert data["counted"] == json.loads(json.dumps(asdict(counted(made))))
+    assert data["counted"] == json.loads(json.dumps(made.counted(digest_of(made))))
     assert json.loads(msgspec.json.encode(packed_head(pack(made)).counted)) == data["counted"]
     assert (data["counted"]["trials"], data["counted"]["planned"]) == (len(made.trials), made.plan is not None)
 

@@ -45,21 +45,21 @@ def test_a_finished_test_is_carried_over_by_the_name_of_its_record(tmp_path: Pat
     run.ended(key(), "PASS", "1.json")
     killed(run)
     run = resume(tmp_path)
-    ended = run.standing(key()).ended
+    ended = run.history(key()).ended
     assert ended is not None
     assert (ended.status, ended.record) == ("PASS", "1.json")
-    assert run.standing(key(2)).ended is None
+    assert run.history(key(2)).ended is None
     run.discard(key())
-    assert run.standing(key()).ended is None, "its record cannot be read any more"
+    assert run.history(key()).ended is None, "its record cannot be read any more"
     run.close()
 
 
 def test_a_test_with_other_settings_is_another_test(tmp_path: Path) -> None:
     run = begin(tmp_path)
     run.ended(key(), "PASS", "1.json")
-    assert run.standing(key(digest="e")).ended is None
+    assert run.history(key(digest="e")).ended is None
     run.ended(key(digest="e"), "PASS", "2.json")
-    assert run.standing(key()).ended is not None
+    assert run.history(key()).ended is not None
     run.close()
 
 
@@ -72,7 +72,7 @@ def test_a_test_that_was_interrupted_or_killed_is_measured_again_from_its_first_
     assert run.started(key()) == 1
     killed(run)
     run = resume(tmp_path)
-    assert run.standing(key()).broken == ()
+    assert run.history(key()).broken == ()
     assert run.started(key()) == 1
     run.close()
 
@@ -83,10 +83,10 @@ def test_a_machine_that_goes_down_in_a_test_counts_as_an_attempt(tmp_path: Path)
         assert run.started(key()) == number
         killed(run)
         run = resume(tmp_path, f"boot-{number + 1}")
-    assert run.standing(key()).broken == (MACHINE_DOWN, MACHINE_DOWN)
+    assert run.history(key()).broken == (MACHINE_DOWN, MACHINE_DOWN)
     killed(run)
     run = resume(tmp_path, "boot-4")  # nothing was running this time
-    assert run.standing(key()).broken == (MACHINE_DOWN, MACHINE_DOWN)
+    assert run.history(key()).broken == (MACHINE_DOWN, MACHINE_DOWN)
     run.close()
 
 
@@ -101,12 +101,12 @@ def test_broken_attempts_and_quarantine_survive(tmp_path: Path) -> None:
     run.ended(key(), "FAIL", "1.json", "the NF is gone")
     killed(run)
     run = resume(tmp_path)
-    assert run.standing(key(test="NDRPDR")).quarantine == "the NF is gone"
-    assert run.standing(key(2)).quarantine is None
-    ended = run.standing(key()).ended
+    assert run.history(key(test="NDRPDR")).quarantine == "the NF is gone"
+    assert run.history(key(2)).quarantine is None
+    ended = run.history(key()).ended
     assert ended is not None and ended.status == "FAIL"
     run.discard(key())
-    assert run.standing(key(test="NDRPDR")).quarantine is None, "a test that runs again decides anew"
+    assert run.history(key(test="NDRPDR")).quarantine is None, "a test that runs again decides anew"
     run.close()
 
 
@@ -119,9 +119,9 @@ def test_several_cells_in_a_row_mean_that_the_machine_is_broken_and_they_are_mea
         run.ended(key(3), "FAIL", "", "the disk is on fire")
     run.close()
     run = resume(tmp_path)
-    assert all(run.standing(key(chains)).ended is None for chains in (1, 2, 3))
-    assert all(run.standing(key(chains)).quarantine is None for chains in (1, 2, 3))
-    assert run.standing(key(9)).ended is not None
+    assert all(run.history(key(chains)).ended is None for chains in (1, 2, 3))
+    assert all(run.history(key(chains)).quarantine is None for chains in (1, 2, 3))
+    assert run.history(key(9)).ended is not None
     run.close()
 
 

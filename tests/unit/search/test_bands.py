@@ -10,7 +10,8 @@ from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.request.goal import Goal, GoalResult
 from resources.libraries.python.model.result import VerdictKind
-from resources.libraries.python.search.findings.stability import (
+from resources.libraries.python.search.findings.unseen_bands import UnseenBands
+from resources.libraries.python.search.findings.verdict import (
     MIN_NDR,
     Bands,
     find_bands,
@@ -18,7 +19,6 @@ from resources.libraries.python.search.findings.stability import (
     of_bounds,
     of_unseen,
 )
-from resources.libraries.python.search.findings.unseen_bands import UnseenBands
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, of_model, search, trial_result

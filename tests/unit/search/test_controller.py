@@ -9,8 +9,7 @@ from resources.libraries.python.drivers.sim.simulation import ModelName, Simulat
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.goal import Prior
 from resources.libraries.python.search.algorithms.bounds import effective_s, gather, informs
-from resources.libraries.python.search.algorithms.ladder import Ladder
-from resources.libraries.python.search.algorithms.laddersearch import Controller
+from resources.libraries.python.search.algorithms.laddersearch import Controller, Ladder
 from resources.libraries.python.search.profiles import LADDER, REFERENCE
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 from tests.benchmarks import search_time as bench_search

@@ -7,22 +7,16 @@ import pytest
 
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.qualification import Qualification, QualifiedPoint
-from resources.libraries.python.model.measurements.trial import (
-    Direction,
-    FlowCount,
-    FlowLatency,
-    Protocol,
-    Trial,
-    TrialResult,
-)
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
 from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.goal import GoalResult
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import LatencyAtLoad, MeasurementRequest, ReceiveRate, VerdictKind
-from resources.libraries.python.planning.loop_cables import VETH
+from resources.libraries.python.planning.loop_back import VETH
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.qualifications import key_of
-from resources.libraries.python.search.findings.generator_range import BeyondRange, GeneratorRange, in_words
+from resources.libraries.python.search.findings.generator_range import GeneratorRange, UnqualifiedLoads, in_words
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.qualification import Effort
 from resources.libraries.python.studies.density.model.record import DensityRecord
@@ -68,7 +62,7 @@ def test_a_rate_beyond_the_range_is_marked() -> None:
 
 def test_a_version_other_than_the_qualified_one_is_reported() -> None:
     found = qualification(qualified_point()).model_copy(update={"sending": "TRex v3.08"})
-    beyond = BeyondRange(found)
+    beyond = UnqualifiedLoads(found)
     assert beyond.other_version({"generator": "TRex v3.10", "ports": "DPDK"}) == [
         "the generator is TRex v3.10, and was qualified as TRex v3.08: ./csit qualify measures it again"
     ]
@@ -147,7 +141,7 @@ def trial(offered: int, received: int, duration_s: float = 1.0, protocol: Protoc
 
 
 def test_trials_of_other_studies_beyond_the_range_are_counted() -> None:
-    beyond = BeyondRange(qualification(qualified_point()))
+    beyond = UnqualifiedLoads(qualification(qualified_point()))
     for offered, received in ((1_200_000, 1), (1_300_000, 1_300_000), (1_300_000, 1_200_000), (1_400_000, 0)):
         beyond.look(trial(offered, received))
     (said,) = beyond.take()
@@ -160,7 +154,7 @@ def test_trials_of_other_studies_beyond_the_range_are_counted() -> None:
 
 @pytest.mark.parametrize("protocol", Protocol)
 def test_the_rate_of_datagrams_bounds_no_tcp_and_no_icmp(protocol: Protocol) -> None:
-    beyond = BeyondRange(qualification(qualified_point()))
+    beyond = UnqualifiedLoads(qualification(qualified_point()))
     beyond.look(trial(1_400_000, 1, protocol=protocol))
     beyond.look(trial(1_400_000, 1_400_000, protocol=protocol))
     datagrams = protocol in (Protocol.IP, Protocol.UDP)
@@ -168,7 +162,7 @@ def test_the_rate_of_datagrams_bounds_no_tcp_and_no_icmp(protocol: Protocol) -> 
 
 
 def test_a_rate_without_loss_beyond_the_range_disproves_it() -> None:
-    beyond = BeyondRange(qualification(point := qualified_point()))
+    beyond = UnqualifiedLoads(qualification(point := qualified_point()))
     for offered in (1_050_000, 1_300_000, 1_200_000):
         beyond.look(trial(offered, offered))
     beyond.look(trial(1_500_000, 1_499_998))

@@ -8,7 +8,7 @@ from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import VerdictKind
-from resources.libraries.python.search.findings.stability import of_bounds
+from resources.libraries.python.search.findings.verdict import of_bounds
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544
 from resources.libraries.python.search.throughput import SearchOutcome
 from tests.unit.search.search_fakes import LINE_PPS, Bench, of_model, search

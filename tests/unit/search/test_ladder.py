@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.search.algorithms.ladder import Ladder
+from resources.libraries.python.search.algorithms.laddersearch import Ladder
 from tests.unit.examples import share
 
 

@@ -5,7 +5,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
-from resources.libraries.python.model.testbed.settings import Sizes
+from resources.libraries.python.model.testbed.nodes import Sizes
 from resources.libraries.python.planning.placement.cores import allocate
 from resources.libraries.python.planning.wiring import wire
 

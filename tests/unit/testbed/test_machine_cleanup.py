@@ -1,7 +1,5 @@
 """Cleanup of several machines: what fails on one keeps nothing on the others from being removed."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,14 +9,9 @@ from resources.libraries.python.errors import CsitError, InUse
 from resources.libraries.python.testbed.maintenance import cleanup
 
 
-@contextmanager
-def reserved(_: object) -> Iterator[bool]:
-    yield False
-
-
 def left(machine: str, *, in_use: bool = False) -> Any:
     runtime = SimpleNamespace(name="a" * 64)
-    found = SimpleNamespace(lines=lambda: ["a namespace"], prepared=True, in_use=in_use, owner=None)
+    found = SimpleNamespace(lines=lambda: ["a namespace"], prepared=True, in_use=in_use, who="of an unknown owner")
     return SimpleNamespace(machine=machine, left=found, stale=(runtime,))
 
 
@@ -33,7 +26,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise CsitError(f"{place.name}: {what} failed")
         return [what]
 
-    monkeypatch.setattr(cleanup, "_reserved", reserved)
+    monkeypatch.setattr(cleanup, "join", lambda _: False)
     monkeypatch.setattr(cleanup, "_find", lambda place, **_: left(place.name, in_use=place.name == "busy"))
     monkeypatch.setattr(cleanup, "_tidy", lambda place, _: step("objects", place))
     monkeypatch.setattr(cleanup, "ask", lambda place, *_, **__: step("runtimes", place))
@@ -42,7 +35,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def machines(*names: str) -> Any:
-    places = {name: SimpleNamespace(name=name, python="python3") for name in names}
+    places = {name: SimpleNamespace(name=name, python="python3", reservable=None) for name in names}
     for place in places.values():
         place.connection = place
     return cast(Any, SimpleNamespace(places=places))

@@ -6,13 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from resources.libraries.python.errors import ConfigError, CsitError, InUse, PlanError, RunStopped, Unsupported
+from resources.libraries.python.errors import ConfigError, CsitError, PlanError, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent.service import AgentService
-from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
 from resources.libraries.python.testbed.kinds import machine as machine_module
 from resources.libraries.python.testbed.kinds.local import LocalNode
@@ -155,25 +154,3 @@ def test_a_simulated_generator_sends_no_packets() -> None:
     tg = LOCAL.tg.model_copy(update={"generator": LOCAL.tg.generator.model_copy(update={"driver": "sim"})})
     with pytest.raises(ConfigError, match="the local world sends real packets, sim does not"):
         NodesTestbed(LOCAL.model_copy(update={"nodes": {**LOCAL.nodes, "TG": tg}}), [])
-
-
-class _Lost:
-    """A reservation that another user has broken."""
-
-    def lost(self) -> str:
-        return "the reservation of DUT1 is lost: broken by root@other at 2026-01-01 12:00"
-
-
-def test_a_reservation_that_is_lost_ends_the_run_before_a_deployment_and_after_a_removal() -> None:
-    """Another user may have the nodes by then: nothing is deployed, and nothing of theirs is removed."""
-    machine = WholeMachine()
-    world = on(machine)
-    world.open()
-    world.parts(WORK.plan, WORK.asked)
-    before = list(machine.notes)
-    world._lease = cast("Any", _Lost())
-    with pytest.raises(InUse, match="reservation of DUT1 is lost: broken by root@other"):
-        world.parts(WORK.plan, WORK.asked)
-    with pytest.raises(RunStopped, match="reservation of DUT1 is lost: broken by root@other"):
-        clean_up(world, None)
-    assert machine.notes == before

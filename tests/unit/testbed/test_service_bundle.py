@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.service.load import Specifications, load_specifications
 from resources.libraries.python.testbed.services import bundle
-from resources.libraries.python.testbed.services.bundle import BundledFile, ServiceBundle, as_on_node, bring, write
+from resources.libraries.python.testbed.services.bundle import BundledFile, ServiceBundle, as_on_node, bundled, write
 
 WIRE = TypeAdapter(ServiceBundle)
 
@@ -41,7 +41,7 @@ def service(folder: Path, workload: str = "") -> Specifications:
 
 def carried(asked: Specifications) -> ServiceBundle:
     """As it comes out at the other end of a wire."""
-    return WIRE.validate_python(json.loads(json.dumps(WIRE.dump_python(bring(asked), mode="json"))))
+    return WIRE.validate_python(json.loads(json.dumps(WIRE.dump_python(bundled(asked), mode="json"))))
 
 
 def test_scripts_lie_on_the_node_as_they_lay_at_home(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_scripts_lie_on_the_node_as_they_lay_at_home(tmp_path: Path) -> None:
 
 
 def test_a_workload_of_another_folder_comes_with_that(tmp_path: Path) -> None:
-    got = bring(service(tmp_path, "calls"))
+    got = bundled(service(tmp_path, "calls"))
     assert got.generator == "workload/load.sh"
     assert {"workload/load.sh", "deployment/install.sh"} <= {file.path for file in got.files}
 
@@ -86,7 +86,7 @@ def test_a_script_of_another_folder_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"install.sh"', '"../install.sh"'))
     asked = load_specifications(path, tmp_path / "service" / "workload.json")
     with pytest.raises(ConfigError, match=rf"^{outside} is outside of {tmp_path}/service, which is what nodes"):
-        bring(asked)
+        bundled(asked)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_links_that_lead_elsewhere_are_refused(tmp_path: Path, name: str, target
     asked = service(tmp_path)
     (tmp_path / name).symlink_to(target)
     with pytest.raises(ConfigError, match=rf"^{tmp_path}/{name} {says}"):
-        bring(asked)
+        bundled(asked)
 
 
 def test_a_folder_of_more_than_scripts_need_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,13 +109,13 @@ def test_a_folder_of_more_than_scripts_need_is_refused(tmp_path: Path, monkeypat
     monkeypatch.setattr(bundle, "MAX_BYTES", 1000)
     (tmp_path / "capture.pcap").write_bytes(bytes(1001))
     with pytest.raises(ConfigError, match=rf"^{tmp_path}: more than 1000 bytes; nodes of a lab get all of"):
-        bring(asked)
+        bundled(asked)
 
 
 @pytest.mark.parametrize("path", ["../out", "a/../../out", "{tmp_path}/out", "deployment/../../out"])
 def test_nothing_is_written_outside_of_the_folder(tmp_path: Path, path: str) -> None:
     file = BundledFile(path.format(tmp_path=tmp_path), 0o644, b"")
-    got = replace(bring(service(tmp_path / "home")), files=(file,))
+    got = replace(bundled(service(tmp_path / "home")), files=(file,))
     with pytest.raises(CsitError, match=rf"leads out of {tmp_path}/there$"):
         write(got, tmp_path / "there")
     assert not list(tmp_path.glob("**/out"))

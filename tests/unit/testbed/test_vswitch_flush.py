@@ -8,7 +8,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.testbed.deployment.cell import Clearing
+from resources.libraries.python.testbed.deployment.cell import VSwitchFlush
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 OVS = load_topology(TOPOLOGIES / "local-ovs.yaml")
@@ -38,7 +38,7 @@ class Keeping:
 
 def rates(topology: Topology, *loads_pps: float, calibrated: bool = False) -> tuple[list[int], list[str]]:
     """Packets that came back of each trial of 0.1 s, and what all trials were for."""
-    system, clearing = Keeping(), Clearing(topology)
+    system, clearing = Keeping(), VSwitchFlush(topology)
     if calibrated:
         system.ring = RING
         clearing.overloaded()

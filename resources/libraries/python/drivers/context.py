@@ -10,7 +10,7 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
-from resources.libraries.python.model.testbed.settings import Container
+from resources.libraries.python.model.testbed.nodes import Container
 from resources.libraries.python.planning.names import VSWITCH
 
 NO_CONTAINERS = Container()

@@ -81,10 +81,7 @@ class MachineImage:
     def boot(self, name: str, keys: dict[str, bytes], target: Path) -> Boot:
         """Write the initramfs of one machine, and return what it boots from.
 
-        Args:
-            name: Host name.
-            keys: Contents of `host_key` and `authorized_keys`.
-            target: File to write.
+        `keys`: Contents of `host_key` and `authorized_keys`.
         """
         values = {"own": OWN, "drivers": _NETWORK_MODULES, "control_mac": CONTROL_MAC}
         texts = {each: render(f"emulated/{each}.j2", values).encode() for each in ("inittab", "sshd_config", "boot.sh")}

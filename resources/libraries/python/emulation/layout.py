@@ -105,11 +105,7 @@ class EmulatedLayout(Frozen):
             yield "loop", (_CableEnd("TG", 2 * PAIRS + 1), _CableEnd("TG", 2 * PAIRS + 2))
 
     def topology(self, access: Mapping[str, Mapping[str, object]]) -> dict[str, Any]:
-        """The content of the topology file.
-
-        Args:
-            access: How each machine is reached.
-        """
+        """The content of the topology file."""
         return {
             "metadata": {
                 "version": 1,
@@ -197,12 +193,7 @@ _SILENCE_S = 90.0
 
 
 def access(folder: Path, port: int) -> dict[str, object]:
-    """How a machine is reached, as a topology says it.
-
-    Args:
-        folder: Of the testbed, with its key and its known hosts.
-        port: On 127.0.0.1.
-    """
+    """How a machine is reached, as a topology says it."""
     return {
         "host": "127.0.0.1",
         "port": port,

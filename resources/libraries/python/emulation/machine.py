@@ -162,12 +162,9 @@ def arguments(
 ) -> tuple[str, ...]:
     """QEMU's argument vector. Sockets and logs are relative to QEMU's working directory.
 
-    Args:
-        machine: The machine.
-        boot: What it boots from.
-        port: TCP port on 127.0.0.1 that leads to its SSH server.
-        accelerator: `tcg` is software emulation.
-        taps: Descriptors of tap devices by MAC address, for ports with several queues.
+    `port`: TCP port on 127.0.0.1 that leads to its SSH server.
+    `accelerator`: `tcg` is software emulation.
+    `taps`: Descriptors of tap devices by MAC address, for ports with several queues.
     """
     kvm = accelerator == "kvm"
     sockets, memory = len(machine.numa), sum(node.memory_mb for node in machine.numa)

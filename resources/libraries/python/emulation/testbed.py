@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -23,10 +23,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import ValidationError
 
 from resources.libraries.python.drivers.functions.vm.qemu import Monitor
-from resources.libraries.python.drivers.functions.vm.taps import close_taps
+from resources.libraries.python.drivers.functions.vm.taps import TapDevice, bring_up, close_taps, join, open_taps
+from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
+from resources.libraries.python.drivers.host.links.netlink import Netlink
 from resources.libraries.python.drivers.host.ownership.processes import Process, process
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.emulation.cables import open_cables
 from resources.libraries.python.emulation.image import MachineImage
 from resources.libraries.python.emulation.layout import EmulatedLayout, access
 from resources.libraries.python.emulation.machine import QEMU, Boot, EmulatedMachine, arguments
@@ -92,10 +93,7 @@ class EmulatedTestbed:
     def __init__(self, folder: Path, *, ends_with_us: bool = False) -> None:
         """Look at nothing yet.
 
-        Args:
-            folder: Of this testbed; made when it is started, removed when it is ended.
-            ends_with_us: Whether the kernel kills the machines when the thread that starts them ends, however it does:
-                for tests, which may be killed. Otherwise they run on in the background.
+        `folder`: Of this testbed; made when it is started, removed when it is ended.
         """
         self._ends_with_us = ends_with_us
         self.folder = folder.absolute()
@@ -114,11 +112,7 @@ class EmulatedTestbed:
     def up(self, layout: EmulatedLayout, image: MachineImage, within_s: float, report: WaitCallback) -> None:
         """Start all machines; return when their SSH servers answer. What is left of an earlier start is ended first.
 
-        Args:
-            layout: What to start.
-            image: What machines boot from.
-            within_s: The deadline for the servers, in seconds.
-            report: For people who wait.
+        `within_s`: The deadline for the servers, in seconds.
 
         Raises:
             Unsupported: There is not enough memory, or no QEMU.
@@ -294,9 +288,6 @@ class EmulatedTestbed:
 def end_unfinished(parent: Path) -> tuple[str, ...]:
     """End machines of testbeds whose start was killed, of which nothing else knows; return a sentence for each testbed.
 
-    Args:
-        parent: Folder of the testbeds' folders. A testbed that is being started or ended now is left alone.
-
     Raises:
         CsitError: A folder cannot be removed, or a machine does not end.
     """
@@ -399,3 +390,41 @@ def _missing_banner(port: int) -> str:
     except OSError as error:
         return str(error)
     return "" if greeting.startswith(b"SSH-") else "no SSH server yet"
+
+
+_MTU = 9500
+"""As the largest frames that suites send, and more."""
+
+
+def open_cables(names: Iterable[str], queues: int) -> dict[tuple[str, int], TapDevice]:
+    """Make cables.
+
+    Returns:
+        Tap devices by name of the cable and end, 0 or 1, for the caller to close once the machines have them.
+
+    Raises:
+        Unsupported: This system has no tap devices, or this user may not make them.
+    """
+    cables = tuple(names)
+
+    def make() -> dict[tuple[str, int], TapDevice]:
+        try:
+            unshare(CLONE_NEWNET)
+        except PermissionError as error:
+            raise Unsupported("ports with several queues are on tap devices, which takes root") from error
+        ends = [(name, end) for name in cables for end in (0, 1)]
+        devices = [f"end{number}" for number in range(len(ends))]
+        taps = dict(zip(ends, open_taps(devices, queues, offloads=False), strict=True))
+        netlink = Netlink()
+        try:
+            for name in cables:
+                near, far = taps[name, 0], taps[name, 1]
+                netlink.do([*join(near, (far.name, far.index), _MTU), bring_up(far, _MTU)])
+        except BaseException:
+            close_taps(taps.values())
+            raise
+        finally:
+            netlink.close()
+        return taps
+
+    return aside(make)

@@ -59,9 +59,7 @@ class Inconsistency(ValueError):
 def of_form(pattern: str, what: str) -> AfterValidator:
     """Annotation of a string: its form.
 
-    Args:
-        pattern: Of all of it.
-        what: What it then is, in words: `a MAC address such as "02:00:5e:00:53:01"`.
+    `what`: What it then is, in words: `a MAC address such as "02:00:5e:00:53:01"`.
     """
     form = re.compile(pattern)
 

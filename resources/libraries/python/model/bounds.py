@@ -191,12 +191,6 @@ def dotted(path: Iterable[object]) -> str:
 def refuse_endless(what: str, runs: int, unit: str, seconds: float = 0.0) -> None:
     """Refuse a run of more than `MAX_RUNS` measurements or of more than `LONGEST_RUN_S`.
 
-    Args:
-        what: Name of what is asked.
-        runs: How many there would be.
-        unit: What is counted.
-        seconds: About how long they would take together.
-
     Raises:
         ConfigError: With the number and the bound.
     """

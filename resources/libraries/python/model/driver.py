@@ -7,18 +7,43 @@ import a driver.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeAlias
 
-from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen, Inconsistency
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.measurements.trial import Departures, Protocol
-from resources.libraries.python.model.plan import Medium
-from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import Form, NfKind
+from resources.libraries.python.model.request.traffic import Departures, Protocol
 from resources.libraries.python.model.testbed.memory import MemoryNeed
-from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
+
+Node: TypeAlias = Any
+"""A `TgNode` or `DutNode`. Nodes are validated by what drivers declare, so that declarations cannot name these types;
+the functions of a declaration do. The same holds for `NfKind`, which is a string here."""
+
+
+class Form(StrEnum):
+    """Form of an NF."""
+
+    NAMESPACE = "namespace"
+    """A network namespace in which the kernel itself forwards, in the data threads of its ports."""
+    PROGRAM_BESIDE = "program beside"
+    """A network namespace in which the kernel routes, and a program that packets are copied or directed to."""
+    PROGRAM = "program"
+    """A program that takes packets from its ports and forwards them itself."""
+    VM = "vm"
+    """A virtual machine."""
+
+
+class Medium(StrEnum):
+    """Medium of a link."""
+
+    VETH = "veth"
+    """A pair of virtual ports of the kernel."""
+    MEMIF = "memif"
+    """Shared memory between two user-space programs; end `a` is the master."""
+    VHOST_USER = "vhost_user"
+    """Shared memory between a user-space vSwitch (end `a`) and a virtual machine or a DPDK program."""
+    CABLE = "cable"
+    """Two physical ports of two machines; both ends have a `nic`."""
 
 
 def _no_problem(_: object) -> None:
@@ -49,14 +74,14 @@ class RequiredProgram:
     """Name of the product in messages."""
     version: str | None = None
     """Regular expression that finds the version in what `--version` prints; None where nodes are not asked for it."""
-    path: Callable[[TgNode | DutNode], str] | None = None
+    path: Callable[[Node], str] | None = None
     """Where it is on a node; None for a program in PATH."""
     option: str = ""
     """Key of the node that says where it is, such as `vpp.prefix`."""
     fix: str = ""
     """Fix if it is missing; empty for the installation of the package."""
 
-    def on(self, node: TgNode | DutNode) -> str:
+    def on(self, node: Node) -> str:
         """Its path on a node, or its name."""
         return self.name if self.path is None else self.path(node)
 
@@ -105,10 +130,10 @@ class NodeCheck:
     Declared in `CHECKS` of a package's `registration`.
     """
 
-    sent: str
+    script: str
     """Module that is sent to the node and whose function `answer` is called there. It imports the standard library
     only, as modules in `testbed/node/scripts` do, and its own name, without the package, is unique among them."""
-    arguments: Callable[[TgNode | DutNode], Mapping[str, Any] | None]
+    arguments: Callable[[Node], Mapping[str, Any] | None]
     """Arguments of that function for a node; None where the node does not need the check."""
     check: str
     """Function that yields a `CheckFinding` each; called with the node's place, the node, its answer."""
@@ -118,7 +143,7 @@ class NodeCheck:
     @property
     def key(self) -> str:
         """Key of the answer among those of a node."""
-        return self.sent.rpartition(".")[2]
+        return self.script.rpartition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +169,7 @@ class PortOption:
     kernel_itself: frozenset[str] = frozenset()
     """Values with which the kernel forwards and no sockets are used."""
 
-    @property
-    def key(self) -> str:
-        """Key of the node under which the settings are."""
-        return driver_registry.key_of(self.options)
-
-    def asked(self, node: TgNode | DutNode) -> str:
+    def asked(self, node: Node) -> str:
         """Return the setting of a node."""
         return str(getattr(node.settings(self.options), "ports"))  # noqa: B009 - not a key of all settings
 
@@ -208,20 +228,20 @@ class Driver:
 class VSwitchDriver(Driver):
     """A virtual switch. Its factory is called with a node and its context, `missing` with a node."""
 
-    memory: Callable[[DutNode, PolledPorts], MemoryNeed]
+    memory: Callable[[Node, PolledPorts], MemoryNeed]
     """Memory that it takes with the ports of a cell, an upper estimate."""
-    ports_problem: Callable[[DutNode, PolledPorts], str | None] = _no_ports_problem
+    ports_problem: Callable[[Node, PolledPorts], str | None] = _no_ports_problem
     """What a node's settings for it lack for the ports of a cell, beginning with the key; None where they suffice."""
     events: frozenset[PartEvent] = frozenset()
     """Events under load that it can be hit by."""
-    reload_problem: Callable[[DutNode], str | None] = _no_problem
+    reload_problem: Callable[[Node], str | None] = _no_problem
     """Reason why its configuration cannot be loaded anew on a node, although that is among its events; None where it
     can."""
     starts_on_main_cpu: bool = False
     """A restart takes time on the CPU of its main thread, to which it pins itself."""
-    variant: Callable[[DutNode], str] | None = None
+    variant: Callable[[Node], str] | None = None
     """Its variant on a node that determines media, one of `media` or its name; None where that is its name."""
-    media: Mapping[str, Mapping[NfKind | Form, Medium]] = field(default_factory=dict)
+    media: Mapping[str, Mapping[str | Form, Medium]] = field(default_factory=dict)
     """Media of links to NFs that are not veth pairs, by variant and NF kind or form."""
     interface_words: Mapping[str, str] = field(default_factory=dict)
     """Word of suite ids for its interfaces towards NFs, by variant; where there is none the medium decides."""
@@ -229,7 +249,7 @@ class VSwitchDriver(Driver):
     """How it takes physical ports; None where the kernel drives them always."""
     tags_frames: bool = False
     """Adds and removes VLAN tags itself; the VLANs of others are devices of the kernel."""
-    vlan_problem: Callable[[DutNode], str | None] = _no_problem
+    vlan_problem: Callable[[Node], str | None] = _no_problem
     """Reason why it cannot distinguish instances by VLANs; None where it can."""
     copies: bool = False
     """Copies frames to passive NFs."""
@@ -282,9 +302,9 @@ class GeneratorDriver(Driver):
     """Counts packets of an instance by its port, so that instances cannot share one."""
     suite_word: str | None = None
     """Word for it in suite names, if several drivers belong to one product; None for its name."""
-    huge_pages_mb: Callable[[TgNode], int] | None = None
+    huge_pages_mb: Callable[[Node], int] | None = None
     """Huge pages that it takes where DPDK drives its ports."""
-    counted_pps: Callable[[TgNode], float | None] | None = None
+    counted_pps: Callable[[Node], float | None] | None = None
     """About how many packets per second it can count on a node's ports, all directions together, where one core counts
     them all; None where others do."""
 
@@ -301,9 +321,9 @@ class GuestKind:
     """Programs of the node that a guest gets."""
     missing: str | None = None
     """Function that yields what those programs lack; None where it is enough that they are there."""
-    memory_mb: Callable[[DutNode], int] = _nothing
+    memory_mb: Callable[[Node], int] = _nothing
     """Memory that it takes beside the guest's system."""
-    least_memory_mb: Callable[[DutNode], int] = _nothing
+    least_memory_mb: Callable[[Node], int] = _nothing
     """The same where limits leave little: with less it does not start; 0 if not known."""
 
 
@@ -315,25 +335,24 @@ class FunctionDriver(Driver):
     a node and the kind. Virtual machines with all applications are one driver's.
     """
 
-    kind: NfKind = field(init=False)
-    """The name, as test rows and records have it."""
     word: str
     """Word in suite ids and tags."""
     form: Form
     """Form of the NF."""
     listed: tuple[str, ...] = ("containers",)
     """Keys of a DUT under which topologies list it."""
-    memory: Callable[[DutNode, NfKind, ServiceType, Limits], MemoryNeed] | None = None
-    """Memory of one NF, an upper estimate; None for that of a namespace, or of a program where the kind has one."""
-    least_memory_mb: Callable[[DutNode, NfKind], int] | None = None
+    memory: Callable[..., MemoryNeed] | None = None
+    """Memory of one NF by node, kind, service type and limits, an upper estimate; None for that of a namespace, or of a
+    program where the kind has one."""
+    least_memory_mb: Callable[[Node, Any], int] | None = None
     """Memory that limits must leave to a guest: with less, what is in it does not start; 0 if not known."""
-    settings_problem: Callable[[DutNode], Inconsistency | None] = _no_problem
+    settings_problem: Callable[[Node], Inconsistency | None] = _no_problem
     """What settings of a node that lists the kind contradict, with the place in the node; None where they agree."""
     medium_between: Medium = Medium.VETH
     """Medium of links between two of the kind in a pipeline."""
     events: frozenset[PartEvent] = frozenset()
     """Events under load that an NF can be hit by."""
-    reload_problem: Callable[[DutNode], str | None] = _no_problem
+    reload_problem: Callable[[Node], str | None] = _no_problem
     """Reason why its configuration cannot be loaded anew on a node, although that is among its events; None where it
     can."""
     starts_on_main_cpu: bool = False
@@ -364,10 +383,7 @@ class FunctionDriver(Driver):
     """How it runs in guests of virtual machines; None if it does not."""
     runs_guests: bool = False
     """Virtual machines that run the applications of all kinds that have a `guest`."""
-    in_guest: NfKind | None = None
+    in_guest: str | None = None
     """Set by the registry: the application of the guests of such virtual machines."""
-    host: NfKind | None = None
+    host: str | None = None
     """Set by the registry: the kind of these virtual machines."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", NfKind(self.name))

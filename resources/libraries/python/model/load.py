@@ -45,9 +45,7 @@ _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 def load_topology(path: Path, secrets: Secrets = Secrets.REFUSE) -> Topology:
     """Read a topology file: one of this project, or one of FD.io CSIT, known by its form.
 
-    Args:
-        path: Of the file.
-        secrets: What to do with passwords and keys in a file of CSIT; `IGNORE` logs a warning.
+    `secrets`: What to do with passwords and keys in a file of CSIT; `IGNORE` logs a warning.
 
     Raises:
         ConfigError: The file is missing, is no YAML, is no topology, is a template, or has a secret in it.
@@ -110,10 +108,7 @@ def _listed(places: Sequence[str]) -> str:
 def load_yaml(path: Path, model: type[Model], settings: Mapping[str, str] = MappingProxyType({})) -> Model:
     """Read a YAML file into a model, telling of an error where in the file it is.
 
-    Args:
-        path: Of the file.
-        model: What it is to fit.
-        settings: Values in YAML by key, as if the file had them; `events.0.hold_s` is a key inside another.
+    `settings`: Values in YAML by key, as if the file had them; `events.0.hold_s` is a key inside another.
 
     Raises:
         ConfigError: The file is missing, is no YAML, has a key twice, or does not fit the model.
@@ -279,11 +274,7 @@ def reason_of(
 ) -> str:
     """Return what is wrong with a value, without its place.
 
-    Args:
-        error: As pydantic has it.
-        model: Of the file.
-        missing: Keys that are missing beside it; an unknown key may be meant to be one.
-        written: The value as it stands in the file without quotes, where that is known.
+    `missing`: Keys that are missing beside it; an unknown key may be meant to be one.
     """
     if error["type"] != "extra_forbidden":
         return reason_of_value(error, written)
@@ -409,9 +400,7 @@ def _check_nesting(text: str) -> None:
 def _items(node: yaml.Node, known: dict[Hashable, int | None]) -> int:
     """Number of nodes in a tree, each alias counted as the tree that it repeats.
 
-    Args:
-        node: Root of the tree.
-        known: Numbers of trees counted before, by identity; None while a tree is being counted.
+    `known`: Numbers of trees counted before, by identity; None while a tree is being counted.
     """
     if id(node) in known:
         number = known[id(node)]

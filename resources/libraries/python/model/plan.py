@@ -1,12 +1,12 @@
 """The Plan: everything derived from a topology and a cell, once. Drivers read it and add nothing."""
 
-from enum import StrEnum
 from typing import Literal
 
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.core_map import CoreMap
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.function import Limits, UserProgram
@@ -54,19 +54,6 @@ class Nic(Frozen):
     """Driver to which it is bound if its attachment takes it from the kernel; None for vfio-pci."""
     rx_queues: int | None = Field(default=None, exclude_if=_is_empty)
     """Receive queues that the port can have where a program polls it; None where it has one."""
-
-
-class Medium(StrEnum):
-    """Medium of a link."""
-
-    VETH = "veth"
-    """A pair of virtual ports of the kernel."""
-    MEMIF = "memif"
-    """Shared memory between two user-space programs; end `a` is the master."""
-    VHOST_USER = "vhost_user"
-    """Shared memory between a user-space vSwitch (end `a`) and a virtual machine or a DPDK program."""
-    CABLE = "cable"
-    """Two physical ports of two machines; both ends have a `nic`."""
 
 
 class Port(Frozen):

@@ -1,5 +1,6 @@
 """Parts of a record: what was asked, where it was measured, rates, latency, and the verdict."""
 
+import hashlib
 from enum import StrEnum
 
 from pydantic import Field
@@ -191,6 +192,16 @@ class Environment(Frozen):
     """Version of this project."""
     nodes: dict[str, "Environment"] = Field(default_factory=dict)
     """Nodes of a lab: the other machines that took part, by node; what is above is of the (first) DUT."""
+
+    @property
+    def digest(self) -> str:
+        """The same for equal environments."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+
+    @property
+    def revision(self) -> str | None:
+        """Short git revision, with a `+` where there were uncommitted changes."""
+        return None if self.git_revision is None else self.git_revision[:12] + ("+" if self.git_dirty else "")
 
 
 class Affinity(Frozen):

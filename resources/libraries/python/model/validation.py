@@ -74,12 +74,7 @@ _REASONS: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
 
 
 def reason_of_value(error: ErrorDetails, written: str | None = None) -> str:
-    """Return what is wrong with a value, without its place.
-
-    Args:
-        error: As pydantic has it.
-        written: The value as it stands in the file without quotes, where that is known.
-    """
+    """Return what is wrong with a value, without its place."""
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
     if reason := _REASONS.get(kind):
         return reason(value, context)
@@ -130,12 +125,7 @@ def _shown(value: object) -> str:
 
 
 def hint(word: object, known: Sequence[str]) -> str:
-    """Return the word that may be meant as a question, or nothing.
-
-    Args:
-        word: As it is written. It may be known elsewhere in the file.
-        known: Words that are possible.
-    """
+    """Return the word that may be meant as a question, or nothing."""
     short = str(word)[:LONGEST_QUOTE]  # comparing a long one takes minutes
     close = get_close_matches(short, [each for each in known if each != word], n=1)
     return f"; did you mean '{close[0]}'?" if close else ""

@@ -69,9 +69,8 @@ class Edges:
     def trunk(self, owner: str, number: int) -> str | None:
         """Name in use of the physical port under the VLAN devices at an edge; None where there are no such devices.
 
-        Args:
-            owner: `generator`, or `vswitch` for that of any DUT.
-            number: 1 or 2 of the generator, 1 to 4 of the vSwitches along the service.
+        `owner`: `generator`, or `vswitch` for that of any DUT.
+        `number`: 1 or 2 of the generator, 1 to 4 of the vSwitches along the service.
         """
         return edge_interface(owner, SHARED, number) if self.ways and owner in self.vlan_devices else None
 

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.trial import Direction
-from resources.libraries.python.model.plan import Link, Medium, Nic, Plan, Port
+from resources.libraries.python.model.plan import Link, Nic, Plan, Port
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.testbed.attachment import NICS, nominal_rate_bps
 from resources.libraries.python.model.testbed.nodes import Interface
@@ -39,10 +40,8 @@ class MaxRate:
 def line_rate_pps(rate_bps: float, frame: Frame, extra_bytes: int = 0) -> float:
     """Frames per second that fill a line, one direction.
 
-    Args:
-        rate_bps: L1 bits per second.
-        frame: A size or a mix.
-        extra_bytes: What each frame has on this line beside its size, such as a VLAN tag.
+    `rate_bps`: L1 bits per second.
+    `extra_bytes`: What each frame has on this line beside its size, such as a VLAN tag.
     """
     return rate_bps / (8 * (frame.mean_bytes + extra_bytes + L1_OVERHEAD_BYTES))
 

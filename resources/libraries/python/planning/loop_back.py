@@ -7,21 +7,32 @@ and those that poll their ports take them in pairs: two flows have a pair of por
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.base import Inconsistency
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
-from resources.libraries.python.model.measurements.trial import Direction, Protocol
-from resources.libraries.python.model.plan import Flow, Link, Medium, Plan, Port
+from resources.libraries.python.model.driver import Medium
+from resources.libraries.python.model.measurements.trial import Direction
+from resources.libraries.python.model.plan import Flow, Link, Nic, Plan, Port
 from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.traffic import Protocol
+from resources.libraries.python.model.testbed.attachment import nic_kind
 from resources.libraries.python.model.testbed.cpu import CpuLayout
+from resources.libraries.python.model.testbed.nodes import Interface, TgNode
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.address_bounds import SOURCES_PER_FLOW
-from resources.libraries.python.planning.loop_cables import LoopCable
+from resources.libraries.python.planning.edges import nic_of
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, edge_interface
+from resources.libraries.python.planning.physical_ports import how_driven
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
 from resources.libraries.python.planning.plan import make_plan
 
+VETH = "veth"
+"""Kind of the ports of a loop-back without NICs."""
+LoopCable = tuple[Nic, Nic]
+"""Both ends are at the traffic generator."""
 MAX_FLOWS = 64
 
 
@@ -32,11 +43,7 @@ def loop_back_plan(topology: Topology, layout: Layouts, flows: int, cables: Sequ
     has a warning. Over cables, and by a generator that polls its ports and has threads on each of its CPUs, frames are
     received as in a test.
 
-    Args:
-        topology: The testbed.
-        layout: As for `make_plan`.
-        flows: How many, at least one for each CPU that sends.
-        cables: From `loop_cables`; none for veth pairs.
+    `cables`: From `loop_cables`; none for veth pairs.
 
     Raises:
         PlanError: There are too many flows, or the generator cannot be looped back here.
@@ -184,3 +191,59 @@ def _flow(number: int, direction: Direction, sources: int) -> Flow:
         sources=sources,
         destination_ip=f"{10 * far}.{number}.0.1",
     )
+
+
+def loop_cables(topology: Topology) -> tuple[LoopCable, ...]:
+    """Return the cables from one port of the TG to another of the NIC that tests are measured on; none elsewhere."""
+    return tuple((nic_of(topology, cable.a), nic_of(topology, cable.b)) for cable in topology.loops)
+
+
+def port_kind(topology: Topology) -> str:
+    """Return the kind of the ports of a loop-back: model, driver, speed of NICs and what drives them, or veth."""
+    return next(iter(_measured(topology).values())) or VETH if topology.loops else VETH
+
+
+def no_cable(topology: Topology) -> str | None:
+    """Return why a lab's generator cannot be looped back over its NICs; None where it can."""
+    if topology.loops:
+        return None
+    name, measured = topology.tg_name, _measured(topology)
+    ports = ", ".join(measured)
+    if not topology.unused_loop_ports:
+        return f"no cable joins two of {name}'s ports ({ports}), and a loop through a DUT would measure it too"
+    if unknown := [port for port, kind in measured.items() if kind is None]:
+        why = "so it is not known whether a cable to itself is of the same NIC"
+        return f"nodes.{name}.interfaces: model and driver of {', '.join(unknown)} are unknown, {why}"
+    kinds = {kind: [port for port in measured if measured[port] == kind] for kind in measured.values()}
+    if len(kinds) > 1:
+        rows = "; ".join(f"{', '.join(ports)} ({kind})" for kind, ports in kinds.items())
+        return f"{name}'s ports are of {len(kinds)} kinds, and a qualification is of one: {rows}"
+    cables = "; ".join(_unused(topology))
+    return f"{name}'s ports {ports} are {next(iter(kinds))}, and no cable to itself joins two of that kind: {cables}"
+
+
+def _measured(topology: Topology) -> dict[str, str | None]:
+    """Kinds of the TG's ports that carry services, by port in the order of the file."""
+    ends = {end.port for way in topology.ways for cable in way for end in (cable.a, cable.b) if not end.at_dut}
+    return {port: _kind(each, topology.tg) for port, each in topology.tg.interfaces.items() if port in ends}
+
+
+def _unused(topology: Topology) -> Iterator[str]:
+    """Cables over which the generator is not qualified: `port5 - port6 (ice 25 Gb/s by the kernel)`."""
+    for (a, one), (b, other) in combinations(topology.unused_loop_ports.items(), 2):
+        if one.link == other.link:
+            kinds = dict.fromkeys(_kind(each, topology.tg) or "unknown" for each in (one, other))
+            yield f"{a} - {b} ({' - '.join(kinds)})"
+
+
+def _kind(interface: Interface, tg: TgNode) -> str | None:
+    """Model, driver, speed of a port of the TG, and what drives it; None where neither model nor driver is known."""
+    try:
+        kind = nic_kind(interface, tg)
+    except Inconsistency as error:
+        return str(error)
+    if kind is None:
+        return None
+    speed = f"{kind.rate_bps / 1e9:g} Gb/s" if kind.rate_bps is not None else None
+    words = " ".join(word for word in (kind.model, kind.driver, speed) if word)
+    return f"{words} by {how_driven(interface, tg)}"

@@ -1,7 +1,7 @@
 """Media of links inside a service, by the drivers at their ends."""
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import DutNode
 
@@ -16,12 +16,7 @@ def vswitch_of(dut: DutNode) -> str:
 
 
 def to_vswitch(vswitch: str, kind: NfKind) -> Medium:
-    """Medium of the links between a vSwitch and an NF: shared memory where both ends know it, else ports of the kernel.
-
-    Args:
-        vswitch: From `vswitch_of`.
-        kind: What the NF is.
-    """
+    """Medium of the links between a vSwitch and an NF: shared memory where both ends know it, else kernel ports."""
     for driver in driver_registry.vswitches().values():
         if vswitch in driver.media:
             media = driver.media[vswitch]

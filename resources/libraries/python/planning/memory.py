@@ -44,10 +44,7 @@ def in_pages(needs: MemoryNeed, there: MemoryNode | None) -> str:
 def need(topology: Topology, cell: Cell, layout: CpuLayout | None = None) -> MemoryNeed:
     """Memory that a cell takes, the host's own share not counted.
 
-    Args:
-        topology: The testbed.
-        cell: What takes it.
-        layout: CPUs of the (first) DUT; by default those that the topology lists.
+    `layout`: CPUs of the (first) DUT; by default those that the topology lists.
     """
     dut = topology.dut
     total = driver_registry.vswitches()[dut.vswitch].memory(dut, expected(topology, cell, layout))
@@ -98,11 +95,8 @@ def shortages(
 ) -> Iterable[Reason]:
     """Return which memory a cell lacks; nothing if the testbed's memory is unknown.
 
-    Args:
-        topology: The testbed.
-        cell: What takes it.
-        there: Memory of the node of the interfaces; None where it is unknown.
-        layout: CPUs of the (first) DUT; by default those that the topology lists.
+    `there`: Memory of the node of the interfaces; None where it is unknown.
+    `layout`: CPUs of the (first) DUT; by default those that the topology lists.
     """
     if there is None:
         return
@@ -125,10 +119,7 @@ def by_size(needed_mb: int, pages_1gb: int, there: MemoryNode) -> str:
 
     Pages of 1 GB are not told by memory: each program begins in pages of its own.
 
-    Args:
-        needed_mb: Memory from huge pages.
-        pages_1gb: Their number, if they are of 1 GB.
-        there: Of one NUMA node.
+    `pages_1gb`: Their number, if they are of 1 GB.
     """
     if not there.hugepages_1gb:
         return ""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind

@@ -37,13 +37,7 @@ def assumptions(topology: Topology) -> tuple[str, ...]:
 
 
 def conflicts(name: str, node: TgNode | DutNode, found: NumaNodes) -> Iterator[PreflightProblem]:
-    """Return the ports with different NUMA nodes in the file and on its machine.
-
-    Args:
-        name: Of the node.
-        node: As the file has it.
-        found: As its machine says.
-    """
+    """Return the ports with different NUMA nodes in the file and on its machine."""
     for port, interface in node.interfaces.items():
         there = found.get(port)
         if interface.numa_node is not None and there is not None and there != interface.numa_node:
@@ -56,10 +50,6 @@ def conflicts(name: str, node: TgNode | DutNode, found: NumaNodes) -> Iterator[P
 
 def located(topology: Topology, found: Mapping[str, NumaNodes]) -> Topology:
     """Complete a topology by the NUMA nodes that its machines say.
-
-    Args:
-        topology: As the file has it.
-        found: By name of the node.
 
     Raises:
         ConfigError: File and machines contradict each other, or the ports of a DUT are on several NUMA nodes.

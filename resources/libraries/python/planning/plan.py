@@ -52,11 +52,6 @@ def drivers_of(topology: Topology, cell: Cell, drivers: Mapping[str, str]) -> di
     """Names of drivers by role, of all that a testbed offers only those kinds of NFs that a cell has.
 
     Figures of a firewall and of a router are therefore not mistaken for those of one system.
-
-    Args:
-        topology: The testbed.
-        cell: What is measured.
-        drivers: Of the world.
     """
     own = {"containers": ", ".join(_containers(topology, cell))} if "containers" in drivers else {}
     if asks_for_ways(cell):
@@ -179,14 +174,9 @@ def make_plan(
 ) -> Plan:
     """Derive everything.
 
-    Args:
-        topology: The testbed.
-        cell: What is asked for.
-        layout: Logical CPUs of the (first) DUT, or of nodes by name, as they were discovered; those of nodes that are
-            not named are taken from the topology.
-        sources: Source addresses of each flow.
-        ip_version: Of the addresses of flows and NFs.
-        smt: Whether the DUTs have SMT on while this is deployed, or switched off; None for as they are.
+    `layout`: Logical CPUs of the (first) DUT, or of nodes by name, as they were discovered; those of nodes that
+      are not named are taken from the topology.
+    `smt`: Whether the DUTs have SMT on while this is deployed, or switched off; None for as they are.
 
     Raises:
         ConfigError: The CPUs of a node of a lab are neither given nor listed.

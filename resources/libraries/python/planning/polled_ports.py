@@ -18,13 +18,7 @@ _THREADS_OF_A_CORE = 2
 
 
 def ports_of(links: Iterable[Link], cores: CoreMap, owner: str) -> PolledPorts:
-    """The ports of a vSwitch, each once: instances may share one.
-
-    Args:
-        links: Of the plan.
-        cores: Has the data threads.
-        owner: The vSwitch.
-    """
+    """The ports of a vSwitch, each once: instances may share one."""
     ports = (port for link in links for port in (link.a, link.b) if port.owner == owner)
     queues = {port.nic.port: len(port.queues) for port in ports if port.nic is not None and port.nic.rx_queues}
     return PolledPorts(tuple(queues.values()), len(cores.cpus(owner)))
@@ -33,10 +27,7 @@ def ports_of(links: Iterable[Link], cores: CoreMap, owner: str) -> PolledPorts:
 def expected(topology: Topology, cell: Cell, layout: CpuLayout | None = None) -> PolledPorts:
     """The ports of the (first) vSwitch of a cell; where cores have unequal numbers of threads, with the most threads.
 
-    Args:
-        topology: The testbed.
-        cell: What is asked for.
-        layout: CPUs of the (first) DUT; by default those that the topology lists.
+    `layout`: CPUs of the (first) DUT; by default those that the topology lists.
     """
     ways = topology.ways[: len(cell.instances) if topology.discriminator == "link" else 1]
     if not ways:
@@ -51,12 +42,7 @@ def expected(topology: Topology, cell: Cell, layout: CpuLayout | None = None) ->
 
 
 def port_warnings(topology: Topology, ports: Sequence[EdgePort]) -> tuple[str, ...]:
-    """Return why ports of vSwitches do not carry what they could: flows miss threads, or settings are too small.
-
-    Args:
-        topology: The testbed.
-        ports: Of a cell.
-    """
+    """Return why ports of vSwitches do not carry what they could: flows miss threads, or settings are too small."""
     found = list(spread_warnings(ports))
     for number, (name, dut) in enumerate(topology.duts.items(), 1):
         own = [port for port in ports if port.owner == vswitch_name(number) and port.most]

@@ -71,10 +71,8 @@ class TimeLeft:
     def left_s(self, now_s: float, present_s: float | None = None, least_s: float | None = None) -> float | None:
         """Return the time left to show, as `readable_s`; None where it is not known.
 
-        Args:
-            now_s: Present time.
-            present_s: Time left of the present test by its own steps; None where it has none.
-            least_s: Time that the present test will take at least, where that is known.
+        `present_s`: Time left of the present test by its own steps; None where it has none.
+        `least_s`: Time that the present test will take at least, where that is known.
         """
         if self._place is not None:
             scale = self._took_s / self._expected_s if self._expected_s >= _SHORTEST_S else 1.0

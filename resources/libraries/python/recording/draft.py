@@ -18,14 +18,7 @@ def utc_now() -> str:
 
 
 class Draft(Generic[RecordT_co]):
-    """Fields of a record, filled by the phases of a test. Another name than that of a field is an error.
-
-    Args:
-        record: Class of the record.
-        topology: The testbed.
-        environment: Where it is measured.
-        asked: Fields that are known from the beginning.
-    """
+    """Fields of a record, filled by the phases of a test. Another name than that of a field is an error."""
 
     def __init__(self, record: type[RecordT_co], topology: Topology, environment: Environment, **asked: object) -> None:
         own = vars(self)

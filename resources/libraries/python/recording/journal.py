@@ -164,8 +164,7 @@ EVENTS: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent, config=ON_FIRST_USE)
 class Journal:
     """A journal open for writing, by one process at a time; a context manager.
 
-    Args:
-        path: The file; created when missing.
+    `path`: The file; created when missing.
     """
 
     def __init__(self, path: Path) -> None:

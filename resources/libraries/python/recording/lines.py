@@ -62,8 +62,7 @@ def read_lines(path: Path) -> Iterator[bytes | None]:
 class Lines:
     """A file open for writing.
 
-    Args:
-        path: The file; created when missing.
+    `path`: The file; created when missing.
     """
 
     def __init__(self, path: Path) -> None:

@@ -23,13 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def key_of(topology: Topology, environment: Environment, nic: str) -> QualificationKey:
-    """Return what a qualification of a testbed's generator is valid for.
-
-    Args:
-        topology: The testbed.
-        environment: Its fingerprint.
-        nic: Kind of the generator's ports.
-    """
+    """Return what a qualification of a testbed's generator is valid for."""
     machine = environment.nodes.get(topology.tg_name, environment)
     return QualificationKey(
         generator=topology.tg.generator.driver,

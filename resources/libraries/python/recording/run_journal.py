@@ -240,7 +240,7 @@ class RunJournal:
         run._write(lambda line: RunResumed(line=line, at=utc_now(), boot_id=boot_id, environment=environment))
         return run
 
-    def standing(self, key: TestKey) -> TestHistory:
+    def history(self, key: TestKey) -> TestHistory:
         """History of a test before it begins."""
         if (ended := self.past.done.get((key.test, key.digest))) is not None:
             return TestHistory(ended, None, ())
@@ -270,11 +270,7 @@ class RunJournal:
     def ended(self, key: TestKey, status: Status, record: str, quarantined: str | None = None) -> None:
         """A test has ended, for good.
 
-        Args:
-            key: The test.
-            status: Robot's.
-            record: File name of its record.
-            quarantined: Why its cell is quarantined; None for a result.
+        `quarantined`: Why its cell is quarantined; None for a result.
 
         Raises:
             RunStopped: Too many consecutive cells were quarantined.

@@ -32,9 +32,8 @@ class Heading(Frozen):
 class StepJournal(Generic[Row]):
     """A journal open for writing, by one process at a time; a context manager.
 
-    Args:
-        path: The file; created when missing.
-        digest: Of the settings and the system, see `digest_of`.
+    `path`: The file; created when missing.
+    `digest`: Of the settings and the system, see `digest_of`.
     """
 
     FILE: ClassVar[str]

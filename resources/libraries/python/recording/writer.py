@@ -22,10 +22,7 @@ TABLES_FOLDER = "characterization"
 def write_record(record: Record, folder: Path, name: str | None = None) -> Path:
     """Write a record to `folder/results/`, on disk when this returns, and read it back.
 
-    Args:
-        record: What is written.
-        folder: Of the run.
-        name: Of the test in file names; its own name by default.
+    `name`: Of the test in file names; its own name by default.
 
     Raises:
         RunStopped: The folder cannot be written (no space, no permission).
@@ -38,11 +35,6 @@ def write_record(record: Record, folder: Path, name: str | None = None) -> Path:
 
 def write_tables(name: str, tables: Mapping[str, str], folder: Path) -> Path:
     """Write CSV files to `folder/characterization/<name>/`; return that folder.
-
-    Args:
-        name: What the test is called there.
-        tables: Name of each to its text.
-        folder: Of the run.
 
     Raises:
         RunStopped: The folder cannot be written.
@@ -106,12 +98,7 @@ class FileNames:
         self._test_of: dict[str, str] = {}
 
     def of(self, test_id: str, test_name: str) -> str:
-        """The test's own name where that is free, else its long one.
-
-        Args:
-            test_id: Its long name: no other test of the run has it.
-            test_name: Its own.
-        """
+        """The test's own name where that is free, else its long one."""
         long = safe_name(test_id)
         names = chain((safe_name(test_name), long), (f"{long}-{number}" for number in count(2)))
         return next(name for name in names if self._test_of.setdefault(name, test_id) == test_id)
@@ -130,11 +117,7 @@ def free_bytes(folder: Path) -> int:
 
 
 class Reserve:
-    """A file that reserves space, so that a run can write its last records when the disk is full.
-
-    Args:
-        folder: Of the results.
-    """
+    """A file that reserves space, so that a run can write its last records when the disk is full."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -42,14 +42,10 @@ def measure_back_to_back(
 ) -> BackToBack:
     """Search the longest burst without a loss, again and again.
 
-    Args:
-        measure: Runs one trial.
-        frame: Of the bursts.
-        flows: Instances times directions, each of which gets a burst of the same length.
-        load_pps: Rate at which bursts are sent, aggregate.
-        throughput_pps: NDR, aggregate; None where it was not found.
-        repetitions: Searches; RFC 2544 wants 50 or more.
-        report: Called with the number of each repetition before it, from 1.
+    `load_pps`: Rate at which bursts are sent, aggregate.
+    `throughput_pps`: NDR, aggregate; None where it was not found.
+    `repetitions`: Searches; RFC 2544 wants 50 or more.
+    `report`: Called with the number of each repetition before it, from 1.
 
     Raises:
         Unsupported: The throughput is that of the bursts, so that no buffer fills; or the generator sent nothing.

@@ -46,10 +46,7 @@ def certain_window(began_s: float, ended_s: float, sending_s: float) -> Window:
 
     It began to send at once at the earliest, and at the latest so that it sent until its end.
 
-    Args:
-        began_s: When the trial was asked for.
-        ended_s: When its result was there.
-        sending_s: How long it sent.
+    `began_s`: When the trial was asked for.
     """
     return ended_s - sending_s, began_s + sending_s
 
@@ -57,9 +54,7 @@ def certain_window(began_s: float, ended_s: float, sending_s: float) -> Window:
 def mean_power(series: MeterSeries, window: Window | None = None) -> tuple[float, float, float]:
     """Return the mean power, its uncertainty, and the seconds over which it was measured.
 
-    Args:
-        series: Readings of a domain.
-        window: Time that counts; None for all of it.
+    `window`: Time that counts; None for all of it.
 
     Raises:
         TooFewReadings: In that time.
@@ -139,15 +134,10 @@ def measure_energy(
 ) -> Energy:
     """Measure the power at 0, 10, 50 and 90 % of PDR.
 
-    Args:
-        watch: Runs a trial, or lets as much time pass without one, while meters are read.
-        frame: Of all trials.
-        pdr_pps: Rate that loads are shares of, aggregate; None where it was not found, which leaves 0 %.
-        trial_s: Length of each trial. One whose meters gave too few readings is done again, twice as long: its
-            preparation took long, or a reading did.
-        probe_pps: Latency probe frames per instance and direction.
-        duts: Nodes of the system under test.
-        idle: What was seen before the deployment.
+    `pdr_pps`: Rate that loads are shares of, aggregate; None where it was not found, which leaves 0 %.
+    `trial_s`: Length of each trial. One whose meters gave too few readings is done again, twice as long: its
+      preparation took long, or a reading did.
+    `probe_pps`: Latency probe frames per instance and direction.
 
     Returns:
         The powers; trials ran in the opposite order, the heaviest load first, right after the search.

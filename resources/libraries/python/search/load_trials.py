@@ -42,13 +42,9 @@ def measure_latency(
 ) -> tuple[tuple[LatencyAtLoad, ...], tuple[TrialResult, ...]]:
     """Run the latency trials.
 
-    Args:
-        measure: Runs one trial.
-        profile: Duration of a trial and rate of probe frames.
-        frame: Of all trials.
-        full_pps: The rate that loads are shares of, aggregate; None where it was not reached, which leaves the trial
-            without load.
-        number: Name of that rate, for labels: `PDR` or `SOAK`.
+    `full_pps`: The rate that loads are shares of, aggregate; None where it was not reached, which leaves the trial
+      without load.
+    `number`: Name of that rate, for labels: `PDR` or `SOAK`.
 
     Returns:
         Latency by load, light loads first, and the trials in the order in which they ran.
@@ -83,13 +79,6 @@ def measure_receive_rate(
     """Run the profile's MRR trials at a load.
 
     A trial that the generator limited counts: the rate was received all the same, and `offered_pps` says at what load.
-
-    Args:
-        measure: Runs one trial.
-        profile: Number and duration of trials.
-        frame: Of all trials.
-        load_pps: Aggregate.
-        purpose: Which of the rates it is.
     """
     trial = Trial(load_pps=load_pps, duration_s=profile.mrr_duration_s, frame=frame, purpose=purpose)
     results = []
@@ -121,13 +110,6 @@ def measure_at_rate(
 
     A goal is sustained if the load would be a lower bound, and no flow lost more than it allows in the trials that met
     it. A generator that falls short decides nothing.
-
-    Args:
-        measure: Runs one trial.
-        profile: Goals, time limit, duration of the latency trial and rate of probe frames.
-        frame: Of all trials.
-        load_pps: Aggregate.
-        clock: Seconds.
 
     Returns:
         What was found, latency, and the trials of loss.
@@ -197,11 +179,7 @@ def connectivity_trial(plan: Plan, frame: Frame) -> Trial:
 def diagnose(plan: Plan, result: TrialResult, before: Counters, after: Counters) -> tuple[str, ...]:
     """Name, for each flow that does not arrive, the last hop that saw its packets.
 
-    Args:
-        plan: What is deployed.
-        result: Of the connectivity trial.
-        before: Counters by interface name before the trial; the generator's own may be missing.
-        after: The same after it.
+    `before`: Counters by interface name before the trial; the generator's own may be missing.
 
     Returns:
         A sentence for each flow that does not arrive; empty when all do.

@@ -56,11 +56,7 @@ def loss_trial(load_pps: float, duration_s: float, frame: Frame) -> Trial:
 def losses_of(label: str, result: TrialResult, lost_at: Mapping[str, int], generator: str) -> LossesAtLoad:
     """Return the losses of a loss trial.
 
-    Args:
-        label: Of its load.
-        result: Of the trial.
-        lost_at: Packets lost by owner, as counters of hops locate them.
-        generator: Owner of the generator's ports.
+    `lost_at`: Packets lost by owner, as counters of hops locate them.
     """
     lost = sum(flow.lost for flow in result.losses)
     if sum(lost_at.values()) > _LOCATED * lost:  # counters have other packets too

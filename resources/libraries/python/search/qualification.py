@@ -98,15 +98,7 @@ def qualify_point(
 ) -> QualifiedPoint:
     """Measure a generator that is looped back.
 
-    Args:
-        run: Runs a trial.
-        highest_loads: Of the generator.
-        frame: Size of the frames, or their mix.
-        flows: Of the loop-back.
-        effort: How long, and how closely.
-        loss_ratio: That the higher one of the rates allows.
-        numbers_packets: Whether the generator counts packets by their numbers, too.
-        sends_probes: Whether it measures latency without load.
+    `numbers_packets`: Whether the generator counts packets by their numbers, too.
 
     Raises:
         CsitError: Nothing comes back.

@@ -26,11 +26,7 @@ class NothingOffered(Exception):
 class Session:
     """Runs the trials of a search.
 
-    Args:
-        measure: Runs one trial.
-        clock: Seconds.
-        limit_s: Time that all trials together may take.
-        report: Called with every trial.
+    `limit_s`: Time that all trials together may take.
     """
 
     def __init__(

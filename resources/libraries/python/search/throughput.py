@@ -64,9 +64,7 @@ def remaining_s(rows: Sequence[LoadEvidence], goal: Goal) -> float:
     Counts what is missing at the present bounds, and half a decision for each halving of the interval: most halvings
     are made with less evidence, by the coarser goals that precede the goal itself.
 
-    Args:
-        rows: Loads with their trials, ascending; the highest load that can be offered is among them.
-        goal: What is searched.
+    `rows`: Loads with their trials, ascending; the highest load that can be offered is among them.
     """
     if proven_bounds(rows, goal).narrow(goal):
         return 0.0
@@ -141,17 +139,12 @@ def search_throughput(
 ) -> SearchOutcome:
     """Search the throughput for all goals of a profile at once.
 
-    Args:
-        measure: Runs one trial; whatever it raises ends the search.
-        profile: Goals, algorithm and time limit.
-        frame: Of all trials.
-        max_load_pps: Highest load that can be offered, aggregate.
-        clock: Seconds; virtual in a simulated world.
-        min_load_pps: Lowest load to try, aggregate; lower still where the highest is not 100 times as much.
-        prior: What an earlier search found, or neighbours predict; verified, never trusted. Only `Algorithm.LADDER`
-            uses it, and what follows.
-        from_overload: What searches of other cells found where overload hinted at about as much.
-        on_progress: Called after each trial.
+    `measure`: Runs one trial; whatever it raises ends the search.
+    `max_load_pps`: Highest load that can be offered, aggregate.
+    `clock`: Seconds; virtual in a simulated world.
+    `min_load_pps`: Lowest load to try, aggregate; lower still where the highest is not 100 times as much.
+    `prior`: What an earlier search found, or neighbours predict; verified, never trusted. Only `Algorithm.LADDER`
+      uses it, and what follows.
 
     Raises:
         ValueError: The highest load is not positive, or there are no goals.

@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.containers.container_cleanup import Cont
 from resources.libraries.python.drivers.containers.engine import ContainerSpec, Engine
 from resources.libraries.python.drivers.containers.engine_choice import choose, missing
 from resources.libraries.python.errors import CommandFailed, CsitError
-from resources.libraries.python.model.testbed.settings import Container
+from resources.libraries.python.model.testbed.nodes import Container
 
 WANTED = ContainerSpec(name="csit-nf-1-1", namespace=Path("/run/netns/csit-nf-1-1"), cpus=(5, 2, 5))
 PODMAN = Engine(name="podman", store=Path("/run/own"), runtime="runc")

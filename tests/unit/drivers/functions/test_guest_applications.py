@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.driver_registry import guests_of
 from resources.libraries.python.drivers.functions.monitor.driver import programs
 from resources.libraries.python.drivers.functions.monitor.registration import Suricata
 from resources.libraries.python.drivers.functions.nftables.registration import Firewall
@@ -26,9 +25,10 @@ from resources.libraries.python.drivers.functions.vm_application.guest_software 
     render_init,
 )
 from resources.libraries.python.errors import CsitError, NotReady, PlanError
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
-from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
@@ -39,8 +39,7 @@ from tests.builders import cpus
 
 PROJECT = Path(__file__).parents[4]
 LOCAL = load_topology(PROJECT / "topologies" / "local.yaml")
-GUESTS = guests_of(NfKind("qemu"))
-GUESTS = guests_of(NfKind("qemu"))
+GUESTS = LOCAL.dut.guests
 HOST = cpus(16)
 
 

@@ -16,7 +16,7 @@ from resources.libraries.python.paths import PROJECT
 from tests.unit.planning.polled_ports import together
 
 
-@pytest.mark.parametrize("kind", [each.kind for each in DRIVERS])
+@pytest.mark.parametrize("kind", [NfKind(each.name) for each in DRIVERS])
 def test_a_missing_program_is_one_sentence_with_how_to_fix_it(kind: NfKind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "path_of", lambda _: None)
     nothing = SimpleNamespace()  # would fail on any use

@@ -17,7 +17,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.kinds import makers
+from resources.libraries.python.testbed.kinds import machine
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
 LACK = (
@@ -95,10 +95,10 @@ def test_without_nft_only_cells_that_ask_for_it_lack_something(monkeypatch: pyte
     monkeypatch.setattr(program_paths, "_SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     on_request = load_topology(LOCAL).dut
-    assert LACK not in map(str, makers.missing(on_request))
-    assert [str(each) for each in makers.missing_for_some(on_request)].count(LACK) == 1
+    assert LACK not in map(str, machine.missing(on_request))
+    assert [str(each) for each in machine.missing_for_some(on_request)].count(LACK) == 1
     by_default = local(tmp_path, ("[linux_router, linux_firewall, ", "[linux_firewall, linux_router, ")).dut
-    assert LACK in map(str, makers.missing(by_default))
+    assert LACK in map(str, machine.missing(by_default))
     with pytest.raises(Unsupported, match=re.escape(LACK)):
         program.load("")
 

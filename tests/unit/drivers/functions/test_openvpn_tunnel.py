@@ -28,7 +28,7 @@ from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.kinds import makers
+from resources.libraries.python.testbed.kinds.machine import missing, missing_for_some
 from tests.unit.planning.polled_ports import together
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
@@ -148,8 +148,8 @@ def test_only_cells_that_ask_for_a_tunnel_lack_what_it_takes(tmp_path: Path, mon
     machine(monkeypatch, tmp_path, version="")
     dut = load_topology(LOCAL).dut
     (sentence,) = driver.missing()
-    assert sentence in makers.missing_for_some(dut)
-    assert sentence not in makers.missing(dut)
+    assert sentence in missing_for_some(dut)
+    assert sentence not in missing(dut)
 
 
 def test_nothing_is_started_where_something_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,10 +27,10 @@ from resources.libraries.python.model.request.function import UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.kinds import makers
+from resources.libraries.python.testbed.kinds import machine
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
-MONITORS = [each.kind for each in DRIVERS]
+MONITORS = [NfKind(each.name) for each in DRIVERS]
 
 
 def function(kind: NfKind) -> NfPlan:
@@ -71,10 +71,10 @@ def test_a_machine_without_a_program_lacks_it_for_cells_that_ask_for_it(
     monkeypatch.setenv("PATH", str(tmp_path))
     dut = load_topology(LOCAL).dut
     word = f"{kind}" if kind in MONITORS else "nginx_balancer and nginx_proxy"
-    sentences = [str(each) for each in makers.missing_for_some(dut) if f"missing for NFs of kind {word}" in str(each)]
+    sentences = [str(each) for each in machine.missing_for_some(dut) if f"missing for NFs of kind {word}" in str(each)]
     assert len(sentences) == 1
     assert "apt-get install" in sentences[0]
-    assert sentences[0] not in map(str, makers.missing(dut))
+    assert sentences[0] not in map(str, machine.missing(dut))
 
 
 @pytest.mark.parametrize(("kind", "kept"), [(NfKind("nginx_balancer"), True), (NfKind("nginx_proxy"), False)])

@@ -25,8 +25,9 @@ from resources.libraries.python.drivers.functions.vm_vpp.guest_software import (
 from resources.libraries.python.drivers.vpp.configuration import making, routing
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind

@@ -10,8 +10,9 @@ from resources.libraries.python.drivers.generators.builtin import driver
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.wire import FlowReport, TrialReport
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.traffic import Protocol
 from tests.builders import cpus, plan_of
 
 BOTH = {Direction.FORWARD, Direction.REVERSE}

@@ -5,7 +5,8 @@ from random import Random
 import pytest
 
 from resources.libraries.python.drivers.sim.clock import VirtualClock
-from resources.libraries.python.drivers.sim.power import DataCpus, Power, SimMeters, SimulatedPower, cpu_use
+from resources.libraries.python.drivers.sim.power import DataCpus, Power, SimulatedPower, cpu_use
+from resources.libraries.python.drivers.sim.probes import SimMeters
 from resources.libraries.python.search.energy import certain_window, node_powers
 from resources.libraries.python.search.findings.usage import busy_cpus
 from tests.builders import plan_of

@@ -14,8 +14,9 @@ from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch,
 from resources.libraries.python.drivers.vswitches.ovs.ports import AF_XDP, PHYSICAL, VHOST, by_port
 from resources.libraries.python.drivers.vswitches.ovs.transaction import of_daemon, of_plan, sleep_us
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
-from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.memory import MemoryNode
 from resources.libraries.python.planning.memory import in_pages, need

@@ -11,11 +11,12 @@ from resources.libraries.python.drivers.sim.probes import IN_PROGRAM
 from resources.libraries.python.errors import ConfigError, CsitError, SystemBroken, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, StateGraph
-from resources.libraries.python.model.measurements.trial import Protocol, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.chains import run as chain_study

@@ -8,15 +8,9 @@ import pytest
 
 from resources.libraries.python.errors import CsitError, SystemBroken
 from resources.libraries.python.model.measurements.counters import Cost, ProcessedPackets
-from resources.libraries.python.model.measurements.trial import (
-    Direction,
-    FlowCount,
-    FlowLatency,
-    Protocol,
-    Trial,
-    TrialResult,
-)
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.studies.interference.colocation_server import measurement_of, missing
 from resources.libraries.python.studies.interference.model.record import ColocationMeasurement
 from resources.libraries.python.studies.interference.planning import PlannedMeasurement

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates, Sweep
 from resources.libraries.python.studies.sweep.request import SweepRequest

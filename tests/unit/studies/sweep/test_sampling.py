@@ -14,13 +14,13 @@ from resources.libraries.python.model.measurements.trial import (
     FlowCount,
     HighestLoads,
     Interval,
-    Protocol,
     Trial,
     TrialResult,
 )
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.sweep.load_steps import LoadStep

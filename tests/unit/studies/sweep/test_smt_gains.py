@@ -8,9 +8,9 @@ import pytest
 
 from csit_utils.studies.sweep.words import title
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
-from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import make_plan

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.studies.shared.choices import generator_chosen
 from resources.libraries.python.studies.sweep.CharacterizationLibrary import SweepRow, asked_sweep, earlier_profiles
 from resources.libraries.python.studies.sweep.request import SweepRequest

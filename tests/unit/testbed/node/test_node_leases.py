@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from resources.libraries.python.errors import InUse
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.node.reservation import Claim, HoldingProcess, ReservableNode, acquire
+from resources.libraries.python.testbed.node.reservation import Claim, ReservableNode, acquire
 from resources.libraries.python.testbed.node.scripts import leases
 from resources.libraries.python.testbed.node.scripts.leases import Now, decide
 from tests.unit.examples import share
 
 
 def claim(token: str, lease_s: float = 100.0, **changes: Any) -> dict[str, Any]:
-    given = {"testbed": "lab", "owner": f"{token}@here", "pid": 1, "reason": "a test", "heartbeat": True}
+    given = {"testbed": "lab", "owner": f"{token}@here", "reason": "a test"}
     return {"do": "acquire", "token": token, "lease_s": lease_s, **given, **changes}
 
 
@@ -45,21 +43,7 @@ def test_the_first_claim_wins_and_the_second_is_refused_with_the_holder() -> Non
 def test_a_dead_owner_s_lease_runs_out_and_the_takeover_is_reported() -> None:
     state, said = decide(held_by_ann(), claim("bob"), at(1100))
     assert said["won"] and said["took_over"]["owner"] == "ann@here" and said["took_over"]["left_s"] == 0.0
-    assert decide(state, {"do": "renew", "token": "ann", "lease_s": 100}, at(1101))[1]["why"].startswith(
-        "taken over by bob@here"
-    )
-
-
-def test_a_run_that_is_known_to_have_ended_is_followed_at_once_and_no_other_lease_is() -> None:
-    state = held_by_ann()
-    ended = ["ann@here", 1, state["holder"]["since"]]
-    after, said = decide(state, claim("bob", ended=ended), at(1010))
-    assert said["won"] and said["took_over"]["owner"] == "ann@here"
-    assert after["holder"]["owner"] == "bob@here"
-    for other in (["ann@here", 2, ended[2]], ["eve@here", 1, ended[2]], ["ann@here", 1, "2020-01-01T00:00:00Z"]):
-        assert not decide(state, claim("bob", ended=other), at(1010))[1]["won"]
-    by_hand = decide({}, claim("ann", heartbeat=False), at(1000))[0]
-    assert not decide(by_hand, claim("bob", ended=ended), at(1010))[1]["won"], "its process was to end"
+    assert decide(state, {"do": "release", "token": "ann"}, at(1101))[1]["why"].startswith("taken over by bob@here")
 
 
 def test_asking_twice_with_one_token_is_one_lease() -> None:
@@ -73,30 +57,18 @@ def test_asking_again_never_cuts_a_longer_lease_short() -> None:
     assert not decide(state, claim("bob"), at(1050))[1]["won"]
 
 
-def test_a_renewal_never_cuts_a_longer_lease_short() -> None:
-    state = decide({}, claim("ann", 3600, heartbeat=False), at(0))[0]
-    said = decide(state, {"do": "renew", "token": "ann", "lease_s": 120}, at(10))[1]
-    assert said["held"] and said["holder"]["left_s"] == 3590
-
-
-def test_a_late_renewal_is_good_where_no_other_claim_came_first() -> None:
-    said = decide(held_by_ann(), {"do": "renew", "token": "ann", "lease_s": 100}, at(1150))[1]
-    assert said["held"] and said["late_s"] == 50.0 and said["holder"]["left_s"] == 100.0
-
-
 @pytest.mark.parametrize("token", ["bob", None, ""])
-def test_only_the_holder_renews_and_releases(token: str | None) -> None:
+def test_only_the_holder_releases(token: str | None) -> None:
     state = held_by_ann()
-    for operation in ("renew", "release"):
-        after, said = decide(state, {"do": operation, "token": token, "lease_s": 100}, at(1001))
-        assert after == state
-        assert "ann@here" in said["why"]
+    after, said = decide(state, {"do": "release", "token": token}, at(1001))
+    assert after == state
+    assert "ann@here" in said["why"]
 
 
 def test_a_holder_whose_lease_was_broken_learns_by_whom() -> None:
     state, said = decide(held_by_ann(), {"do": "break", "owner": "bob@there"}, at(1001))
     assert said["broken"]["owner"] == "ann@here"
-    assert "broken by bob@there" in decide(state, {"do": "renew", "token": "ann", "lease_s": 100}, at(1002))[1]["why"]
+    assert "broken by bob@there" in decide(state, {"do": "release", "token": "ann"}, at(1002))[1]["why"]
 
 
 def test_a_step_of_the_clock_changes_nothing() -> None:
@@ -107,7 +79,7 @@ def test_a_step_of_the_clock_changes_nothing() -> None:
 
 
 def test_a_reservation_for_hours_outlives_a_restart() -> None:
-    state = decide({}, claim("ann", 8 * 3600, heartbeat=False), at(50_000))[0]
+    state = decide({}, claim("ann", 8 * 3600), at(50_000))[0]
     restarted = at(60, "two", calendar_s=1_800_050_000 + 600)
     said = decide(state, claim("bob"), restarted)[1]
     assert not said["won"] and said["holder"]["left_s"] == 8 * 3600 - 600
@@ -115,7 +87,7 @@ def test_a_reservation_for_hours_outlives_a_restart() -> None:
 
 
 def test_a_restart_with_a_clock_set_back_does_not_prolong_a_lease_for_ever() -> None:
-    state = decide({}, claim("ann", 3600, heartbeat=False), at(50_000))[0]
+    state = decide({}, claim("ann", 3600), at(50_000))[0]
     assert not decide(state, claim("bob"), at(3599, "two", calendar_s=0))[1]["won"]
     assert decide(state, claim("bob"), at(3600, "two", calendar_s=0))[1]["won"]
 
@@ -131,7 +103,10 @@ OWNERS, SECONDS, STEPS = st.sampled_from("ab"), st.sampled_from([0, 1, 4, 9, 30]
 
 
 class Leases(RuleBasedStateMachine):
-    """Owners that ask, hang, die; answers that are late or lost; a node that restarts and whose clock is set."""
+    """Owners that ask, hang, die; answers that are late or lost; a node that restarts, or one whose clock is set.
+
+    Not both: after a restart the wall clock decides, too.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -139,6 +114,7 @@ class Leases(RuleBasedStateMachine):
         self.booted_at_s = 0.0
         self.boots = 0
         self.clock_error_s = 0.0
+        self.restarts = False
         self.state: dict[str, Any] = {}
         self.ours_until: dict[str, float] = {}
         self.travelling: list[tuple[str, float, dict[str, Any]]] = []
@@ -146,17 +122,15 @@ class Leases(RuleBasedStateMachine):
     def now(self) -> Now:
         return Now(str(self.boots), self.true_s - self.booted_at_s, 1e9 + self.true_s + self.clock_error_s)
 
-    @initialize(error_s=STEPS)
-    def set_clock_first(self, error_s: float) -> None:
-        self.clock_error_s = error_s
+    @initialize(error_s=STEPS, restarts=st.booleans())
+    def set_clock_first(self, error_s: float, restarts: bool) -> None:
+        self.clock_error_s, self.restarts = error_s, restarts
 
     @rule(owner=OWNERS, lease_s=st.sampled_from([10.0, 60.0]), travels_s=SECONDS)
     def ask(self, owner: str, lease_s: float, travels_s: float) -> None:
         sent_s = self.true_s
         self.true_s += travels_s
-        holds = self.ours_until.get(owner, 0.0) > sent_s
-        asked = {"do": "renew", "token": owner, "lease_s": lease_s} if holds else claim(owner, lease_s)
-        self.state, said = decide(self.state, asked, self.now())
+        self.state, said = decide(self.state, claim(owner, lease_s), self.now())
         self.travelling.append((owner, sent_s, said))
 
     @rule(owner=OWNERS)
@@ -170,11 +144,9 @@ class Leases(RuleBasedStateMachine):
         owner, sent_s, said = self.travelling.pop(which % len(self.travelling))
         if lost:
             return
-        if said.get("won") or said.get("held"):
-            # As Lease counts: from before the question was sent. A late answer never makes it longer than that.
+        if said["won"]:
+            # From before the question was sent: a late answer never makes it longer than that.
             self.ours_until[owner] = max(self.ours_until.get(owner, 0.0), sent_s + said["holder"]["left_s"])
-        elif "held" in said:
-            self.ours_until.pop(owner, None)
 
     @rule(owner=OWNERS)
     def release(self, owner: str) -> None:
@@ -191,14 +163,16 @@ class Leases(RuleBasedStateMachine):
     def wait(self, seconds: float) -> None:
         self.true_s += seconds
 
+    @precondition(lambda self: not self.restarts)
     @rule(step_s=STEPS)
     def clock_is_set(self, step_s: float) -> None:
         self.clock_error_s += step_s
 
-    @rule(down_s=SECONDS, step_s=STEPS)
-    def restart(self, down_s: float, step_s: float) -> None:
+    @precondition(lambda self: self.restarts)
+    @rule(down_s=SECONDS)
+    def restart(self, down_s: float) -> None:
         self.true_s += down_s
-        self.booted_at_s, self.boots, self.clock_error_s = self.true_s, self.boots + 1, self.clock_error_s + step_s
+        self.booted_at_s, self.boots = self.true_s, self.boots + 1
 
     @invariant()
     def at_most_one_believes_to_have_it(self) -> None:
@@ -233,7 +207,7 @@ def test_a_record_without_a_key_is_named_and_can_be_broken(tmp_path: Path, where
         state = {**whole, where: {name: value for name, value in whole[where].items() if name != key}}
         for damaged in (state, {**whole, where: {**whole[where], key: []}}, {**whole, where: [key]}):
             (tmp_path / "reservation.json").write_text(json.dumps(damaged), encoding="utf-8")
-            for do in ("acquire", "renew", "release", "status"):
+            for do in ("acquire", "release", "status"):
                 failed = leases.answer({**asked, "do": do})["failed"]
                 assert f"reservation.json is damaged ({where}: " in failed
                 assert "./csit release TOPOLOGY --force" in failed
@@ -262,12 +236,12 @@ def test_a_full_disk_leaves_the_reservation_as_it_is_until_it_runs_out(
     whole = (tmp_path / "reservation.json").read_text(encoding="utf-8")
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", full)
-        renewed = leases.answer({**asked, "do": "renew", "lease_s": 200.0})
-        assert renewed["failed"].endswith("the reservation cannot be used: No space left on device; make space there")
+        longer = leases.answer({**asked, "lease_s": 200.0})
+        assert longer["failed"].endswith("the reservation cannot be used: No space left on device; make space there")
     assert [each.name for each in tmp_path.glob("reservation.json*")] == ["reservation.json"]
     assert (tmp_path / "reservation.json").read_text(encoding="utf-8") == whole
     assert not leases.answer(claim("bob", directory=str(tmp_path)))["won"]
-    assert leases.answer({**asked, "do": "renew"})["held"]
+    assert leases.answer(asked)["won"]
 
 
 class _Direct(ReservableNode):
@@ -280,44 +254,12 @@ class _Direct(ReservableNode):
         return answer
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"boot_id": "11111111-2222-3333-4444-555555555555"},  # a cloned machine of the same name
-        {"pid_namespace": 1},  # a container with the name of its host
-        None,  # of a version that did not say
-    ],
-)
-def test_a_lease_of_a_process_that_cannot_be_seen_from_here_is_not_taken(
-    tmp_path: Path, changes: dict[str, Any] | None
-) -> None:
-    with subprocess.Popen(["sleep", "60"]) as ended:
-        process = HoldingProcess.of(ended.pid)
-        ended.kill()
-    words = Claim("lab", "nightly", 60.0, heartbeat=True, pid=ended.pid, process=process).words()
-    node = _Direct(LocalConnection(), directory=str(tmp_path))
-    words["process"] = None if changes is None else process.model_dump() | changes
-    node.ask("acquire", **words)
-    with pytest.raises(InUse):
-        acquire({"DUT1": node}, Claim("lab", "another", 60.0, heartbeat=True))
-
-
-def test_a_lease_of_a_process_that_has_ended_here_is_taken_also_when_its_number_is_used_again(tmp_path: Path) -> None:
-    process = HoldingProcess.of(os.getpid())
-    before = process.model_copy(update={"start_ticks": process.start_ticks - 1})
-    node = _Direct(LocalConnection(), directory=str(tmp_path))
-    assert acquire({"DUT1": node}, Claim("lab", "nightly", 60.0, heartbeat=True, process=before)) == ()
-    assert len(acquire({"DUT1": node}, Claim("lab", "another", 60.0, heartbeat=True))) == 1
-    with pytest.raises(InUse):
-        acquire({"DUT1": node}, Claim("lab", "a third", 60.0, heartbeat=True))
-
-
 def test_a_signal_amid_a_reservation_leaves_no_node_reserved(tmp_path: Path) -> None:
     """A pipeline that is aborted while it reserves has no token yet: nothing could give the nodes back for hours."""
     here = LocalConnection()
     nodes = {name: _Direct(here, directory=str(tmp_path / name)) for name in ("DUT1", "DUT2", "TG")}
     with pytest.raises(SystemExit):
-        acquire(nodes, Claim(testbed="lab", reason="nightly", lease_s=46_800.0, heartbeat=False))
+        acquire(nodes, Claim(testbed="lab", reason="nightly", lease_s=46_800.0))
     assert {name: node.ask("status")["holder"] for name, node in nodes.items()} == dict.fromkeys(nodes)
 
 

@@ -33,7 +33,7 @@ from tests.unit.testbed.node.node_facts import PCI, two_nodes
 SENT = sorted(
     [
         *(path for path in Path(scripts.__file__).parent.glob("*.py") if path.name != "__init__.py"),
-        *(Path(str(import_module(each.sent).__file__)) for each in driver_registry.node_checks()),
+        *(Path(str(import_module(each.script).__file__)) for each in driver_registry.node_checks()),
         Path(str(device_users.__file__)),
     ]
 )

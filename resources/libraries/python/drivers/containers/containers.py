@@ -28,7 +28,7 @@ from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
 from resources.libraries.python.model.plan import NfPlan, TapPlan
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.testbed.settings import Container as Settings
+from resources.libraries.python.model.testbed.nodes import Container as Settings
 
 _FOLDER = "containers"
 _AT_ONCE = 4

@@ -20,8 +20,7 @@ from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.driver import InstalledProgram
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.testbed.nodes import DutNode
-from resources.libraries.python.model.testbed.settings import Container
+from resources.libraries.python.model.testbed.nodes import Container, DutNode
 from resources.libraries.python.redaction import command_text
 
 STORE = Path("/run/csit-density/engine")

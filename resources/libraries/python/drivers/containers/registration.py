@@ -21,4 +21,4 @@ LEFTOVERS = (
         key=CONTAINERS, entry=f"{_PACKAGE}.container_cleanup:Contained", remove=f"{_PACKAGE}.container_cleanup:remove"
     ),
 )
-CHECKS = (NodeCheck(sent=f"{_PACKAGE}.container_facts", arguments=_wanted, check=f"{_PACKAGE}.engine_choice:check"),)
+CHECKS = (NodeCheck(script=f"{_PACKAGE}.container_facts", arguments=_wanted, check=f"{_PACKAGE}.engine_choice:check"),)

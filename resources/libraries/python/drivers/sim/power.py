@@ -6,11 +6,11 @@ sleep, which takes energy to wake up for; the sleep grows while it finds none an
 counter is what a meter shows: quantized, updated at times of its own, and starting again from 0 at its range.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
@@ -18,9 +18,6 @@ from resources.libraries.python.drivers.sim.clock import EPOCH, VirtualClock
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.measurements.energy import MeterSeries
 from resources.libraries.python.testbed.roles.watching import Readings
-
-if TYPE_CHECKING:
-    from resources.libraries.python.drivers.sim.system import SimulatedSystem
 
 _Watts = Annotated[float, Field(ge=0)]
 _BURST = 32
@@ -174,40 +171,3 @@ class SimulatedPower:
             wraps_at_j=self._power.range_j,
         )
         return Readings((series,))
-
-
-class SimMeters:
-    """Fulfils `roles.watching.EnergyMeters` on a simulated testbed.
-
-    Args:
-        node: Name of the DUT.
-        power: Of its machine.
-        deployed: Returns the running system; None where nothing is deployed.
-    """
-
-    def __init__(self, node: str, power: Power, deployed: Callable[[], "SimulatedSystem | None"]) -> None:
-        self._node, self._power, self._deployed = node, power, deployed
-        self._begin_s = self._duration_s = 0.0
-        self._system: SimulatedSystem | None = None
-
-    def begin(self, duration_s: float) -> None:
-        """Begin to read; the system keeps its energy meanwhile."""
-        self._system, self._duration_s = self._deployed(), duration_s
-        if self._system is not None:
-            self._begin_s = self._system.clock.now()
-            self._system.begin_metering()
-
-    def now(self) -> float:
-        system = self._system
-        return EPOCH.timestamp() + (system.clock.now() if system else 0.0)
-
-    def end(self) -> Readings:
-        """Where no trial has run meanwhile, the time passes without traffic."""
-        system, self._system = self._system, None
-        if system is None:
-            machine = SimulatedPower(self._power, VirtualClock(), self._node)
-            machine.spend(0.0, self._duration_s, {})
-            return machine.read(self._node, 0.0, self._duration_s)
-        if system.clock.now() == self._begin_s:
-            system.rest(self._duration_s)
-        return system.end_metering().read(self._node, self._begin_s, system.clock.now())

@@ -7,19 +7,22 @@ asleep, at work with packets, at work in a program, kept from the CPU.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from random import Random
 
 from resources.libraries.python.drivers.probes.hops.packet_delays import Stamps, hop_delays
+from resources.libraries.python.drivers.sim.clock import EPOCH, VirtualClock
 from resources.libraries.python.drivers.sim.impairment import impaired, missing_memory, pages_read_bytes
+from resources.libraries.python.drivers.sim.power import Power, SimulatedPower
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.model.measurements.counters import Cost, InterfaceCounters, Sample
 from resources.libraries.python.model.measurements.delays import HopDelay
 from resources.libraries.python.model.measurements.features import HOST, Edge, FeatureSeries, StateGraph
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, NodeStacks
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
+from resources.libraries.python.testbed.roles.watching import Readings
 
 
 class SimSampler:
@@ -373,3 +376,40 @@ class SimStackSampler:
                 stacks=dict(sorted(counts.items())),
             ),
         )
+
+
+class SimMeters:
+    """Fulfils `roles.watching.EnergyMeters` on a simulated testbed.
+
+    Args:
+        node: Name of the DUT.
+        power: Of its machine.
+        deployed: Returns the running system; None where nothing is deployed.
+    """
+
+    def __init__(self, node: str, power: Power, deployed: Callable[[], SimulatedSystem | None]) -> None:
+        self._node, self._power, self._deployed = node, power, deployed
+        self._begin_s = self._duration_s = 0.0
+        self._system: SimulatedSystem | None = None
+
+    def begin(self, duration_s: float) -> None:
+        """Begin to read; the system keeps its energy meanwhile."""
+        self._system, self._duration_s = self._deployed(), duration_s
+        if self._system is not None:
+            self._begin_s = self._system.clock.now()
+            self._system.begin_metering()
+
+    def now(self) -> float:
+        system = self._system
+        return EPOCH.timestamp() + (system.clock.now() if system else 0.0)
+
+    def end(self) -> Readings:
+        """Where no trial has run meanwhile, the time passes without traffic."""
+        system, self._system = self._system, None
+        if system is None:
+            machine = SimulatedPower(self._power, VirtualClock(), self._node)
+            machine.spend(0.0, self._duration_s, {})
+            return machine.read(self._node, 0.0, self._duration_s)
+        if system.clock.now() == self._begin_s:
+            system.rest(self._duration_s)
+        return system.end_metering().read(self._node, self._begin_s, system.clock.now())

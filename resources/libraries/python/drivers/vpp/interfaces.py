@@ -11,7 +11,8 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.sockets.socket_paths import socket_of
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.plan import Link, Medium, Nic, Plan, Port
+from resources.libraries.python.model.driver import Medium
+from resources.libraries.python.model.plan import Link, Nic, Plan, Port
 
 
 class InterfaceKind(StrEnum):

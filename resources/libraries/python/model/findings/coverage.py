@@ -26,10 +26,9 @@ class Coverage(NamedTuple):
     def check(self, what: str, least: float, reasons: Iterable[str | None]) -> None:
         """See that enough was measured.
 
-        Args:
-            what: What was done with what: `chains were measured`.
-            least: Share that the specification asks for.
-            reasons: Why others were not measured, one for each; the most frequent are in the error.
+        `what`: What was done with what: `chains were measured`.
+        `least`: Share that the specification asks for.
+        `reasons`: Why others were not measured, one for each; the most frequent are in the error.
 
         Raises:
             CsitError: Less was measured than the specification asks for.

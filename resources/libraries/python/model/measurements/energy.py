@@ -92,9 +92,7 @@ class Energy(Frozen):
     def joules_per_packet(self, label: str, above: str | None = None) -> tuple[float, float] | None:
         """Return the energy of the system under test per packet that arrived, and its uncertainty, in joules.
 
-        Args:
-            label: The load.
-            above: Label of a load without traffic, whose power is subtracted; None for all of the power.
+        `above`: Label of a load without traffic, whose power is subtracted; None for all of the power.
         """
         return joules_per_packet_at(self, label, above)
 

@@ -67,9 +67,7 @@ class QualifiedPoint(Frozen):
     def rate_for(self, loss_ratio: float, allowed: float) -> float | None:
         """Highest rate for a goal.
 
-        Args:
-            loss_ratio: Of the goal.
-            allowed: Loss ratio of `highest_pps`.
+        `allowed`: Loss ratio of `highest_pps`.
         """
         return self.highest_pps if loss_ratio >= allowed else self.loss_free_pps
 

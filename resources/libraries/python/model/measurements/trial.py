@@ -6,29 +6,7 @@ from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.request.cell import Frame
-
-
-class Protocol(StrEnum):
-    """Protocol of the packets of a load."""
-
-    IP = "IP"
-    """IPv4 packets of protocol 61 (any host internal protocol), with nothing behind the IP header that a network
-    function looks at: what our own generators send."""
-    UDP = "UDP"
-    TCP = "TCP"
-    """Segments of connections of the generator, or such as belong to none."""
-    ICMP = "ICMP"
-
-
-class Departures(StrEnum):
-    """Distribution of the times between two packets that a sender sends; their mean follows from the load."""
-
-    CONSTANT = "constant"
-    UNIFORM = "uniform"
-    """From half of the mean to one and a half of it."""
-    EXPONENTIAL = "exponential"
-    NORMAL = "normal"
-    """With a standard deviation of a quarter of the mean."""
+from resources.libraries.python.model.request.traffic import Departures, Protocol
 
 
 class Direction(StrEnum):
@@ -199,12 +177,7 @@ class FlowTimeline(Frozen):
     """How far off the controller's clock these times may be; 0 on one machine."""
 
     def moved(self, by_ns: int, error_s: float) -> "FlowTimeline":
-        """Return the timeline by another clock.
-
-        Args:
-            by_ns: That clock minus the present one.
-            error_s: How wrong this may be.
-        """
+        """Return the timeline by another clock."""
         return self.model_copy(
             update={
                 "begin_ns": self.begin_ns + by_ns,

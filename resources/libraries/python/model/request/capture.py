@@ -51,10 +51,6 @@ class CapturedFrames:
 def read_capture(data: bytes, name: str) -> CapturedFrames:
     """Read a capture.
 
-    Args:
-        data: Contents of the file.
-        name: Of the file, for errors.
-
     Raises:
         ConfigError: It is no capture of whole Ethernet frames of one version of IP, or is truncated or too large.
     """

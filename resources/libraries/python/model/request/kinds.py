@@ -1,28 +1,12 @@
 """Kinds of network functions: names that the declarations of drivers give a meaning."""
 
 from collections.abc import Collection
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from resources.libraries.python import driver_registry
-
-if TYPE_CHECKING:
-    from resources.libraries.python.model.driver import FunctionDriver
-
-
-class Form(StrEnum):
-    """Form of an NF."""
-
-    NAMESPACE = "namespace"
-    """A network namespace in which the kernel itself forwards, in the data threads of its ports."""
-    PROGRAM_BESIDE = "program beside"
-    """A network namespace in which the kernel routes, and a program that packets are copied or directed to."""
-    PROGRAM = "program"
-    """A program that takes packets from its ports and forwards them itself."""
-    VM = "vm"
-    """A virtual machine."""
+from resources.libraries.python.model.driver import Form, FunctionDriver
 
 
 class NfKind(str):
@@ -34,7 +18,7 @@ class NfKind(str):
     __slots__ = ()
 
     @property
-    def driver(self) -> "FunctionDriver":
+    def driver(self) -> FunctionDriver:
         """The declaration."""
         return driver_registry.functions()[self]
 
@@ -56,7 +40,7 @@ class NfKind(str):
     @property
     def in_guest(self) -> "NfKind | None":
         """The application of its guests, by the kind that runs it in a network namespace; None if there is none."""
-        return self.driver.in_guest
+        return None if self.driver.in_guest is None else NfKind(self.driver.in_guest)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _: object, __: object) -> CoreSchema:
@@ -73,8 +57,7 @@ def are_vms(kinds: Collection[NfKind | None]) -> bool:
 
 
 def _known(name: str) -> NfKind:
-    driver = driver_registry.functions().get(name)
-    if driver is None:
+    if name not in driver_registry.functions():
         expected = driver_registry.expected(driver_registry.functions())
         raise PydanticCustomError("enum", "Input should be {expected}", {"expected": expected})
-    return driver.kind
+    return NfKind(name)

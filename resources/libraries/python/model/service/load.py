@@ -42,10 +42,7 @@ def load_specifications(
 ) -> Specifications:
     """Read both files and look for their scripts, which are relative to the file that names them.
 
-    Args:
-        deployment: Of the service.
-        workload: What is offered to it.
-        chosen: Values of options, by name; of others the files' own values hold.
+    `chosen`: Values of options, by name; of others the files' own values hold.
 
     Raises:
         ConfigError: A file does not fit, a script is missing or cannot be executed, or an option does not have a value.

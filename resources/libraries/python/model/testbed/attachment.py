@@ -5,16 +5,13 @@ kernel carry a fraction of what such a NIC does, so they are used on a physical 
 them. A NIC that nothing is known of is refused: neither choice can be made for it.
 """
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Inconsistency
+from resources.libraries.python.model.driver import PortOption
 from resources.libraries.python.model.testbed.nodes import DutNode, Interface, TgNode
-
-if TYPE_CHECKING:
-    from resources.libraries.python.model.driver import PortOption
-from dataclasses import dataclass
 
 VFIO = "vfio-pci"
 """The driver for user space that ports are bound to where the file says none."""
@@ -109,17 +106,15 @@ def uio_driver(interface: Interface, node: TgNode | DutNode) -> str | None:
 def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str, ...] = ()) -> Attachment:
     """Decide how a port is driven.
 
-    Args:
-        interface: The port.
-        node: Whose generator or vSwitch uses it.
-        place: Where the port is in the file, for errors.
-
     Raises:
         Inconsistency: DPDK or a driver of VPP is asked for, and the port has no PCI address or its NIC is unknown.
     """
     found = port_option(node)
-    user, asked = (None, "") if found is None else (found[0], found[1].asked(node))
-    sockets = "" if found is None else f"`{found[1].key}: {{ports: {found[1].sockets}}}` for the kernel's sockets"
+    user, asked, sockets = None, "", ""
+    if found is not None:
+        user, option = found
+        asked = option.asked(node)
+        sockets = f"`{driver_registry.key_of(option.options)}: {{ports: {option.sockets}}}` for the kernel's sockets"
     if interface.nic_vfs:
         return _of_function(interface, user, asked, place)
     driver = kernel_driver(interface)
@@ -166,7 +161,7 @@ def _users_of_ports() -> str:
     return f"{', '.join(first)} and {last}"
 
 
-def port_option(node: TgNode | DutNode) -> "tuple[str, PortOption] | None":
+def port_option(node: TgNode | DutNode) -> tuple[str, PortOption] | None:
     """The program that could take a node's ports from the kernel, and its setting; None where the kernel keeps them."""
     if isinstance(node, TgNode):
         generator = driver_registry.generators()[node.generator.driver]
@@ -209,12 +204,7 @@ have the rate that the provider allows, which is below the one in the name."""
 
 
 def nominal_rate_bps(rate_bps: int | None, model: str | None) -> int | None:
-    """Return the line rate of a port: that of the topology, otherwise that of its model; None where neither is known.
-
-    Args:
-        rate_bps: As the topology says it.
-        model: CSIT's name of the NIC.
-    """
+    """Return the line rate of a port: that of the topology, or else of its model; None where neither is known."""
     known = NICS.get(model or "")
     return rate_bps or (known.rate_bps if known else None)
 
@@ -262,9 +252,7 @@ _RX_QUEUES_OF_FUNCTION = {"ice": 16, "i40e": 4}
 def most_rx_queues(model: str | None, driver: str | None) -> int:
     """Receive queues that a polled port can have.
 
-    Args:
-        model: CSIT's name of the NIC; None where it is not known.
-        driver: Name of its driver, the kernel's or DPDK's.
+    `model`: CSIT's name of the NIC; None where it is not known.
     """
     if model not in NICS:
         name = (driver or "").removeprefix("net_")
@@ -275,12 +263,7 @@ def most_rx_queues(model: str | None, driver: str | None) -> int:
 
 
 def polled_queues(node: TgNode | DutNode, interface: Interface) -> int | None:
-    """Receive queues that a physical port can have; None where sockets of the kernel take its packets, with one.
-
-    Args:
-        node: Of the port.
-        interface: The port.
-    """
+    """Receive queues that a physical port can have; None where sockets of the kernel take its packets, with one."""
     if interface.pci_address is None or attachment_of(interface, node) in (Attachment.KERNEL, Attachment.AF_XDP):
         return None
     driver = kernel_driver(interface)

@@ -43,11 +43,9 @@ Way = tuple[Cable, ...]
 def ways(sockets: Sequence[Socket], tg: str, duts: Sequence[str], nic: str | None) -> tuple[Way, ...]:
     """Return all paths of a testbed, the one of instance 1 first.
 
-    Args:
-        sockets: Ports of all nodes in the order of the file.
-        tg: The generator's node.
-        duts: One or two nodes, in the order in which forward traffic visits them.
-        nic: The NIC model; None for that of the first cable.
+    `sockets`: Ports of all nodes in the order of the file.
+    `duts`: One or two nodes, in the order in which forward traffic visits them.
+    `nic`: The NIC model; None for that of the first cable.
 
     Raises:
         ValueError: There is no way; the text names the links that there are.

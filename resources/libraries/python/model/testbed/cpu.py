@@ -52,11 +52,7 @@ than its others; the next kind has at most 85 % of its frequency (Intel's hybrid
 
 
 def ranked(speeds: Mapping[int, float]) -> dict[int, int]:
-    """Kinds of cores by their maximum frequencies, the fastest is 0; empty where all are of one kind.
-
-    Args:
-        speeds: Of each logical CPU, in any unit.
-    """
+    """Kinds of cores by their maximum frequencies, the fastest is 0; empty where all are of one kind."""
     rank, ranks, before = 0, dict[float, int](), 0.0
     for speed in sorted(set(speeds.values()), reverse=True):
         rank += bool(before) and speed < _SAME_KIND * before
@@ -115,11 +111,7 @@ class CpuLayout(Frozen):
         return {node: tuple(map(tuple, cores.values())) for node, cores in members.items()}
 
     def kinds_in_words(self, cores: Iterable[tuple[int, ...]]) -> str:
-        """Numbers of cores by kind: `6 performance and 8 efficiency cores`; empty where all are of one kind.
-
-        Args:
-            cores: Physical cores, each as its logical CPUs.
-        """
+        """Numbers of cores by kind: `6 performance and 8 efficiency cores`; empty where all are of one kind."""
         counts = Counter(self.kinds.get(core[0], 0) for core in cores)
         named = [f"{counts[rank]} {KINDS[min(rank, len(KINDS) - 1)]}" for rank in sorted(counts)]
         return f"{', '.join(named[:-1])} and {named[-1]} cores" if len(named) > 1 else ""
@@ -210,10 +202,8 @@ def layout(
 ) -> CpuLayout:
     """Build a layout from (cpu, core, socket, node) rows.
 
-    Args:
-        rows: One for each logical CPU.
-        kinds: Kind of core by logical CPU, from `ranked`.
-        last_caches: Number of the last-level cache by logical CPU; one for all is none to choose from.
+    `kinds`: Kind of core by logical CPU, from `ranked`.
+    `last_caches`: Number of the last-level cache by logical CPU; one for all is none to choose from.
     """
     caches = dict(last_caches or {}) if len(set((last_caches or {}).values())) > 1 else {}
     return CpuLayout(cpus=tuple(LogicalCpu(*row) for row in rows), kinds=dict(kinds or {}), last_caches=caches)

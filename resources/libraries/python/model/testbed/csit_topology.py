@@ -81,11 +81,6 @@ def name_of(stem: str) -> str:
 def translate(data: Mapping[str, Any], name: str, secrets: Secrets = Secrets.REFUSE) -> Translation:
     """Turn a file of CSIT's form into ours. Nodes and ports keep their names.
 
-    Args:
-        data: Of the file.
-        name: Of the testbed, which the file does not have.
-        secrets: What to do with passwords and keys.
-
     Raises:
         Inconsistency: There is a secret in it that is to be refused, or a generator that is not TRex.
     """

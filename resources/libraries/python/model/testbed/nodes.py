@@ -7,16 +7,47 @@ from typing import Annotated, ClassVar, Literal, Self, TypeVar
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.driver_registry import functions, generators, known_vswitch, vswitches
+from resources.libraries.python.driver_registry import (
+    functions,
+    generators,
+    known_engine,
+    known_generator,
+    known_vswitch,
+    vswitches,
+)
 from resources.libraries.python.model.base import Frozen, Inconsistency, of_form
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.access import Access, EnergyMeter, Powercap
-from resources.libraries.python.model.testbed.addresses import MacAddress, PciAddress
 from resources.libraries.python.model.testbed.cpu import KINDS, CacheWays, CpuLayout, Kind, layout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
-from resources.libraries.python.model.testbed.settings import Container, Generator, Sizes
+
+
+class Generator(Frozen):
+    """The traffic generator of a TG node."""
+
+    driver: Annotated[str, AfterValidator(known_generator)]
+    """`auto` is the best of the built-in ones that the machine allows; a result says which one it was."""
+    cores: Annotated[int, Field(ge=1, le=64)] = 1
+    """Physical cores for sending; at most 2 where the generator shares the machine with the system under test."""
+
+
+class Sizes(Frozen):
+    """Core sharing of threads (CSIT's nf_mtcr, nf_dtcr)."""
+
+    system_cores: Annotated[int, Field(ge=0)] = 1
+    nf_mains_per_core: Annotated[int, Field(ge=1, le=2)] = 2
+
+
+class Container(Frozen):
+    """Container settings of the NFs of a CSC or CSP."""
+
+    engine: Annotated[str, AfterValidator(known_engine)] = "none"
+    """`none` is a network namespace without a container; `auto` is the first engine that starts a container, else
+    `none`. A result says which one it was."""
+    image: Annotated[str, of_form(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}", "the name of an image")] | None = None
+    """Image of the containers; None for the file system of the node, read-only, with its own programs."""
 
 
 def _is_cpu_list(ranges: str) -> str:
@@ -28,6 +59,23 @@ CpuList = Annotated[str, AfterValidator(_is_cpu_list)]
 Name = Annotated[
     str, of_form(r"[A-Za-z][A-Za-z0-9_.-]{0,62}", "a name of letters, digits and _.-, which begins with a letter")
 ]
+
+
+def _normalized(value: object) -> object:
+    return value.strip().lower().replace("-", ":") if isinstance(value, str) else value
+
+
+MacAddress = Annotated[
+    str,
+    BeforeValidator(_normalized),
+    of_form(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", 'a MAC address such as "02:00:5e:00:53:01"'),
+]
+PciAddress = Annotated[
+    str,
+    BeforeValidator(_normalized),
+    of_form(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", 'a PCI address such as "0000:3b:00.0"'),
+]
+"""Domains behind a volume management device (VMD) have more than four digits, such as `10000:e1:00.0`."""
 
 
 def _known_numa_node(value: object) -> object:
@@ -103,8 +151,7 @@ def _layout(groups: Literal["discover"] | tuple[CpuGroup, ...]) -> CpuLayout:
 def _caches(cached: Mapping[tuple[int, int], Iterable[tuple[int, int]]]) -> dict[int, int]:
     """Number of the last-level cache by logical CPU.
 
-    Args:
-        cached: Cores with their logical CPUs, by socket and number of cores of a cache.
+    `cached`: Cores with their logical CPUs, by socket and number of cores of a cache.
     """
     found: dict[int, tuple[int, int, int]] = {}
     for (socket, together), pairs in cached.items():
@@ -295,7 +342,9 @@ class DutNode(_Node):
     @property
     def guests(self) -> tuple[NfKind, ...]:
         """Kinds of NFs of a VSC; the first is the default. Linux guests run applications on request."""
-        return () if self.vms is None else driver_registry.guests_of(self.vms)
+        if self.vms is None:
+            return ()
+        return (self.vms, *(NfKind(each.name) for each in functions().values() if each.host == self.vms))
 
     def kind_of(self, service_type: ServiceType, asked: NfKind | None) -> NfKind | None:
         """Kind of an NF here: as requested, or this testbed's default; None if the testbed does not have it.

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
@@ -11,7 +11,6 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen, Inconsistency, Location
-from resources.libraries.python.model.testbed.addresses import address_problems
 from resources.libraries.python.model.testbed.attachment import attachment_of, nic_kind
 from resources.libraries.python.model.testbed.cabling import Cable, Socket, Way, loops, ways
 from resources.libraries.python.model.testbed.nodes import DutNode, Interface, Name, TgNode
@@ -98,7 +97,7 @@ class Topology(Frozen):
     @model_validator(mode="after")
     def _addresses_are_looked_at(self) -> Self:
         """Before ports that are not used are left out."""
-        self._address_problems = tuple(address_problems(self.nodes, one_machine=self.world is not World.LAB))
+        self._address_problems = tuple(_find_address_problems(self.nodes, one_machine=self.world is not World.LAB))
         return self
 
     @model_validator(mode="after")
@@ -251,3 +250,38 @@ def _of_a_machine(tg: TgNode) -> Location:
         if getattr(part, key) != type(part).model_fields[key].default
     )
     return next(given, ())
+
+
+def _find_address_problems(nodes: Mapping[str, TgNode | DutNode], *, one_machine: bool) -> Iterator[Inconsistency]:
+    """Yield addresses that cannot be right, with their place in the topology."""
+    seen: dict[object, str] = {}
+
+    def also(key: object, owner: str) -> str | None:
+        return None if (first := seen.setdefault(key, owner)) == owner else first
+
+    for name, node in nodes.items():
+        if node.access is not None:
+            access = node.access
+            if other := also((access.host.lower(), access.port, access.jump), name):
+                text = f"{access.host} port {access.port} is {other} too; each node of a lab is a machine of its own"
+                yield Inconsistency(("nodes", name, "access", "host"), text)
+        for port, interface in node.interfaces.items():
+            owner, place = f"{name}.{port}", ("nodes", name, "interfaces", port)
+            if (mac := interface.mac_address) is not None:
+                yield from _mac_problems((*place, "mac_address"), mac, also(mac, owner))
+            pci = interface.pci_address
+            if pci is not None and (other := also((None if one_machine else name, pci), owner)):
+                text = (
+                    f"{pci} is the PCI address of {other} too; correct one of them (`lspci -D` lists those there are)"
+                )
+                yield Inconsistency((*place, "pci_address"), text)
+
+
+def _mac_problems(place: Location, mac: str, other: str | None) -> Iterator[Inconsistency]:
+    if not mac.strip("0:"):
+        yield Inconsistency(place, f"{mac} is no address of a port; leave the key out where it is not known")
+    elif int(mac[:2], 16) & 1:
+        yield Inconsistency(place, f"{mac} is a multicast address, which no port has; correct it (`ip link` shows it)")
+    elif other is not None:
+        text = f"{mac} is the MAC address of {other} too; correct one of them, or leave out the one that is not known"
+        yield Inconsistency(place, text)

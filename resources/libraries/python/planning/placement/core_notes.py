@@ -11,10 +11,7 @@ from resources.libraries.python.planning.names import GENERATOR, nf_name
 def core_notes(cell: Cell, cores: CoreMap, layouts: Mapping[str, CpuLayout]) -> tuple[str, ...]:
     """Return what a user wants to know of the cores of a cell where these are not all alike.
 
-    Args:
-        cell: What is placed.
-        cores: Where.
-        layouts: Logical CPUs of nodes by name, the first DUT first.
+    `layouts`: Logical CPUs of nodes by name, the first DUT first.
     """
     first = next(iter(layouts.values()))
     mixed = mixed_kinds(cores, layouts)
@@ -26,9 +23,7 @@ def core_notes(cell: Cell, cores: CoreMap, layouts: Mapping[str, CpuLayout]) -> 
 def mixed_kinds(cores: CoreMap, layouts: Mapping[str, CpuLayout]) -> tuple[str, ...]:
     """Return which machines have data threads on cores of several kinds.
 
-    Args:
-        cores: Of a cell.
-        layouts: As those of `core_notes`.
+    `layouts`: As those of `core_notes`.
     """
     return tuple(_mixed(cores, layouts))
 

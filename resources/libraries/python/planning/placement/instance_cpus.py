@@ -36,12 +36,7 @@ def place(
 ) -> InstancePlacement:
     """Give all instances of a size their share of a machine.
 
-    Args:
-        spec: The service.
-        size: How much of it.
-        layout: The machine's logical CPUs.
-        memory_mb: The machine's memory; None where it is not known.
-        oversubscribe: Whether instances may together have more CPUs than there are.
+    `memory_mb`: The machine's memory; None where it is not known.
 
     Raises:
         PlanError: The machine is too small.

@@ -59,11 +59,6 @@ def generator_cores(topology: Topology) -> int:
 def place(topology: Topology, cell: Cell, layouts: Mapping[str, CpuLayout]) -> CoreMap:
     """Place every thread of a cell on every machine.
 
-    Args:
-        topology: The testbed.
-        cell: What to place.
-        layouts: From `layouts_of`.
-
     Raises:
         PlanError: It does not fit on a machine and may not be folded there.
     """

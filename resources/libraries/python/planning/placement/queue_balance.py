@@ -107,11 +107,8 @@ def vswitch_ports(cell: Cell, *, one_cable: bool = False) -> int:
 def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False, queues: RxQueues | None = None) -> Balance:
     """Analyze a core map: at the (first) DUT, as a second one has the same service.
 
-    Args:
-        cell: What is placed.
-        cores: Where.
-        one_cable: Whether instances share the cables of the testbed.
-        queues: The cell's receive queues; None where every port has one.
+    `one_cable`: Whether instances share the cables of the testbed.
+    `queues`: The cell's receive queues; None where every port has one.
     """
     by_cpu: dict[int, list[str]] = {}
     threads: Counter[str] = Counter()

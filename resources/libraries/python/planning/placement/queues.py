@@ -29,13 +29,6 @@ class RxQueues:
     """
 
     def __init__(self, service: ServiceLayout, cores: CoreMap, vswitch: str) -> None:
-        """Prepare.
-
-        Args:
-            service: What has the ports.
-            cores: Has the data threads.
-            vswitch: Driver of the vSwitches.
-        """
         self._service = service
         self._edges = service.edges
         self._vswitch = vswitch

@@ -63,15 +63,7 @@ class EdgePort:
 def edge_ports(
     service: ServiceLayout, queues: RxQueues, cores: CoreMap, duts: Sequence[str], sources: int
 ) -> tuple[EdgePort, ...]:
-    """The physical ports of all vSwitches, each NIC once; none where all is on one machine.
-
-    Args:
-        service: What they carry.
-        queues: Of the cell.
-        cores: Has the data threads.
-        duts: Names of the nodes.
-        sources: Source addresses of each flow.
-    """
+    """The physical ports of all vSwitches, each NIC once; none where all is on one machine."""
     edges = service.edges
     found: dict[str, EdgePort] = {}
     for instance in service.instances:

@@ -24,11 +24,6 @@ _SMALLEST = "64B"
 def senders_per_pair(cpus: int, pairs: int, queues: int) -> int:
     """Sending threads of each pair of ports.
 
-    Args:
-        cpus: That the generator has, each for one thread.
-        pairs: Pairs of ports.
-        queues: That a port can have: each sending thread needs one of its own.
-
     Returns:
         At least 1; the caller checks that there are enough CPUs.
     """
@@ -42,12 +37,7 @@ def generator_cpus(plan: Plan) -> tuple[int, ...]:
 
 
 def too_few_senders(plan: Plan, frame: Frame) -> str | None:
-    """Warn that a generator's cores may not fill the cables; None if they can, or if it is unknown.
-
-    Args:
-        plan: Has the generator's CPUs and ports.
-        frame: Whose highest rate is to be sent.
-    """
+    """Warn that a generator's cores may not fill the cables; None if they can, or if it is unknown."""
     nics = {port.nic.port: port.nic for port in plan.ports(GENERATOR) if port.nic is not None}
     highest = max_rate(plan, frame)
     if highest is None or not nics or any(nic.rx_queues is None for nic in nics.values()):
@@ -67,11 +57,7 @@ def too_few_senders(plan: Plan, frame: Frame) -> str | None:
 
 
 def counting_limit(node: TgNode) -> str | None:
-    """Warn that one core of the generator counts all packets; None where others do, or its ports are slower than it.
-
-    Args:
-        node: The TG.
-    """
+    """Warn that one core of the generator counts all packets; None where others do, or its ports are slower than it."""
     driver = driver_registry.generators()[node.generator.driver]
     most_pps = driver.counted_pps(node) if driver.counted_pps is not None else None
     if most_pps is None:

@@ -18,6 +18,7 @@ overrule it.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil, exp, floor, log
 
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame
@@ -31,9 +32,40 @@ from resources.libraries.python.search.algorithms.bounds import (
     informs,
     proven_bounds,
 )
-from resources.libraries.python.search.algorithms.ladder import Ladder
 from resources.libraries.python.search.neighbours import Overload
 from resources.libraries.python.search.session import Session
+
+_HAIR = 1e-9
+"""The width's share by which the step is smaller: rounding must not push neighbours apart."""
+
+
+class Ladder:
+    """Rungs from the lowest to the highest load.
+
+    `min_load_pps`: Load of the bottom rung, aggregate.
+    `max_load_pps`: Load of the top rung, aggregate.
+    """
+
+    def __init__(self, relative_width: float, min_load_pps: float, max_load_pps: float) -> None:
+        self._step = -log(1 - relative_width) * (1 - _HAIR)
+        self._min_load_pps, self._max_load_pps = min_load_pps, max_load_pps
+        self.bottom = floor(log(min_load_pps) / self._step + _HAIR)
+        self.top = ceil(log(max_load_pps) / self._step - _HAIR)
+
+    def load_pps(self, rung: int) -> float:
+        """The load of a rung."""
+        if rung <= self.bottom:
+            return self._min_load_pps
+        return self._max_load_pps if rung >= self.top else exp(rung * self._step)
+
+    def below(self, load_pps: float) -> int:
+        """The highest rung that is not above a load; the bottom where none is."""
+        if load_pps >= self._max_load_pps:
+            return self.top
+        if load_pps <= self._min_load_pps:
+            return self.bottom
+        return min(max(floor(log(load_pps) / self._step + _HAIR), self.bottom), self.top - 1)
+
 
 PRIOR_WEIGHT, PRIOR_PER_RUNG = 4.0, 1.0
 """Four contradicted trials more than another threshold would have refute a prior."""
@@ -218,12 +250,7 @@ class GoalEvidence:
 class LadderSearch:
     """One search.
 
-    Args:
-        session: Runs trials.
-        profile: Goals.
-        frame: Of all trials.
-        prior: From an earlier search, or from neighbours; left out unless it knows all goals.
-        from_overload: What earlier searches say about the throughput of a goal, given the hint of overload.
+    `prior`: From an earlier search, or from neighbours; left out unless it knows all goals.
     """
 
     def __init__(
@@ -278,11 +305,8 @@ class NextTrial:
 class Controller:
     """Chooses loads and takes in results.
 
-    Args:
-        goals: What is searched; their order does not matter.
-        ladder: The loads.
-        prior: Lower bounds found earlier, or predicted; knows all goals.
-        from_overload: Improves the hint of overload.
+    `goals`: What is searched; their order does not matter.
+    `prior`: Lower bounds found earlier, or predicted; knows all goals.
     """
 
     def __init__(
@@ -293,7 +317,7 @@ class Controller:
         from_overload: Overload | None = None,
     ) -> None:
         self._ladder, self._from_overload = ladder, from_overload
-        self._standings = [GoalEvidence(goal, ladder) for goal in goals]
+        self._evidence = [GoalEvidence(goal, ladder) for goal in goals]
         self._points: list[LoadPoint] = []
         self._orienting = prior is None
         self._with_prior = prior is not None
@@ -314,31 +338,31 @@ class Controller:
         if loss_ratio is None or self._ladder.load_pps(rung) != trial.load_pps:
             return
         self._points.append(LoadPoint(trial.load_pps, result.forwarded_pps, lossy=loss_ratio > 0))
-        for standing in self._standings:
-            if informs(trial, standing.goal) and trial.duration_s >= standing.goal.final_trial_duration_s:
-                standing.add(rung, loss_ratio, effective_s(result))
+        for each in self._evidence:
+            if informs(trial, each.goal) and trial.duration_s >= each.goal.final_trial_duration_s:
+                each.add(rung, loss_ratio, effective_s(result))
 
     def next(self) -> NextTrial | None:
         """The next trial; None when all goals are complete."""
-        open_goals = [standing for standing in self._standings if not standing.complete]
+        open_goals = [each for each in self._evidence if not each.complete]
         if not open_goals:
             return None
-        if self._with_prior and any(self._refutes(standing) for standing in open_goals):
+        if self._with_prior and any(self._refutes(each) for each in open_goals):
             self._with_prior, self._orienting, self.prior_refuted, self._guesses = False, True, True, {}
         if self._orienting:
             if self._needs_orientation():
                 return NextTrial(
                     self._ladder.load_pps(self._ladder.top),
-                    max(standing.goal.initial_trial_duration_s for standing in self._standings),
-                    max(standing.goal.loss_ratio for standing in self._standings),
+                    max(each.goal.initial_trial_duration_s for each in self._evidence),
+                    max(each.goal.loss_ratio for each in self._evidence),
                 )
             self._orient()
         return self._choose(open_goals)
 
-    def _refutes(self, standing: GoalEvidence) -> bool:
+    def _refutes(self, evidence: GoalEvidence) -> bool:
         """Whether the trials speak for thresholds far from the prior."""
-        guess = self._guesses.get(standing.goal.name)
-        return guess is not None and all(each.guessed is None for each in standing.likely(guess))
+        guess = self._guesses.get(evidence.goal.name)
+        return guess is not None and all(each.guessed is None for each in evidence.likely(guess))
 
     def _needs_orientation(self) -> bool:
         at_top = [point for point in self._points if point.load_pps == self._ladder.load_pps(self._ladder.top)]
@@ -348,43 +372,43 @@ class Controller:
     def _orient(self) -> None:
         self._orienting = False
         top_pps = self._ladder.load_pps(self._ladder.top)
-        for standing in self._standings:
-            hint_pps = at_overload(self._points, top_pps, standing.goal.loss_ratio)
+        for each in self._evidence:
+            hint_pps = at_overload(self._points, top_pps, each.goal.loss_ratio)
             if hint_pps is not None:
                 better_pps = (
-                    self._from_overload.throughput_pps(standing.goal.name, hint_pps) if self._from_overload else None
+                    self._from_overload.throughput_pps(each.goal.name, hint_pps) if self._from_overload else None
                 )
                 rung = self._ladder.below(better_pps or hint_pps)
                 progress = PROGRESS_WEIGHT if better_pps else 0.0
-                self._guesses[standing.goal.name] = Guess(rung, HINT_WEIGHT, HINT_PER_RUNG, progress)
+                self._guesses[each.goal.name] = Guess(rung, HINT_WEIGHT, HINT_PER_RUNG, progress)
 
     def _choose(self, open_goals: Sequence[GoalEvidence]) -> NextTrial:
-        thresholds = {standing.goal.name: self._threshold(standing) for standing in open_goals}
+        thresholds = {each.goal.name: self._threshold(each) for each in open_goals}
         wanted: dict[int, list[GoalEvidence]] = {}
-        for standing in open_goals:
-            threshold = thresholds[standing.goal.name]
+        for each in open_goals:
+            threshold = thresholds[each.goal.name]
             for rung in (threshold, threshold + 1):
-                if standing.reading(rung) is GoalReading.OPEN:
-                    wanted.setdefault(rung, []).append(standing)
+                if each.reading(rung) is GoalReading.OPEN:
+                    wanted.setdefault(rung, []).append(each)
         rung = min(wanted, key=lambda each: _urgency(each, wanted[each]))
         needing = [
-            standing.goal
-            for standing in open_goals
-            if standing in wanted[rung] or -NEAR <= rung - thresholds[standing.goal.name] <= NEAR + 1
+            each.goal
+            for each in open_goals
+            if each in wanted[rung] or -NEAR <= rung - thresholds[each.goal.name] <= NEAR + 1
         ]
         return NextTrial(
             self._ladder.load_pps(rung),
-            max(standing.goal.final_trial_duration_s for standing in wanted[rung]),
+            max(each.goal.final_trial_duration_s for each in wanted[rung]),
             max(goal.loss_ratio for goal in needing),
         )
 
-    def _threshold(self, standing: GoalEvidence) -> int:
+    def _threshold(self, evidence: GoalEvidence) -> int:
         """The likely threshold, one of those that contradict fewest trials."""
-        ranges = standing.likely(self._guesses.get(standing.goal.name))
+        ranges = evidence.likely(self._guesses.get(evidence.goal.name))
         guessed = [each.guessed for each in ranges if each.guessed is not None]
         if guessed:
             return guessed[0]
-        hint_pps = crossing_pps(self._points, standing.goal.loss_ratio)
+        hint_pps = crossing_pps(self._points, evidence.goal.loss_ratio)
         hint = None if hint_pps is None else self._ladder.below(hint_pps)
         target = self._ladder.top if hint is None else hint
         return min((self._inside(each, hint) for each in ranges), key=lambda rung: abs(rung - target))
@@ -398,7 +422,7 @@ class Controller:
         return (each.lowest + each.highest) // 2 if each.highest - each.lowest > _WIDE else each.lowest
 
 
-def _urgency(rung: int, standings: Sequence[GoalEvidence]) -> tuple[float, bool, int, int]:
+def _urgency(rung: int, evidence: Sequence[GoalEvidence]) -> tuple[float, bool, int, int]:
     """Priority of a rung among those that goals need; the smallest is most urgent.
 
     1. Rungs that the goal with the largest loss ratio needs. It is complete first then, and trials at lower loads,
@@ -407,9 +431,9 @@ def _urgency(rung: int, standings: Sequence[GoalEvidence]) -> tuple[float, bool,
     3. Rungs on the brink, where good and bad trials differ least.
     4. Higher rungs: their trials end earlier, and from above fewer of them distinguish an accident from a bound.
     """
-    margins = [standing.margin(rung) for standing in standings]
+    margins = [each.margin(rung) for each in evidence]
     tried = [margin for margin in margins if margin is not None]
-    loss_ratio = max(standing.goal.loss_ratio for standing in standings)
+    loss_ratio = max(each.goal.loss_ratio for each in evidence)
     return -loss_ratio, len(tried) == len(margins), min(tried, default=0), -rung
 
 

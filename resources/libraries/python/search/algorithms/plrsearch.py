@@ -114,10 +114,8 @@ FUNCTIONS: tuple[Function, ...] = (stretch, bell)
 class Inference:
     """Trials of one search, and what they say.
 
-    Args:
-        loss_ratio: Of the critical load.
-        min_load_pps: The estimate is not below it, aggregate.
-        max_load_pps: The estimate is not above it, aggregate.
+    `min_load_pps`: The estimate is not below it, aggregate.
+    `max_load_pps`: The estimate is not above it, aggregate.
     """
 
     def __init__(self, loss_ratio: float, min_load_pps: float, max_load_pps: float) -> None:

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from resources.libraries.python.model.measurements.qualification import Qualification, QualifiedPoint
-from resources.libraries.python.model.measurements.trial import Protocol, TrialResult
+from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.goal import GoalResult
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import Finding, LatencyAtLoad, ReceiveRate, VerdictKind
 from resources.libraries.python.quantities import rate, rates
 
@@ -18,10 +19,7 @@ TOLERANCE = 1.1
 class GeneratorRange:
     """Limits of a generator for the results of a test.
 
-    Args:
-        qualification: Of the generator; None where it is not qualified, and nothing is found.
-        frame: Of the test.
-        flows: Instances times directions.
+    `qualification`: Of the generator; None where it is not qualified, and nothing is found.
     """
 
     def __init__(self, qualification: Qualification | None, frame: Frame, flows: int) -> None:
@@ -79,12 +77,7 @@ class GeneratorRange:
         )
 
     def of_rate(self, name: str, measured: ReceiveRate | None) -> list[Finding]:
-        """A receive rate that is beyond what arrived at most when the generator was looped back.
-
-        Args:
-            name: MRR or ORR.
-            measured: The same, if it was measured.
-        """
+        """A receive rate that is beyond what arrived at most when the generator was looped back."""
         point = self.point
         if measured is None or point is None or measured.mean_pps <= TOLERANCE * point.received_pps:
             return []
@@ -96,12 +89,7 @@ class GeneratorRange:
         return [_finding(text, name)]
 
     def of_latency(self, rows: Iterable[LatencyAtLoad], number: str) -> list[Finding]:
-        """Latencies below the floor, which cannot be: the shortest of all loads.
-
-        Args:
-            rows: Latency by load.
-            number: Name of latency among the numbers of a finding.
-        """
+        """Latencies below the floor, which cannot be: the shortest of all loads."""
         point = self.point
         shortest = [(flow.min_ns, row.label, flow) for row in rows for flow in row.flows if flow.min_ns is not None]
         if point is None or point.floor_ns is None or not shortest:
@@ -117,12 +105,8 @@ class GeneratorRange:
         return [_finding(text, number)]
 
 
-class BeyondRange:
-    """Trials of a test that offered more than the generator is qualified for, whatever the study.
-
-    Args:
-        qualification: Of the generator.
-    """
+class UnqualifiedLoads:
+    """Trials of a test that offered more than the generator is qualified for, whatever the study."""
 
     def __init__(self, qualification: Qualification) -> None:
         self.qualification = qualification
@@ -157,8 +141,7 @@ class BeyondRange:
     def other_version(self, facts: Mapping[str, str]) -> list[str]:
         """Return a sentence where the generator of a test is another version of the program than was qualified.
 
-        Args:
-            facts: Of the generator; the built-in one names no program, and its version is in the key.
+        `facts`: Of the generator; the built-in one names no program, and its version is in the key.
         """
         program, qualified = facts.get("generator", ""), self.qualification.sending
         if not program or not qualified or program == qualified:

@@ -129,9 +129,7 @@ def _cause(explained: float) -> _Cause:
 class HostNoise:
     """The noise floor along the paths of a plan.
 
-    Args:
-        plan: What is deployed.
-        noise: CPUs that were observed; others are taken as free of noise.
+    `noise`: CPUs that were observed; others are taken as free of noise.
     """
 
     def __init__(self, plan: Plan, noise: Iterable[CpuNoise]) -> None:
@@ -171,9 +169,7 @@ class HostNoise:
     def loss_ratio(self, load_pps: float, queue_frames: int = QUEUE_FRAMES) -> float:
         """Share of the packets of all flows that interruptions lose at a load, in [0, 1].
 
-        Args:
-            load_pps: Aggregate of all instances and directions.
-            queue_frames: Frames that each receive queue keeps.
+        `load_pps`: Aggregate of all instances and directions.
         """
         flows = [_lost_on(stops, load_pps, queue_frames) for stops in self._stops.values()]
         return min(1.0, sum(flows) / len(flows)) if flows else 0.0
@@ -191,11 +187,8 @@ class HostNoise:
     def delay_ns(self, instance: int, direction: str, quantile: float, utilization: float = 0.0) -> float:
         """Delay that interruptions cost a flow's packets at a quantile.
 
-        Args:
-            instance: Of the flow.
-            direction: Of the flow.
-            quantile: In (0, 1), such as 0.999.
-            utilization: Of the data threads, in [0, 1).
+        `quantile`: In (0, 1), such as 0.999.
+        `utilization`: Of the data threads, in [0, 1).
         """
         stops = [stop for stop in self._stops.get((instance, direction), ()) if stop.noise.longest_ns]
         if not stops:
@@ -207,9 +200,7 @@ class HostNoise:
     def tails(self, latency: Iterable[LatencyAtLoad], full_pps: float | None) -> tuple[TailCause, ...]:
         """Causes of the latency tails, one for each load: that of the flow with the longest tail.
 
-        Args:
-            latency: As measured.
-            full_pps: The rate that the loads are shares of; None where it is not known.
+        `full_pps`: The rate that the loads are shares of; None where it is not known.
         """
         found = []
         for row in latency:
@@ -227,12 +218,7 @@ class HostNoise:
         return tuple(found)
 
     def losses(self, rows: Iterable[LossesAtLoad], generator: str) -> tuple[LossCause, ...]:
-        """Causes of the losses at NDR and PDR, one for each load: of the flow that lost most. Overload has its own.
-
-        Args:
-            rows: As counted.
-            generator: Owner of the generator's ports.
-        """
+        """Causes of the losses at NDR and PDR, one for each load: of the flow that lost most. Overload has its own."""
         found = []
         for row in rows:
             flow = worst_flow(row)
@@ -247,9 +233,7 @@ class HostNoise:
     def too_noisy(self, goals: Iterable[tuple[str, float]], most_pps: float) -> str | None:
         """Return why the machine is too noisy for a search, None where it is not.
 
-        Args:
-            goals: Name and loss ratio of each.
-            most_pps: The highest load of the search, aggregate.
+        `most_pps`: The highest load of the search, aggregate.
         """
         limits = {name: self.highest_pps(ratio, most_pps) for name, ratio in goals}
         low = {name: limit for name, limit in limits.items() if limit < most_pps}
@@ -266,9 +250,6 @@ class HostNoise:
         """Goals whose bounds are where interruptions alone lose more than the goal allows.
 
         A lower bound well above that rate shows that queues are longer than assumed: then there is no finding.
-
-        Args:
-            goals: Results of a search.
         """
         found = []
         for goal in goals:

@@ -19,10 +19,10 @@ _GRID, _STEPS_OF_LONGEST = 600, 50
 def quantile_ns(stops: Sequence[CpuNoise], quantile: float, utilization: float) -> float:
     """Delay at a quantile.
 
-    Args:
-        stops: Noise floor of the CPU of each receive queue on the path; there is one at least, each with interruptions.
-        quantile: In (0, 1), such as 0.999.
-        utilization: Of the data threads, in [0, 1).
+    `stops`: Noise floor of the CPU of each receive queue on the path; there is one at least, each with
+      interruptions.
+    `quantile`: In (0, 1), such as 0.999.
+    `utilization`: Of the data threads, in [0, 1).
     """
     step_s = max(noise.longest_ns for noise in stops) * 1e-9 / _STEPS_OF_LONGEST
     free = 1 - min(utilization, _FULLEST)

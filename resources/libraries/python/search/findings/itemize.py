@@ -31,10 +31,6 @@ def jain_index(values: Sequence[float]) -> float | None:
 def itemize(number: str, trials: Iterable[TrialResult]) -> ItemizedFigure | None:
     """Add up the flows of trials of one load.
 
-    Args:
-        number: What the trials are for.
-        trials: Trials that count, with the same flows.
-
     Returns:
         None where nothing was sent.
     """

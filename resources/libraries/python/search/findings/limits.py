@@ -44,11 +44,7 @@ def limits(
 ) -> list[Finding]:
     """Findings about what limits some numbers.
 
-    Args:
-        plan: Of the test.
-        located: Losses of a trial beyond the limit.
-        numbers: Which numbers it is about.
-        facts: What was found out about the parts, by role: whether their data threads poll, and what these did.
+    `facts`: What was found out about the parts, by role: whether their data threads poll, and what these did.
 
     Returns:
         Nothing where nothing was lost that could be located.

@@ -45,11 +45,7 @@ Counters = Mapping[str, InterfaceCounters]
 def locating_trial(profile: SearchProfile, frame: Frame, goals: Iterable[GoalResult], max_load_pps: float) -> Trial:
     """The trial that is to lose packets: a little beyond the highest upper bound, else the highest load.
 
-    Args:
-        profile: Its MRR trials have the duration.
-        frame: Of the trial.
-        goals: What the search found.
-        max_load_pps: Highest load that can be offered, aggregate.
+    `max_load_pps`: Highest load that can be offered, aggregate.
     """
     uppers = [found.upper_pps for found in goals if found.upper_pps is not None]
     load_pps = min(max_load_pps, BEYOND * max(uppers)) if uppers else max_load_pps
@@ -61,12 +57,7 @@ def locate(
 ) -> LocatedLosses:
     """Find out between which hops the packets of some trials of one load were lost.
 
-    Args:
-        plan: Has the paths.
-        results: Of all trials between the two readings, at least one.
-        before: Counters by interface before the trials. Hops without a counter are passed over.
-        after: The same after them.
-        usage: Of CPUs in the meantime.
+    `before`: Counters by interface before the trials. Hops without a counter are passed over.
     """
     seen = {name: after[name] - before[name] for name in after if name in before}
     paths = {(path.instance, path.direction): path for path in plan.paths}
@@ -118,12 +109,6 @@ def _sum(results: Sequence[TrialResult]) -> Iterator[FlowCount]:
 
 def count_at(hop: Hop, flow: FlowCount, path: Path, seen: Counters) -> int | None:
     """Packets of a flow at a hop, by the hop's counter for that direction.
-
-    Args:
-        hop: Of the path.
-        flow: What the generator counted: the first and the last hop.
-        path: Of the flow.
-        seen: Differences of counters.
 
     Returns:
         None where there is no counter, or where it counts other instances too.
@@ -187,11 +172,7 @@ _Members = Sequence[tuple[int, Sequence[_Reading]]]
 def _along(row: Sequence[_Reading], members: _Members, direction: Direction, *, at_shared: bool) -> Iterator[HopLoss]:
     """Losses between neighbouring counters of a path.
 
-    Args:
-        row: The path: that of an instance, or of several together.
-        members: Whose path.
-        direction: Of the path.
-        at_shared: Return losses before, at and behind shared ports, or all others.
+    `at_shared`: Return losses before, at and behind shared ports, or all others.
     """
     counted = [(index, reading.count) for index, reading in enumerate(row) if reading.count is not None]
     for (here, upto), (there, beyond) in pairwise(counted):

@@ -43,9 +43,7 @@ class UnseenBands:
     def text(self, one: str, many: str) -> str:
         """Return it in a sentence.
 
-        Args:
-            one: Name of a value, such as `run`.
-            many: Its plural.
+        `one`: Name of a value, such as `run`.
         """
         more = f"more than {_MAX_FURTHER}" if self.further is None else str(self.further)
         further = f"{more} further {one if self.further == 1 else many} settle it ({1 - SETTLED:.0%})"
@@ -68,13 +66,7 @@ def never(_low: int, _high: int) -> float:
 
 @lru_cache(4096)  # thousands of cells of a history have a few numbers of runs
 def unseen_bands(count: int, low: int = 0, missed: Callable[[int, int], float] = never) -> UnseenBands:
-    """Return what so many values without two bands say about them.
-
-    Args:
-        count: Values.
-        low: Those far from all others.
-        missed: Chance that bands with so many values each are missed for another reason.
-    """
+    """Return what so many values without two bands say about them."""
     share = max(SHARE, low / count if count else 0.0)
     chance = _chance(count, share, lambda found: _seen(found, count, missed))
     further = range(1, _MAX_FURTHER + 1)

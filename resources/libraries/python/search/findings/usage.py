@@ -13,11 +13,7 @@ def usage(plan: Plan, before: Sample, after: Sample, sending_s: float) -> Usage:
     Readings enclose a little more than the sending: the time of preparing and of settling, in which data threads have
     nothing to do. So their work is divided by the time of sending alone, and what exceeds it is cut off.
 
-    Args:
-        plan: Has the owners and the planned CPUs.
-        before: Reading before the trials.
-        after: Reading after them.
-        sending_s: Seconds of sending of all trials in between; above 0.
+    `sending_s`: Seconds of sending of all trials in between; above 0.
     """
     sending_ns = sending_s * 1e9
 
@@ -65,14 +61,7 @@ def usage(plan: Plan, before: Sample, after: Sample, sending_s: float) -> Usage:
 
 
 def busy_cpus(cpus: Collection[int], before: Sample, after: Sample, seconds: float) -> float | None:
-    """Return how many of some CPUs were busy, mean number; None where it is not known.
-
-    Args:
-        cpus: Logical CPUs.
-        before: Reading before the time.
-        after: Reading after it.
-        seconds: Between the readings.
-    """
+    """Return how many of some CPUs were busy, mean number; None where it is not known."""
     known = set(cpus) & before.cpus.keys() & after.cpus.keys()
     if not known or seconds <= 0:
         return None

@@ -14,8 +14,9 @@ from resources.libraries.python.model.findings.evidence import LocatedLosses
 from resources.libraries.python.model.measurements.delays import JOINT, HopDelay
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries, StateGraph
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
-from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.planning.names import is_vswitch
 from resources.libraries.python.search.findings.locate import locate
 from resources.libraries.python.studies.chains.model.record import (

@@ -7,11 +7,12 @@ from functools import cache, cached_property
 
 from resources.libraries.python.errors import CsitError, PlanError, SystemBroken
 from resources.libraries.python.model.measurements.counters import Cost, ProcessedPackets
-from resources.libraries.python.model.measurements.trial import Protocol, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, Dimensions, Frame, ServiceType, TestType
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import are_vms
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.linerate import line_rate_pps, max_rate

@@ -27,7 +27,7 @@ from resources.libraries.python.planning.physical_ports import assumptions, atta
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.run_journal import TestKey
 from resources.libraries.python.recording.step_journal import StepJournal
-from resources.libraries.python.search.findings.generator_range import BeyondRange, place_of
+from resources.libraries.python.search.findings.generator_range import UnqualifiedLoads, place_of
 from resources.libraries.python.search.findings.generator_range import in_words as range_in_words
 from resources.libraries.python.search.findings.host_noise import in_words
 from resources.libraries.python.search.profiles import profile
@@ -392,7 +392,7 @@ class TestbedSession:
         self._environment: Environment | None = None
         self.noise: tuple[CpuNoise, ...] = ()
         """Noise floor when it was opened."""
-        self.beyond: BeyondRange | None = None
+        self.beyond: UnqualifiedLoads | None = None
         """Qualification of its generator, and trials beyond that."""
         self._qualifications: Path | None = None
         self._qualified_again: set[tuple[str, int]] = set()
@@ -445,7 +445,7 @@ class TestbedSession:
         if qualifications is not None:
             found = self._qualified(topology, qualifications, on_console=topology.world is not World.SIM)
             if found is not None:
-                self.beyond = BeyondRange(found)
+                self.beyond = UnqualifiedLoads(found)
                 self._world.on_trial = self.beyond.look
         logger.info(f"testbed {topology.metadata.name} is open")
         return self._environment

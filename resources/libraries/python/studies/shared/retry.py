@@ -69,7 +69,7 @@ def measure_with_care(
         ExecutionFailed: The phases failed and that is a result, or the run is being ended.
         RunStopped: The machine cannot be used any more.
     """
-    reasons = run.standing(key).broken
+    reasons = run.history(key).broken
     while len(reasons) < MAX_ATTEMPTS:
         check()
         run.started(key)

@@ -36,7 +36,7 @@ from resources.libraries.python.recording.writer import (
     write_tables,
 )
 from resources.libraries.python.redaction import command_text
-from resources.libraries.python.search.findings.generator_range import BeyondRange
+from resources.libraries.python.search.findings.generator_range import UnqualifiedLoads
 from resources.libraries.python.studies.shared.choices import choices, command, resumed_folder
 from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest, measure_with_care
@@ -82,7 +82,7 @@ class StudyRunState:
         self._cut_short = False
         self.noise: tuple[CpuNoise, ...] = ()
         """Noise floor of the testbed, for all records."""
-        self.beyond: BeyondRange | None = None
+        self.beyond: UnqualifiedLoads | None = None
         """Qualification of the generator, for all records, and trials beyond that since the last record."""
         self.ends_run = False
         """Whether a test was the last one of the run: a signal or an error has ended it."""
@@ -163,16 +163,16 @@ class StudyRunState:
         self._cut_short = False
         self._key = key
         self._progress.begin_test(_test_id())
-        standing = self._run.standing(key)
-        ended = standing.ended
+        history = self._run.history(key)
+        ended = history.ended
         if ended is not None and (ended.status == "PASS" or not failed_again or ended.is_quarantined):
             record = self._record_of(ended)
             if record is not None:
                 on_carried(record)
                 _carry_over(ended, record)
             self._run.discard(key)
-        elif standing.quarantine is not None:
-            raise SkipExecution(f"quarantined: {key.cell}: {standing.quarantine}")
+        elif history.quarantine is not None:
+            raise SkipExecution(f"quarantined: {key.cell}: {history.quarantine}")
         self.check()
 
     def begin_steps(self) -> None:

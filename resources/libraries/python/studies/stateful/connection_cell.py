@@ -5,9 +5,10 @@ from itertools import starmap
 
 from resources.libraries.python.errors import NoTraffic, SystemBroken, Unsupported
 from resources.libraries.python.model.measurements.connections import ConnectionTable
-from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.model.request.cell import MAX_FLOWS
 from resources.libraries.python.model.request.frames import with_flows
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.search.session import judged
 from resources.libraries.python.studies.stateful.model.record import (
     ConnectionTrial,

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen, error_text
 from resources.libraries.python.model.bounds import ASKED, LONGEST_QUOTE, MAX_SWEEP_LOADS, quoted
-from resources.libraries.python.model.measurements.trial import Departures, Protocol
 from resources.libraries.python.model.request.cell import Cell, Frame
+from resources.libraries.python.model.request.traffic import Departures, Protocol
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates
 
 DEFAULT_WIDTH = 0.02

@@ -1,8 +1,9 @@
 """Loads on a deployed service, second by second: trials, and what data threads do meanwhile."""
 
 from resources.libraries.python.errors import CsitError, NoTraffic
-from resources.libraries.python.model.measurements.trial import Departures, Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.model.request.traffic import Departures, Protocol
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.sweep.analysis.seconds import (
     SamplerReading,

@@ -37,10 +37,7 @@ class Interrupted(BaseException):
 class Conversation:
     """Dialogue on two pipes.
 
-    Args:
-        source: Descriptor to read from.
-        sink: Descriptor to write to.
-        silence_s: After how much silence the controller counts as gone.
+    `silence_s`: After how much silence the controller counts as gone.
     """
 
     def __init__(self, source: int, sink: int, silence_s: float) -> None:
@@ -57,11 +54,7 @@ class Conversation:
         self._main = threading.get_ident()
 
     def serve(self, answer: Callable[[str, object], object]) -> str:
-        """Answer until the controller is gone; say why it is.
-
-        Args:
-            answer: Does what is asked: the name of a call and its plain value to a plain value.
-        """
+        """Answer until the controller is gone; say why it is."""
         os.set_blocking(self._sink, False)
         signal.signal(signal.SIGUSR1, self._ring)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -118,10 +118,7 @@ class AgentDeployment:
 class AgentService:
     """One node's machine, from `open` to `close`, with at most one cell on it.
 
-    Args:
-        fingerprint: Returns the environment.
-        greeting: Identity of the agent's process; None in the process of the controller.
-        machine_of: Makes the machine of a node.
+    `greeting`: Identity of the agent's process; None in the process of the controller.
     """
 
     def __init__(

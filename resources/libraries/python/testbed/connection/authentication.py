@@ -3,21 +3,22 @@
 import importlib
 import logging
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import paramiko
-from pydantic import SecretStr
+from pydantic import ConfigDict, Field, RootModel, SecretStr
 
 from resources.libraries.python.errors import ConfigError, ConnectionFailed
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.testbed.access import SecretReference
 from resources.libraries.python.redaction import command_text, keep_secret
 from resources.libraries.python.testbed.connection.route import SshHop
-from resources.libraries.python.testbed.connection.secret_bindings import check_binding
 
 _PROGRAMS = Path(sys.prefix) / "bin"
 """Of the environment that this runs in."""
@@ -35,11 +36,6 @@ class _KeyCandidate:
 
 def authenticate(transport: Transport, hop: SshHop, who: str) -> None:
     """Log in.
-
-    Args:
-        transport: To a host whose key has been checked.
-        hop: Who we are there.
-        who: The host, for messages.
 
     Raises:
         ConnectionFailed: It takes nothing of what we have; the text lists what was tried, and no secret.
@@ -142,11 +138,6 @@ def _tried(tried: list[str]) -> str:
 def resolve(reference: SecretReference, host: str, whose: str) -> SecretStr:
     """Look a password up.
 
-    Args:
-        reference: `env:NAME` or `keyring:SERVICE/USER`.
-        host: That is to get it.
-        whose: Where it is configured, for messages.
-
     Raises:
         ConfigError: There is none, and the text says how to put it there; or it is not for that host.
     """
@@ -176,3 +167,42 @@ def resolve(reference: SecretReference, host: str, whose: str) -> SecretStr:
         )
     keep_secret(kept)
     return SecretStr(kept)
+
+
+_OWN = ("env:CSIT_", "keyring:csit/")
+
+
+class HostsOfPasswords(RootModel[dict[SecretReference, Annotated[tuple[str, ...], Field(min_length=1)]]]):
+    """References of passwords to the hosts that may have them."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+def bindings_file() -> Path:
+    """The user's file."""
+    below = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(below) if below else Path.home() / ".config") / "csit" / "passwords.yaml"
+
+
+def check_binding(reference: SecretReference, host: str, whose: str) -> None:
+    """Refuse to send a password to a host that it is not meant for.
+
+    Raises:
+        ConfigError: It is not, or the user's file is wrong or may be written by others.
+    """
+    path = bindings_file()
+    bound: dict[SecretReference, tuple[str, ...]] = {}
+    if path.exists():
+        status = path.stat()
+        if status.st_uid not in (0, os.geteuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise ConfigError(f"{path}: others may write it; chown and chmod 600 it")
+        bound = load_yaml(path, HostsOfPasswords).root
+    if reference in bound:
+        if host not in bound[reference]:
+            named = ", ".join(bound[reference])
+            raise ConfigError(f"{whose}: {reference} is not for {host}: {path} binds it to {named}")
+    elif not reference.startswith(_OWN):
+        raise ConfigError(
+            f"{whose}: {reference} is not used: a topology may name variables CSIT_... and the keyring's service csit "
+            f"only; for another one write the line '{reference}: [{host}]' into {path}"
+        )

@@ -7,7 +7,6 @@ a missing program is distinguished from one that exits with 127.
 """
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -34,12 +33,9 @@ def words(
 ) -> list[str]:
     """The words that start a program.
 
-    Args:
-        argv: The program with its arguments.
-        token: Beginning of the line that reports its start; a text that no program prints.
-        sudo: Whether root's rights come from `sudo`, without a password.
-        environment: Variables on top of those that are there. Every user of the machine can read them: no secrets.
-        within_s: The machine itself ends the program some seconds after that, in case the connection is lost.
+    `token`: Beginning of the line that reports its start; a text that no program prints.
+    `sudo`: Whether root's rights come from `sudo`, without a password.
+    `within_s`: The machine itself ends the program some seconds after that, in case the connection is lost.
 
     Raises:
         ValueError: A word cannot be passed to a program.
@@ -61,11 +57,6 @@ def words(
 def killing(group: int, *, sudo: bool = False) -> list[str]:
     """The words that end a process group at once."""
     return [*(["sudo", "-n", "--"] if sudo else []), "sh", "-c", _KILL, "sh", str(group)]
-
-
-def command_line(words: Sequence[str]) -> str:
-    """Words as one line for the shell at the other end."""
-    return shlex.join(words)
 
 
 def started(line: str, token: str) -> int | None:

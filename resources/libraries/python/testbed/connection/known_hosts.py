@@ -57,12 +57,7 @@ def entries_of(files: Iterable[Path], name: str) -> list[KnownHost]:
 def check(shown: PresentedKey, entries: Sequence[KnownHost], files: Sequence[Path], who: str, scan: str) -> None:
     """Refuse a host that is not known, or is not who it was.
 
-    Args:
-        shown: What it showed.
-        entries: What is known of it.
-        files: Where that was looked for; the first is where it would be added.
-        who: The host, for messages.
-        scan: The command that prints the host's keys.
+    `files`: Where that was looked for; the first is where it would be added.
 
     Raises:
         HostRefused: The text says what was shown, what is known, and what to do.

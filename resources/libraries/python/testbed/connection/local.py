@@ -24,12 +24,7 @@ class LocalConnection(StreamConnection):
     WITHOUT_SUDO = "run as root"
 
     def __init__(self, name: str = "this machine", become: Become = "auto") -> None:
-        """Prepare; nothing is started.
-
-        Args:
-            name: For messages.
-            become: How to get root's rights.
-        """
+        """Prepare; nothing is started."""
         super().__init__(name, become)
         self._closed = False
 

@@ -34,15 +34,7 @@ class RemoteProgram:
         machine: str,
         kill: Callable[[int], None],
     ) -> None:
-        """Take over a program that has been started by `words.words`.
-
-        Args:
-            argv: Its arguments, for messages.
-            streams: Its streams.
-            token: As in its words.
-            machine: Where it runs, for messages.
-            kill: Ends a process group there.
-        """
+        """Take over a program that has been started by `words.words`."""
         self.argv = tuple(argv)
         self._streams = streams
         self._token = token.encode()
@@ -163,8 +155,7 @@ class RemoteProgram:
     def finish(self, deadline: float) -> int:
         """Wait for its end, after its output has ended.
 
-        Args:
-            deadline: Of the monotonic clock, in seconds.
+        `deadline`: Of the monotonic clock, in seconds.
 
         Raises:
             TimeoutError: It has not ended.

@@ -12,10 +12,7 @@ _SHELL_ADDS = 128
 def python_failure(machine: str, python: str, failed: CommandFailed) -> CsitError:
     """Return the error to raise from a program that ended with a status other than zero; a traceback is a note of it.
 
-    Args:
-        machine: Where it ran, for the message.
-        python: The Python there, by name or path.
-        failed: How it ended.
+    `python`: The Python there, by name or path.
     """
     last = (failed.stderr.strip().splitlines() or ["nothing on stderr"])[-1].strip()
     status = failed.status or 0

@@ -41,11 +41,6 @@ class Runtimes:
     """Packed runtimes of one run; nodes with the same Python share one."""
 
     def __init__(self, folder: PurePosixPath = FOLDER) -> None:
-        """Prepare.
-
-        Args:
-            folder: Where runtimes are on nodes.
-        """
         self._folder = folder
         self._packed: dict[NodePython, Runtime] = {}
         self._archives: dict[frozenset[str], bytes] = {}
@@ -54,9 +49,7 @@ class Runtimes:
     def install(self, connection: Connection, python: str) -> tuple[Runtime, PurePosixPath]:
         """See to it that a node has its runtime.
 
-        Args:
-            connection: The way to the node.
-            python: The node's Python, by name or path.
+        `python`: The node's Python, by name or path.
 
         Returns:
             The runtime, and the program on the node that starts an agent.

@@ -8,6 +8,7 @@ So a thread that sends on a channel holds its `order`, and the answer waits for 
 """
 
 import logging
+import shlex
 import socket
 import subprocess
 import threading
@@ -25,7 +26,7 @@ from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.connection import known_hosts
 from resources.libraries.python.testbed.connection.authentication import Transport, authenticate
-from resources.libraries.python.testbed.connection.command import Streams, command_line
+from resources.libraries.python.testbed.connection.command import Streams
 from resources.libraries.python.testbed.connection.known_hosts import PresentedKey, entries_of
 from resources.libraries.python.testbed.connection.machine import StreamConnection
 from resources.libraries.python.testbed.connection.route import SshHop, openssh_options, route
@@ -45,14 +46,14 @@ _LOG = f"{__name__}.paramiko"
 logging.getLogger(_LOG).setLevel(logging.CRITICAL)
 
 
-_PATIENCE_S = 1.0
+_ORDER_TIMEOUT_S = 1.0
 """`order` is held briefly, except while new session keys are negotiated, for which this thread is needed."""
 
 
 def _close_in_order(channel: Any, message: Any) -> None:  # noqa: ANN401 (paramiko has no types)
     channel.closed_by_peer = True
     order: threading.Lock | None = getattr(channel, "order", None)
-    held = order is not None and order.acquire(timeout=_PATIENCE_S)
+    held = order is not None and order.acquire(timeout=_ORDER_TIMEOUT_S)
     try:
         paramiko.Channel._handle_close(channel, message)
     finally:
@@ -66,11 +67,7 @@ class OrderedTransport(paramiko.Transport):  # type: ignore[misc]
     _channel_handler_table = {**paramiko.Transport._channel_handler_table, MSG_CHANNEL_CLOSE: _close_in_order}  # noqa: RUF012 (as there)
 
     def open_ordered_session(self, timeout: float) -> Any:  # noqa: ANN401 (paramiko has no types)
-        """A session channel with an `order`, to be held while something is sent on it.
-
-        Args:
-            timeout: Seconds.
-        """
+        """A session channel with an `order`, to be held while something is sent on it."""
         channel = self.open_session(timeout=timeout)
         channel.order = threading.Lock()
         return channel
@@ -96,10 +93,8 @@ class OpenTransport:
 def connect(hops: Sequence[SshHop], name: str, silence_s: float) -> OpenTransport:
     """Connect through all hops and log in everywhere.
 
-    Args:
-        hops: The way; the node last.
-        name: The node, for messages.
-        silence_s: How long a host may leave what was sent unacknowledged before the connection counts as cut.
+    `hops`: The way; the node last.
+    `silence_s`: How long a host may leave what was sent unacknowledged before the connection counts as cut.
 
     Raises:
         ConnectionFailed: A host cannot be reached, is not who it says, or does not let us in.
@@ -224,12 +219,7 @@ class SshConnection(StreamConnection):
     """Fulfils `roles.connection.Connection` for a node of a lab. Threads may share it."""
 
     def __init__(self, name: str, access: Access) -> None:
-        """Prepare; the node is connected to when it is first needed.
-
-        Args:
-            name: The node, for messages.
-            access: How it is reached.
-        """
+        """Prepare; the node is connected to when it is first needed."""
         super().__init__(name, access.become)
         self._access = access
         self._way: OpenTransport | None = None
@@ -245,9 +235,9 @@ class SshConnection(StreamConnection):
             ConnectionFailed: The node cannot be reached.
             ConfigError: A key or a password is not there.
         """
-        return self._standing()[0].transport
+        return self._connected()[0].transport
 
-    def _standing(self) -> tuple[OpenTransport, bool]:
+    def _connected(self) -> tuple[OpenTransport, bool]:
         """The connection, and whether it was made just now."""
         with self._making:
             if self._closed:
@@ -265,7 +255,7 @@ class SshConnection(StreamConnection):
         # From here on the command may have been started: whatever happens, it is not sent again.
         try:
             channel.settimeout(CONNECT_S)
-            channel.exec_command(command_line(command))
+            channel.exec_command(shlex.join(command))
         except (paramiko.SSHException, EOFError, OSError) as error:
             channel.close()
             raise ConnectionFailed(
@@ -274,7 +264,7 @@ class SshConnection(StreamConnection):
         return _SshSession(channel)
 
     def _session(self) -> Any:  # noqa: ANN401 (paramiko has no types)
-        way, fresh = self._standing()
+        way, fresh = self._connected()
         refused_until = time.monotonic() + _REFUSED_S
         while True:
             try:
@@ -297,7 +287,7 @@ class SshConnection(StreamConnection):
                 with self._making:
                     if self._way is way:
                         way.close()
-                way, fresh = self._standing()
+                way, fresh = self._connected()
 
     def close(self) -> None:
         """Close the connection, after the programs that were opened."""

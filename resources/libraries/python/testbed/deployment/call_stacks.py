@@ -16,11 +16,8 @@ _UNSAMPLED = (Unsupported, NotReady, CommandFailed)
 def sample_stacks(parts: Parts, measure: Callable[[Trial], TrialResult], trial: Trial, label: str) -> Stacks | str:
     """Return the call stacks in a trial, or the reason why they were not sampled.
 
-    Args:
-        parts: Of the deployed cell.
-        measure: Runs the trial; its errors are raised.
-        trial: What to send meanwhile.
-        label: Of its load, such as `PDR`.
+    `measure`: Runs the trial; its errors are raised.
+    `label`: Of its load, such as `PDR`.
     """
     sampler = parts.stacks
     accounting = (parts.switch, parts.functions)

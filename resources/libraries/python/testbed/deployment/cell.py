@@ -27,16 +27,12 @@ _FLOW_PPS, _FEW_S = 1000.0, 0.2
 _TIMES = 10
 
 
-class Clearing:
+class VSwitchFlush:
     """State of a cell between two trials.
 
     Some vSwitches (`keeps_packets`) leave what a port does not take at once in that port's ring until the next packet
     for that port comes: each brings some of them out. After a trial with losses a few packets are sent until no more
     come back than were sent.
-
-    Args:
-        topology: Has the vSwitch. For others nothing is done, nor for generators that keep a log: their trials are
-            long, and each has a calm end.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -53,13 +49,7 @@ class Clearing:
         self._kept = self._keeps and result.received != result.sent
 
     def before(self, run: Callable[[Trial], TrialResult], trial: Trial, flows: int) -> None:
-        """Flush packets of an earlier trial, where there may be any.
-
-        Args:
-            run: Runs a trial.
-            trial: The next one.
-            flows: Number of flows.
-        """
+        """Flush packets of an earlier trial, where there may be any."""
         if not self._kept:
             return
         few = Trial(
@@ -104,10 +94,7 @@ class Disconnection(NamedTuple):
 class CellUnderTest:
     """A cell that is planned, deployed, loaded and removed.
 
-    Args:
-        topology: The testbed.
-        world: Where to deploy, opened by the caller.
-        asked: The cell, and what drivers need to know of the test.
+    `world`: Where to deploy, opened by the caller.
     """
 
     def __init__(self, topology: Topology, world: Testbed, asked: MeasurementRequest) -> None:
@@ -116,7 +103,7 @@ class CellUnderTest:
         self._asked = asked
         self._plan: Plan | None = None
         self._deployment: Deployment | None = None
-        self._clearing = Clearing(topology)
+        self._flush = VSwitchFlush(topology)
         self.placed: tuple[Affinity, ...] = ()
         """Where data threads ran when the cell had been deployed."""
         self.deploy_s: float | None = None
@@ -125,9 +112,8 @@ class CellUnderTest:
     def plan(self, sources: int | None = None, smt: bool | None = None) -> Plan:
         """Derive the plan.
 
-        Args:
-            sources: Source addresses of each flow; None for as many as there are to be flows, or density tests have.
-            smt: As of `make_plan`.
+        `sources`: Source addresses of each flow; None for as many as there are to be flows, or density tests
+          have.
 
         Raises:
             PlanError: The cell does not fit.
@@ -168,18 +154,14 @@ class CellUnderTest:
     def measure(self, trial: Trial, keep: Callable[[TrialResult], None] = lambda _: None) -> TrialResult:
         """Run one trial.
 
-        Args:
-            trial: What to send.
-            keep: Is given the result, also that of a trial that broke the system.
-
         Raises:
             SystemBroken: Packets of a flow are all lost, and a part is not well.
         """
         with within("the trial", trial.duration_s + _TRIAL_S):
             run = self.deployment.parts.generator.run
-            self._clearing.before(run, trial, len(self.deployment.plan.flows))
+            self._flush.before(run, trial, len(self.deployment.plan.flows))
             result = run(trial)
-            self._clearing.after(result)
+            self._flush.after(result)
         keep(result)
         self._world.on_trial(result)
         if any(flow.sent and not flow.received for flow in result.flows) and (found := self.problems()):
@@ -230,7 +212,7 @@ class CellUnderTest:
         trial = Trial(load_pps=0.0, duration_s=duration_s, frame=asked.frame, purpose="calibration")
         with within("the calibration of the generator", _TRIAL_S):
             highest = self.deployment.parts.generator.highest_loads(trial)
-        self._clearing.overloaded()
+        self._flush.overloaded()
         return highest
 
     def problems(self) -> tuple[str, ...]:

@@ -9,8 +9,9 @@ from typing import Self
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import raise_all
 from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITHIN_S, wait_until
 from resources.libraries.python.errors import CsitError, NotReady, RunStopped, SystemBroken
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, Sample
-from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.part import Part, ReportingPart
@@ -80,8 +81,7 @@ class Deployment:
     def _explaining(self, starting: Part | None = None) -> Iterator[None]:
         """Name the problems of started parts when a wait times out: if one has crashed, that is the reason.
 
-        Args:
-            starting: The part whose start waits, which is not asked itself; None when all have been started.
+        `starting`: The part whose start waits, which is not asked itself; None when all have been started.
 
         Raises:
             SystemBroken: The wait has timed out, and there are problems.

@@ -3,7 +3,8 @@
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
-from resources.libraries.python.model.measurements.trial import Departures, Direction, Protocol
+from resources.libraries.python.model.measurements.trial import Direction
+from resources.libraries.python.model.request.traffic import Departures, Protocol
 
 
 def protocol_of(generator: str, asked: str) -> Protocol:

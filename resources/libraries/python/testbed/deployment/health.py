@@ -45,9 +45,7 @@ def within(what: str, seconds: float) -> Iterator[None]:
     deadline. It is kept by the real-time timer of the process, hence only in the main thread; a timer that is running
     already (a timeout of Robot) rings in its time, unless that comes to pass inside.
 
-    Args:
-        what: For messages: `the trial`.
-        seconds: The deadline.
+    `what`: For messages: `the trial`.
 
     Raises:
         NotReady: The time is over.

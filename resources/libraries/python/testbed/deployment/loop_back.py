@@ -14,8 +14,7 @@ from resources.libraries.python.model.request.cell import Cell, Frame, ServiceTy
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.planning.loop_back import loop_back_plan, no_loop_back
-from resources.libraries.python.planning.loop_cables import loop_cables, no_cable, port_kind
+from resources.libraries.python.planning.loop_back import loop_back_plan, loop_cables, no_cable, no_loop_back, port_kind
 from resources.libraries.python.recording.qualifications import FOLDER, key_of, store, stored
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.qualification import BRIEF, LOGGED, Effort, qualify_point
@@ -40,14 +39,7 @@ def qualify(
 ) -> Qualification:
     """Measure a generator for frame sizes and numbers of flows.
 
-    Args:
-        topology: The testbed.
-        world: The same, open, with nothing deployed.
-        key: What the result is valid for.
-        frames: Sizes, each measured with each number of flows.
-        flow_counts: Numbers of flows.
-        effort: How much is spent on each point.
-        report: Called before the first point with None, and with each point, the number of points done, and of all.
+    `report`: Called before the first point with None, and with each point, the number of points done, and of all.
 
     Raises:
         PlanError: The generator cannot be looped back on this testbed.
@@ -109,13 +101,6 @@ def qualification_for_run(
 ) -> Qualification | None:
     """Return the kept qualification of a testbed's generator; where there is none, measure a short one and keep it.
 
-    Args:
-        topology: The testbed.
-        world: The same, open, with nothing deployed.
-        environment: Its fingerprint.
-        report: Says what takes time, and why there is none.
-        folder: Of qualifications.
-
     Returns:
         None where the generator cannot be looped back, or is simulated and has no limits of its own.
 
@@ -150,13 +135,6 @@ def qualify_again(
     folder: Path = FOLDER,
 ) -> Qualification:
     """Measure points of a qualification again, in trials as long as before, and keep what is better than it was.
-
-    Args:
-        topology: The testbed.
-        world: The same, open, with nothing deployed.
-        found: The qualification.
-        disproved: Points that a test has shown to be too low, as of a disturbed minute.
-        folder: Of qualifications.
 
     Raises:
         CsitError: Nothing comes back, or it cannot be kept.
@@ -198,12 +176,6 @@ def why_not(topology: Topology) -> str | None:
 @contextmanager
 def looped_back(plan: Plan, world: Testbed, largest: Frame, generator: str | None = None) -> Iterator[Parts]:
     """Start a generator whose ports are joined to each other, and stop it.
-
-    Args:
-        plan: Of `planning.loop_back`.
-        world: Open, with nothing deployed.
-        largest: The largest frame that will be sent.
-        generator: Driver in place of the testbed's.
 
     Raises:
         CsitError: It cannot be started.

@@ -121,8 +121,7 @@ class Testbed(Protocol):
     def noise(self, duration_s: float) -> tuple[CpuNoise, ...]:
         """Observe the noise floor of all CPUs that plans may use, on all nodes at the same time.
 
-        Args:
-            duration_s: How long they are observed; nothing may run on them meanwhile.
+        `duration_s`: How long they are observed; nothing may run on them meanwhile.
 
         Raises:
             CsitError: A node cannot be asked.
@@ -143,10 +142,6 @@ class Testbed(Protocol):
     def host(self, asked: Specifications, folder: Path) -> Host:
         """Return what deploys a multi-component service in any size.
 
-        Args:
-            asked: The service and its workload.
-            folder: Where the specification of the service lies.
-
         Raises:
             Unsupported: Not supported on this testbed.
         """
@@ -159,11 +154,7 @@ class Testbed(Protocol):
         """
 
     def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
-        """Leftovers of this run while no cell is deployed; empty when all is clean.
-
-        Args:
-            plan: The last cell, if there was one.
-        """
+        """Leftovers of this run while no cell is deployed; empty when all is clean."""
 
     def clean(self) -> tuple[str, ...]:
         """Remove by force what is there of this run; say what was removed.

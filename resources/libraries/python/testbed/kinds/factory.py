@@ -118,13 +118,13 @@ def memory_of(topology: model.Topology) -> MemoryLayout | None:
 def _found(topology: model.Topology) -> Mapping[str, NodeInspection]:
     """A lab's nodes as they are. They are asked once: the rows of every suite need it."""
     key = topology.model_dump_json()
-    if key not in _LOOKED_AT:
+    if key not in _INSPECTED:
         world = _lab(topology)
         try:
-            _LOOKED_AT[key] = world.look()
+            _INSPECTED[key] = world.look()
         finally:
             world.close()
-    return _LOOKED_AT[key]
+    return _INSPECTED[key]
 
 
-_LOOKED_AT: dict[str, Mapping[str, NodeInspection]] = {}
+_INSPECTED: dict[str, Mapping[str, NodeInspection]] = {}

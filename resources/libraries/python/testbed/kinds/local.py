@@ -31,12 +31,7 @@ class LocalNode(TestbedNode):
     """This machine, used by direct calls: no process, no thread, no JSON."""
 
     def __init__(self, topology: Topology, service: AgentService | None = None) -> None:
-        """Prepare; nothing is touched.
-
-        Args:
-            topology: The testbed.
-            service: Another one for tests.
-        """
+        """Prepare; nothing is touched."""
         super().__init__(next(iter(topology.duts)))
         self._request = NodeRequest(topology, None)
         self._service = service or AgentService(fingerprint)

@@ -3,11 +3,14 @@
 All drivers run on this machine. A testbed of several machines has one of these on each.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from typing import cast
 
 from resources.libraries.python import driver_registry
+from resources.libraries.python.drivers.containers.engine_choice import missing as container_missing
 from resources.libraries.python.drivers.context import NO_CONTAINERS, DriverContext
+from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds
 from resources.libraries.python.drivers.host.cgroups import cgroups
 from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup
 from resources.libraries.python.drivers.host.cpu import data_threads
@@ -33,8 +36,9 @@ from resources.libraries.python.drivers.services.orchestrator import LocalOrches
 from resources.libraries.python.drivers.services.orchestrator import missing as missing_for_services
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.core_map import Thread, ThreadRole
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.plan import Plan, Port
+from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.model.service.spec import Size
@@ -47,10 +51,10 @@ from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vsw
 from resources.libraries.python.planning.placement.cores import cpu_without_data
 from resources.libraries.python.planning.placement.instance_cpus import usable_mb
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
-from resources.libraries.python.testbed.kinds import makers
 from resources.libraries.python.testbed.node.fact_collection import named_ports
 from resources.libraries.python.testbed.node.facts import MachineFacts, PortInventory
 from resources.libraries.python.testbed.node.scripts import machine, ports
+from resources.libraries.python.testbed.roles.part import NetworkFunctions, TrafficGenerator, VSwitch
 from resources.libraries.python.testbed.services.bundle import ServiceBundle
 from resources.libraries.python.testbed.services.node_services import (
     NodeService,
@@ -70,9 +74,7 @@ class TestbedMachine:
     def __init__(self, topology: Topology, node: str | None = None) -> None:
         """Prepare; nothing is touched before `open`.
 
-        Args:
-            topology: The testbed.
-            node: The node that this machine is; None where all of the testbed is on this machine.
+        `node`: The node that this machine is; None where all of the testbed is on this machine.
 
         Raises:
             ConfigError: The topology has no such node.
@@ -103,7 +105,7 @@ class TestbedMachine:
         for node in (self._dut, self._tg):
             # A generator's way of sending is tried, which a machine that lacks something else cannot tell.
             if node is not None and not (found and node is self._tg):
-                found += makers.missing(node)
+                found += missing(node)
                 found += link_devices.missing() if has_vlan_devices(self._topology, node) else ()
         self._looked = tuple(found)
         return self._looked
@@ -133,7 +135,7 @@ class TestbedMachine:
 
     def warnings(self) -> tuple[PreflightProblem, ...]:
         """Requirements of virtual machines only, NFs that are there on request, and services of several components."""
-        found = list(makers.missing_for_some(self._dut)) if self._dut is not None else []
+        found = list(missing_for_some(self._dut)) if self._dut is not None else []
         if self._node is None:
             found += missing_for_services()
         return tuple(found)
@@ -157,18 +159,13 @@ class TestbedMachine:
     def share(self, plan: Plan, asked: MeasurementRequest, capture: bytes | None = None) -> Parts:
         """Drivers for what this machine has of a cell.
 
-        Args:
-            plan: Of the cell.
-            asked: What the test asks for.
-            capture: Contents of the capture whose packets are the load, where the generator is here.
-
         Raises:
             Unsupported: There is no driver for a part of it.
         """
         every = {port.owner for link in plan.links for port in (link.a, link.b)}
         plan = on_functions(plan, [owner for owner in every if self._is_here(plan, owner)])
         nodes = [node for node in (self._tg, self._dut) if node is not None]
-        ports = (port for node in nodes for port in makers.past_the_kernel(node, plan))
+        ports = (port for node in nodes for port in past_the_kernel(node, plan))
         polled = [port for port in ports if self._is_here(plan, port.owner)]
         leave = {port.interface for port in polled}
         fabric = Fabric(plan, self._lock, asked.frame.largest_bytes, node=self._node, leave=leave)
@@ -179,21 +176,19 @@ class TestbedMachine:
         vswitch = next(filter(is_vswitch, fabric.owners), VSWITCH)
         container = self._dut.container if self._dut is not None else NO_CONTAINERS
         site = DriverContext(plan, fabric, self._lock, asked.frame.largest_bytes, vswitch, container, capture)
-        functions = [function for function in plan.functions if function.name in owners]
+        nfs = [function for function in plan.functions if function.name in owners]
         taps = [tap for tap in plan.taps if tap.name in owners]
         first = [SmtOff(self.layout, self._lock)] if plan.smt_off and self._dut is not None else []
         aside = cpu_without_data(self._threads(plan))
         working = _Working(plan, fabric)
         # A path without NFs has none of them on every DUT.
-        here = bool(functions or taps) or not (plan.functions or plan.taps)
+        here = bool(nfs or taps) or not (plan.functions or plan.taps)
         no_switch, no_functions, no_generator = ABSENT
         return Parts(
             cables=(*first, fabric, *((functions_of_nics, handed_over) if polled else ())),
-            switch=makers.switch(self._dut, site) if self._dut is not None and vswitch in owners else no_switch,
-            functions=makers.functions(self._dut, site, functions, taps)
-            if self._dut is not None and here
-            else no_functions,
-            generator=makers.generator(self._tg, site, asked.generator)
+            switch=make_switch(self._dut, site) if self._dut is not None and vswitch in owners else no_switch,
+            functions=make_functions(self._dut, site, nfs, taps) if self._dut is not None and here else no_functions,
+            generator=make_generator(self._tg, site, asked.generator)
             if self._tg is not None and GENERATOR in owners
             else no_generator,
             sampler=HostSampler(
@@ -205,11 +200,9 @@ class TestbedMachine:
             features=LinuxFeatureSampler(plan, fabric, aside)
             if self._dut is not None and owners - {GENERATOR}
             else None,
-            costs=LinuxCostMeter(plan, fabric) if functions or taps else None,
+            costs=LinuxCostMeter(plan, fabric) if nfs or taps else None,
             hops=KernelHopTimer(plan, fabric) if self._dut is not None and owners - {GENERATOR} else None,
-            tracer=KernelTracer(lambda: _threads_of_nfs(plan, fabric), self._lock, cpu=aside)
-            if functions or taps
-            else None,
+            tracer=KernelTracer(lambda: _threads_of_nfs(plan, fabric), self._lock, cpu=aside) if nfs or taps else None,
             stacks=PerfSampler(
                 self._node or self._default_node,
                 {thread.cpu for thread in self._threads(plan) if self._is_sampled(thread)},
@@ -248,11 +241,7 @@ class TestbedMachine:
         return load_here(brought, size, cable, self._lock)
 
     def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
-        """Claimed things and data threads that are still there, although no cell is deployed.
-
-        Args:
-            plan: The last cell, if there was one.
-        """
+        """Claimed things and data threads that are still there, although no cell is deployed."""
         running = data_threads.running(self._interfaces(plan)) if plan else []
         return (*self._lock.leftovers(), *(f"data thread of {name}" for name in running))
 
@@ -336,3 +325,88 @@ def _groups_of(owners: Mapping[str, Tasks]) -> dict[str, ControlGroup | None]:
 def _threads_of_nfs(plan: Plan, fabric: Fabric) -> dict[str, tuple[int, ...]]:
     """All threads of each NF, the kernel's that work for it included."""
     return {owner: tasks.threads() for owner, tasks in tasks_on(plan, fabric).items() if not is_vswitch(owner)}
+
+
+def make_switch(node: DutNode, context: DriverContext) -> VSwitch:
+    """The driver of a DUT's vSwitch.
+
+    Raises:
+        Unsupported: There is none.
+    """
+    factory = driver_registry.vswitches()[node.vswitch].factory
+    if factory is None:
+        raise Unsupported(f"machines have no driver for the vSwitch {node.vswitch}")
+    return cast(VSwitch, driver_registry.load(factory)(node, context))
+
+
+def make_generator(node: TgNode, context: DriverContext, name: str | None = None) -> TrafficGenerator:
+    """The driver of a TG's generator, or of a peer in its place.
+
+    Raises:
+        Unsupported: There is none.
+    """
+    name = name or node.generator.driver
+    factory = driver_registry.generators()[name].factory
+    if factory is None:
+        raise Unsupported(f"machines have no driver for the generator {name}")
+    return cast(TrafficGenerator, driver_registry.load(factory)(node, context))
+
+
+def make_functions(
+    node: DutNode, context: DriverContext, row: Sequence[NfPlan], taps: Sequence[TapPlan] = ()
+) -> NetworkFunctions:
+    """The drivers of NFs, one for each kind, as one.
+
+    `context`: The machine with its share of the plan.
+
+    Raises:
+        Unsupported: There is none for a kind.
+    """
+    groups: dict[str, list[NfPlan | TapPlan]] = {}
+    factories: dict[str, str] = {}
+    every: tuple[NfPlan | TapPlan, ...] = (*row, *taps)
+    for nf in every:
+        known, passive = nf.kind.driver, isinstance(nf, TapPlan)
+        if known.factory is None or (passive and not known.passive):
+            raise Unsupported(f"machines have no driver for {'passive ' * passive}NFs of kind {nf.kind}")
+        name = known.host or known.name
+        groups.setdefault(name, []).append(nf)
+        factories[name] = known.factory
+    return MixedKinds(
+        [driver_registry.load(factories[name])(node, context, group) for name, group in groups.items()],
+        {side.name: function.name for function in row for side in (function.left, function.right)},
+        context.groups,
+    )
+
+
+def past_the_kernel(node: TgNode | DutNode, plan: Plan) -> tuple[Port, ...]:
+    """Physical ports that a node's generator or vSwitch drives without the kernel's driver, as the plan says."""
+    ports = [port for link in plan.links if link.medium is Medium.CABLE for port in (link.a, link.b)]
+    mine = [port for port in ports if (port.owner == GENERATOR) == isinstance(node, TgNode)]
+    return tuple(port for port in mine if port.nic is not None and port.nic.attachment.unbinds)
+
+
+def missing(node: TgNode | DutNode) -> Iterator[PreflightProblem]:
+    """Requirements of a node's drivers that this machine lacks: of NFs the default and those not on request."""
+    if isinstance(node, TgNode):
+        yield from _missing(driver_registry.generators()[node.generator.driver].missing, node)
+        return
+    yield from _missing(driver_registry.vswitches()[node.vswitch].missing, node)
+    yield from container_missing(node.container)
+    for kind in node.containers:
+        if kind == node.containers[0] or not driver_registry.functions()[kind].on_request:
+            yield from _missing(driver_registry.functions()[kind].missing, node, kind)
+
+
+def missing_for_some(node: DutNode) -> Iterator[PreflightProblem]:
+    """Requirements of a node's virtual machines, or of other NFs on request, that this machine lacks."""
+    if node.vms is not None:
+        yield from _missing(driver_registry.functions()[node.vms].missing, node, node.vms)
+    requested = [kind for kind in node.containers[1:] if driver_registry.functions()[kind].on_request]
+    found = (each for kind in requested for each in _missing(driver_registry.functions()[kind].missing, node, kind))
+    yield from dict.fromkeys(found)
+
+
+def _missing(name: str | None, *arguments: object) -> Iterator[PreflightProblem]:
+    if name is not None:
+        yield from driver_registry.load(name)(*arguments)

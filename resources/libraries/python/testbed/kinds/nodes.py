@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
-from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, InUse, PlanError, Unsupported
+from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, PlanError, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import Sample
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries
@@ -48,8 +48,8 @@ from resources.libraries.python.testbed.agent.calls import (
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Host, Parts, ignored
 from resources.libraries.python.testbed.kinds.real_time import RealTime
+from resources.libraries.python.testbed.node import reservation
 from resources.libraries.python.testbed.node.energy import NodeMeters, is_remote, read_meter
-from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.noise import data_cpus, observe
 from resources.libraries.python.testbed.node.reservation import ReservableNode, reservable_generator
 from resources.libraries.python.testbed.remote.node import TestbedNode
@@ -57,11 +57,10 @@ from resources.libraries.python.testbed.remote.proxies import Merge, combined
 from resources.libraries.python.testbed.remote.service import RemoteOrchestrator
 from resources.libraries.python.testbed.roles.part import GeneratorApi, TrafficGenerator
 from resources.libraries.python.testbed.roles.watching import Readings
-from resources.libraries.python.testbed.services.bundle import bring
+from resources.libraries.python.testbed.services.bundle import bundled
 
 _KEPT_OF_CONTROLLER = ("robotframework", "MLRsearch")
 """Versions of what runs on the controller and decides about results."""
-_REASON = "density suites"
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -75,12 +74,8 @@ def parts_on_nodes(
 ) -> Parts:
     """Combine the roles of all nodes.
 
-    Args:
-        plan: Of the cell, which is prepared on the nodes.
-        nodes: By name.
-        roles: Roles of every node in the cell.
-        duts: Names of the nodes that are systems under test, in the order of the service.
-        over_api: The generator that the controller drives; None where one of the nodes has it.
+    `duts`: Names of the nodes that are systems under test, in the order of the service.
+    `over_api`: The generator that the controller drives; None where one of the nodes has it.
 
     Raises:
         PlanError: No node has the vSwitch, the NFs or the generator.
@@ -144,10 +139,8 @@ def _sum(times_s: Sequence[float | None]) -> float | None:
 class NodesTestbed:
     """Fulfils `parts.Testbed` on nodes.
 
-    Args:
-        topology: The testbed.
-        nodes: Its nodes; one that has all of a local testbed has the name of the DUT.
-        api: The generator, where this process drives it; None where one of the nodes does.
+    `nodes`: Its nodes; one that has all of a local testbed has the name of the DUT.
+    `api`: The generator, where this process drives it; None where one of the nodes does.
     """
 
     def __init__(self, topology: Topology, nodes: Sequence[TestbedNode], api: GeneratorApi | None = None) -> None:
@@ -161,8 +154,7 @@ class NodesTestbed:
         self._api = api
         self._inspected: dict[str, NodeInspection] = {}
         self._is_open = False
-        self._reserved = ExitStack()
-        self._lease: Lease | None = None
+        self._held = ExitStack()
         self.drivers: Mapping[str, str] = {
             "generator": driver,
             "vswitch": topology.dut.vswitch,
@@ -210,7 +202,7 @@ class NodesTestbed:
         return self._of_all(lambda found: found.warnings)
 
     def open(self) -> tuple[str, ...]:
-        """Reach all nodes, reserve those of a lab, take the machines; return what earlier runs had left there.
+        """Reach all nodes, take the machines unless others reserved them; return what earlier runs had left there.
 
         Raises:
             ConnectionFailed: Nodes cannot be reached; a sentence for each.
@@ -220,9 +212,9 @@ class NodesTestbed:
         with ExitStack() as stack:
             stack.callback(self.close)
             self._side_by_side(lambda node: node.reach())
-            if reservable := self._reservable():
-                lease = Lease(reservable, self._topology.metadata.name, _REASON)
-                self._lease = self._reserved.enter_context(lease)
+            reservation.join(self._reservable())
+            if self._api is not None:
+                self._held.enter_context(reservation.sole_use(self._topology.tg_name, self._api.address))
             of_api = self._api.problems() if self._api is not None else ()
             if problems := (*self._problems(), *map(self._of_tg, of_api)):
                 raise Unsupported("; ".join(map(str, problems)))
@@ -242,8 +234,8 @@ class NodesTestbed:
         }
         if self._api is not None:
             here = LocalConnection()
-            self._reserved.callback(here.close)
-            found |= reservable_generator(self._topology.tg_name, self._api.address, here)
+            self._held.callback(here.close)
+            found |= reservable_generator(self._topology.tg_name, self._api.address, here, to_write=False)
         return found
 
     def environment(self) -> Environment:
@@ -347,17 +339,15 @@ class NodesTestbed:
 
         near, far = cable = service_cable(self._topology)
         ports = [f"{node.name}.{port.nic.port}" for node, port in ((loading, near), (serving, far)) if port.nic]
-        return Host(RemoteOrchestrator(bring(asked), cable, nodes, " - ".join(ports)), RealTime())
+        return Host(RemoteOrchestrator(bundled(asked), cable, nodes, " - ".join(ports)), RealTime())
 
     def recover(self) -> None:
         """Where a node was lost: wait for it, start another agent there, and let it remove what the first one left.
 
         Raises:
-            InUse: The testbed is no longer reserved for this run.
+            InUse: Another run has it by now.
             CsitError: A node does not come back, or cannot be used any more.
         """
-        if self._lease is not None and (why := self._lease.lost()):
-            raise InUse(why)
         for node in self._nodes.values():
             if lost := node.lost:
                 removed = node.recover()
@@ -374,7 +364,7 @@ class NodesTestbed:
         self._is_open = False
         self._inspected = {}
         nodes = tuple(reversed(self._nodes.values()))
-        take_all((*(node.close for node in nodes), self._reserved.close, *(node.disconnect for node in nodes)))
+        take_all((*(node.close for node in nodes), self._held.close, *(node.disconnect for node in nodes)))
 
     @property
     def _duts(self) -> tuple[str, ...]:

@@ -8,11 +8,11 @@ from typing import Any
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.drivers import SimFunctions, SimGenerator, SimSwitch, SimulatedLoop
 from resources.libraries.python.drivers.sim.host_gaps import InterruptingHost, noise_floor
-from resources.libraries.python.drivers.sim.power import SimMeters
 from resources.libraries.python.drivers.sim.probes import (
     SimCostMeter,
     SimFeatureSampler,
     SimHopTimer,
+    SimMeters,
     SimSampler,
     SimStackSampler,
     SimTracer,

@@ -2,8 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -15,12 +14,11 @@ from resources.libraries.python.testbed.connection.python_failure import python_
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
 from resources.libraries.python.testbed.maintenance.preparation import restore
-from resources.libraries.python.testbed.maintenance.reservation import refuse_strangers, standings
 from resources.libraries.python.testbed.node.checks.system import STALE_DAYS
 from resources.libraries.python.testbed.node.facts import Leftovers, StoredRuntime
-from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.node_query import MARK, ask, read_answer
-from resources.libraries.python.testbed.node.scripts import leftovers, runtimes
+from resources.libraries.python.testbed.node.reservation import join
+from resources.libraries.python.testbed.node.scripts import runtimes
 from resources.libraries.python.testbed.roles.connection import Connection
 
 _PAUSE_S = 1.0
@@ -35,11 +33,10 @@ sys.stdout.write({mark!r} + json.dumps(cleanup_of_this_node({wait_s})) + "\\n")
 """
 
 
-def tidy_here(wait_s: float = 0.0) -> list[str]:
+def clean_up_here(wait_s: float = 0.0) -> list[str]:
     """Remove what a killed run left on this machine.
 
-    Args:
-        wait_s: How long to wait for a run that is ending.
+    `wait_s`: How long to wait for a run that is ending.
 
     Returns:
         A sentence for each thing that was removed.
@@ -60,21 +57,17 @@ def tidy_here(wait_s: float = 0.0) -> list[str]:
 
 
 def cleanup_of_this_node(wait_s: float) -> dict[str, object]:
-    """As `tidy_here`, for a caller on another machine."""
+    """As `clean_up_here`, for a caller on another machine."""
     try:
-        return {"removed": tidy_here(wait_s)}
+        return {"removed": clean_up_here(wait_s)}
     except CsitError as error:
         return {"failed": str(error)}
 
 
-def tidy_there(connection: Connection, python: str, runtime: PurePosixPath, wait_s: float = 0.0) -> list[str]:
+def clean_up_there(connection: Connection, python: str, runtime: PurePosixPath, wait_s: float = 0.0) -> list[str]:
     """Remove what a killed run left on a node.
 
-    Args:
-        connection: The way there.
-        python: The node's Python.
-        runtime: The folder of a runtime of this version there.
-        wait_s: How long to wait for a run that is ending.
+    `wait_s`: How long to wait for a run that is ending.
 
     Raises:
         CsitError: A run is alive there, or something could not be removed.
@@ -109,10 +102,6 @@ class MachineLeftovers:
 def find(machines: Machines, *, all_runtimes: bool = False) -> list[MachineLeftovers]:
     """Look at all machines.
 
-    Args:
-        machines: To look at.
-        all_runtimes: Runtimes of agents that were used just now are stale too.
-
     Raises:
         CsitError: One cannot be asked.
     """
@@ -120,8 +109,7 @@ def find(machines: Machines, *, all_runtimes: bool = False) -> list[MachineLefto
 
 
 def _find(place: MaintainedMachine, *, all_runtimes: bool) -> MachineLeftovers:
-    answer = ask(place.connection, leftovers, {}, python=place.python, root=place.nodes[0].access is not None)
-    left = Leftovers.model_validate(answer)
+    left = place.leftovers()
     stale = tuple(each for each in left.runtimes if all_runtimes or each.unused_days > STALE_DAYS)
     return MachineLeftovers(place.name, left, stale)
 
@@ -129,26 +117,24 @@ def _find(place: MaintainedMachine, *, all_runtimes: bool) -> MachineLeftovers:
 def remove(machines: Machines, found: list[MachineLeftovers], wait_s: float) -> list[str]:
     """Remove what was found; returns a sentence for each thing.
 
-    Args:
-        machines: Where it was found.
-        found: By `find`.
-        wait_s: How long a run may take to end by itself: one that was cut off is cleaning up.
+    `wait_s`: How long a run may take to end by itself: one that was cut off is cleaning up.
 
     Raises:
         InUse: A run is alive there, or another owner has the reservation.
         CsitError: Something could not be removed.
     """
-    with _reserved(machines) as joined:
-        for each in found:
-            _wait_for_end(machines.places[each.machine], each, wait_s)
-        placed = [(machines.places[each.machine], each) for each in found]
-        return take_all(
-            (
-                *(partial(_remove_objects, place, wait_s) for place, each in placed if each.left.lines()),
-                *(partial(_remove_runtimes, place, each) for place, each in placed if each.stale),
-                *(partial(_put_back, place, joined=joined) for place, each in reversed(placed) if each.left.prepared),
-            )
+    # Nothing is removed from a generator that is driven over its API: another testbed may be using it.
+    joined = join({name: place.reservable for name, place in machines.places.items()})
+    for each in found:
+        _wait_for_end(machines.places[each.machine], each, wait_s)
+    placed = [(machines.places[each.machine], each) for each in found]
+    return take_all(
+        (
+            *(partial(_remove_objects, place, wait_s) for place, each in placed if each.left.lines()),
+            *(partial(_remove_runtimes, place, each) for place, each in placed if each.stale),
+            *(partial(_put_back, place, joined=joined) for place, each in reversed(placed) if each.left.prepared),
         )
+    )
 
 
 def _remove_objects(place: MaintainedMachine, wait_s: float) -> list[str]:
@@ -167,37 +153,18 @@ def _put_back(place: MaintainedMachine, *, joined: bool) -> Iterable[str]:
     return restore(place)
 
 
-@contextmanager
-def _reserved(machines: Machines) -> Iterator[bool]:
-    """Hold the reservation in the environment, or one for the time that this takes; yields whether the former."""
-    # Nothing is removed from a generator that is driven over its API: another testbed may be using it.
-    rows = [row for row in standings(machines) if row.machine in machines.places]
-    refuse_strangers(rows)
-    if all(row.ours for row in rows):
-        yield True
-        return
-    nodes = {name: place.reservable for name, place in machines.places.items()}
-    with Lease(nodes, machines.topology.metadata.name, "cleanup"):
-        yield False
-
-
 def _wait_for_end(place: MaintainedMachine, found: MachineLeftovers, wait_s: float) -> None:
     end = time.monotonic() + wait_s
     left = found.left
     while left.in_use:
         if time.monotonic() >= end:
-            who = (
-                f"pid {left.owner.pid} of {left.owner.user}: {left.owner.command}"
-                if left.owner
-                else "of an unknown owner"
-            )
-            raise InUse(f"{place.name}: a run is alive there, {who}")
+            raise InUse(f"{place.name}: a run is alive there, {left.who}")
         time.sleep(_PAUSE_S)
         left = _find(place, all_runtimes=False).left
 
 
 def _tidy(place: MaintainedMachine, wait_s: float) -> list[str]:
     if place.nodes[0].access is None:
-        return tidy_here(wait_s)
+        return clean_up_here(wait_s)
     _, program = Runtimes().install(place.connection, place.python)
-    return tidy_there(place.connection, place.python, program.parent, wait_s)
+    return clean_up_there(place.connection, place.python, program.parent, wait_s)

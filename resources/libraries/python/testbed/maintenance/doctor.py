@@ -34,14 +34,7 @@ _ENERGY_S = 0.5
 def examine(
     topology: model.Topology, *, thorough: bool = False, report: Callable[[str], None] = lambda _: None
 ) -> list[CheckFinding]:
-    """Look at a testbed. Nothing on it is changed.
-
-    Args:
-        topology: The testbed.
-        thorough: Also let the drivers of a lab's nodes try what they need, for which an agent is installed there.
-            In the local world they always do.
-        report: Called with what this waits for.
-    """
+    """Look at a testbed. Nothing on it is changed."""
     findings: list[CheckFinding] = []
     facts: dict[str, Facts] = {}
     with Machines(topology) as machines:
@@ -223,10 +216,7 @@ _OF_ANY = (system.check, processors.check, memory.check, drivers.check)
 def check_node(topology: Topology, name: str, facts: Facts) -> list[CheckFinding]:
     """Findings from the facts of one node.
 
-    Args:
-        topology: The testbed.
-        name: The node's; in the local world the DUT's, on whose machine everything is.
-        facts: Of that node.
+    `name`: The node's; in the local world the DUT's, on whose machine everything is.
     """
     checks = (*_OF_ANY, *(_OF_A_LAB if topology.world is World.LAB else ()))
     return [finding for check in checks for finding in check(topology, name, facts)]

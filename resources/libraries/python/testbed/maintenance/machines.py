@@ -9,11 +9,15 @@ from types import TracebackType
 from typing import Self
 
 from resources.libraries.python import driver_registry
+from resources.libraries.python.errors import InUse
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.node.facts import Leftovers
+from resources.libraries.python.testbed.node.node_query import ask
 from resources.libraries.python.testbed.node.reservation import ReservableNode, reservable_generator
+from resources.libraries.python.testbed.node.scripts import leftovers
 from resources.libraries.python.testbed.roles.connection import Connection
 from resources.libraries.python.testbed.roles.part import GeneratorApi
 
@@ -27,8 +31,7 @@ class Connections:
     def __init__(self, accesses: Mapping[str, Access | None]) -> None:
         """Prepare; a node is connected to when something is first done there.
 
-        Args:
-            accesses: How each node is reached, by its name; None for this machine.
+        `accesses`: How each node is reached, by its name; None for this machine.
         """
         self._accesses = dict(accesses)
         self._made: dict[str, Connection] = {}
@@ -90,6 +93,15 @@ class MaintainedMachine:
         """The machine, to be reserved."""
         return ReservableNode(self.connection, self.python)
 
+    def leftovers(self) -> Leftovers:
+        """What earlier runs have left there, and whether one is alive.
+
+        Raises:
+            CsitError: It cannot be asked.
+        """
+        root = self.nodes[0].access is not None
+        return Leftovers.model_validate(ask(self.connection, leftovers, {}, python=self.python, root=root))
+
 
 class Machines:
     """Ways to all machines of a testbed; a context manager. A simulated testbed has none."""
@@ -120,6 +132,16 @@ class Machines:
     def reservable(self) -> dict[str, ReservableNode]:
         """All machines, and a generator that is driven over its API, to be reserved or released."""
         return self._with_generator(to_write=True)
+
+    def refuse_in_use(self) -> None:
+        """Refuse to reserve machines that a run is using.
+
+        Raises:
+            InUse: With its process.
+        """
+        for name, place in self.places.items():
+            if (left := place.leftovers()).in_use:
+                raise InUse(f"{name}: a run is alive there, {left.who}")
 
     @property
     def reserved(self) -> dict[str, ReservableNode]:

@@ -72,9 +72,7 @@ class PreparationResult:
 def propose(machines: Machines, cells: Collection[Cell] = ()) -> list[Proposal]:
     """Look at all machines side by side. Nothing is changed.
 
-    Args:
-        machines: Of the testbed.
-        cells: What is going to be measured; empty for what the topology declares, else the smallest cell.
+    `cells`: What is going to be measured; empty for what the topology declares, else the smallest cell.
 
     Raises:
         CsitError: One cannot be asked.
@@ -91,7 +89,7 @@ def _propose(topology: Topology, place: MaintainedMachine, cells: Collection[Cel
     rows = [(setting.path, files[setting.path], setting.value) for setting in wanted.settings]
     left, busy = facts.leftovers, ""
     if left.in_use:
-        busy = f"a run is alive there{f', pid {left.owner.pid} of {left.owner.user}' if left.owner else ''}"
+        busy = f"a run is alive there, {left.who}"
     elif left.settings:
         busy = "a run that was killed has left settings changed; ./csit cleanup TOPOLOGY --yes puts them back"
     return Proposal(place.name, wanted, tuple(changes(rows, wanted.settings)), busy, prepared=left.prepared is not None)
@@ -105,13 +103,8 @@ def apply(
     All machines or none: where one fails, the others are put back, and a reservation taken for this is given back. A
     machine that was prepared before stays so.
 
-    Args:
-        machines: Of the testbed.
-        proposals: From `propose`.
-        reason: Why, for others to read.
-        lease_s: For how long a new reservation is.
-        wait_s: How long to wait for others.
-        report: Gets a line about each holder this waits for.
+    `lease_s`: For how long a new reservation is.
+    `wait_s`: How long to wait for others.
 
     Returns:
         The token of a reservation that was taken, which belongs into the environment variable CSIT_RESERVATION; and
@@ -121,11 +114,13 @@ def apply(
         InUse: A machine is reserved by another user, or a run is alive there.
         CsitError: A machine cannot be asked or changed.
     """
-    claim = Claim(machines.topology.metadata.name, reason, lease_s, heartbeat=False)
+    claim = Claim(machines.topology.metadata.name, reason, lease_s)
     with ExitStack() as undo:
-        joined = _join(machines)
+        joined = bool(os.environ.get(VARIABLE)) and reservation.join(machines.reservable)
         if not joined:
-            for sentence in reservation.acquire_within(machines.reservable, claim, wait_s, report):
+            for sentence in reservation.acquire_within(
+                machines.reservable, claim, wait_s, report, machines.refuse_in_use
+            ):
                 report(sentence)
             undo.callback(reservation.release, machines.reservable, claim.token)
         for each in proposals:
@@ -141,17 +136,3 @@ def apply(
             done.append(PreparationResult(each, lines, tuned.short))
         undo.pop_all()
     return (None if joined else claim.token), done
-
-
-def _join(machines: Machines) -> bool:
-    """Whether the environment has the token of a reservation of all machines.
-
-    Raises:
-        InUse: It is not that of a machine.
-    """
-    token = os.environ.get(VARIABLE) or None
-    for name, node in machines.reservable.items() if token else ():
-        holder, ours = reservation.holder_of(node, token)
-        if not ours and not (node.of_controller and (holder is None or holder.left_s <= 0)):
-            raise InUse(f"{name} is not reserved with the token in {VARIABLE}: {holder or 'it is free'}")
-    return token is not None

@@ -12,7 +12,6 @@ from resources.libraries.python.testbed.node import reservation
 from resources.libraries.python.testbed.node.reservation import VARIABLE, Claim, Holder
 
 ReportLine = Callable[[str], None]
-TOKEN_VARIABLE = VARIABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +30,7 @@ class ReservationState:
 def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, report: ReportLine) -> str:
     """Reserve all machines of a testbed for a time; the reservation outlives this process.
 
-    Args:
-        topology: The testbed.
-        reason: Why, for others to read.
-        lease_s: For how long.
-        wait_s: How long to wait for others.
-        report: Called with a line about whom this waits for, and about what was taken over.
+    `wait_s`: How long to wait for others.
 
     Returns:
         The token, which belongs into the environment variable CSIT_RESERVATION.
@@ -46,11 +40,11 @@ def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, repo
         NotReady: It was not given in time.
         CsitError: A machine cannot be asked.
     """
-    claim = Claim(topology.metadata.name, reason, lease_s, heartbeat=False)
+    claim = Claim(topology.metadata.name, reason, lease_s)
     with Machines(topology) as machines:
         if not machines.places:
             report(f"{topology.metadata.name} is simulated: it needs no reservation")
-        for sentence in reservation.acquire_within(machines.reservable, claim, wait_s, report):
+        for sentence in reservation.acquire_within(machines.reservable, claim, wait_s, report, machines.refuse_in_use):
             report(sentence)
     return claim.token
 
@@ -58,10 +52,7 @@ def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, repo
 def release(topology: Topology, token: str | None, report: ReportLine = lambda _: None) -> tuple[str, ...]:
     """Give a testbed back, with the settings that its machines had before they were prepared.
 
-    Args:
-        topology: The testbed.
-        token: Of the reservation; None for the one in the environment.
-        report: Gets a line for each setting that is put back.
+    `token`: Of the reservation; None for the one in the environment.
 
     Returns:
         A sentence for each machine that was not ours.
@@ -111,7 +102,7 @@ def _put_back(machines: Machines, wanted: Callable[[MaintainedMachine], bool], r
     return failed
 
 
-def standings(machines: Machines) -> list[ReservationState]:
+def reservation_states(machines: Machines) -> list[ReservationState]:
     """Holders of the machines."""
     found = []
     for name, node in machines.reserved.items():
@@ -121,17 +112,3 @@ def standings(machines: Machines) -> list[ReservationState]:
         except CsitError as error:
             found.append(ReservationState(name, None, ours=False, problem=str(error)))
     return found
-
-
-def refuse_strangers(rows: list[ReservationState]) -> None:
-    """Refuse to touch a machine that another owner has.
-
-    Raises:
-        InUse: Another owner has one; the text says who.
-        CsitError: It is not known who has one.
-    """
-    for row in rows:
-        if row.problem:
-            raise CsitError(row.problem)
-        if row.holder is not None and row.holder.left_s > 0 and not row.ours:
-            raise InUse(f"{row.machine} is reserved by {row.holder}")

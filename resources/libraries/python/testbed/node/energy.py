@@ -20,7 +20,7 @@ from resources.libraries.python.model.measurements.energy import MeterSeries
 from resources.libraries.python.model.testbed.access import EnergyMeter, Ipmi, Powercap, Redfish
 from resources.libraries.python.testbed.connection.authentication import resolve
 from resources.libraries.python.testbed.node.node_query import ask_all
-from resources.libraries.python.testbed.node.scripts import energy as sent
+from resources.libraries.python.testbed.node.scripts import energy as script
 from resources.libraries.python.testbed.roles.connection import Connection
 from resources.libraries.python.testbed.roles.watching import Readings
 
@@ -70,11 +70,8 @@ def read_redfish(
 ) -> tuple[MeterSeries, ...]:
     """Read the power of a node's chassis for some time.
 
-    Args:
-        name: The node's.
-        meter: Address, login and trusted certificates of its BMC.
-        duration_s: How long, from the first reading on.
-        ready: Called when the chassis is known, as the login takes a BMC seconds; returns when it is to be read.
+    `duration_s`: How long, from the first reading on.
+    `ready`: Called when the chassis is known, as the login takes a BMC seconds; returns when it is to be read.
 
     Raises:
         ConfigError: The password that is referred to is not there.
@@ -136,8 +133,7 @@ def read_redfish(
 class _Bounded:
     """Reads the bodies of answers, which requests would do without bounds.
 
-    Args:
-        most_s: Of all requests from now on.
+    `most_s`: Of all requests from now on.
     """
 
     def __init__(self, most_s: float) -> None:
@@ -198,9 +194,7 @@ def _reader(chassis: Any, where: str) -> Callable[[], float]:  # noqa: ANN401 - 
 def power_of(link: str, document: dict[str, Any]) -> float | None:
     """Return the watts in a resource; None where it has none.
 
-    Args:
-        link: `EnvironmentMetrics` (PowerWatts) or `Power` (PowerControl, whose members add up).
-        document: Its JSON.
+    `link`: `EnvironmentMetrics` (PowerWatts) or `Power` (PowerControl, whose members add up).
     """
     try:
         if link == "EnvironmentMetrics":
@@ -226,15 +220,9 @@ def read_meter(
 ) -> Readings:
     """Read the meter of a node for some time.
 
-    Args:
-        name: The node's.
-        meter: The topology's.
-        duration_s: At most 660.
-        connection: The way to the node; to this machine where `is_remote`.
-        python: Python on it.
-        root: With root's rights, which energy counters need.
-        more: Further arguments of the program, such as another tree for tests.
-        ready: Called when a meter can be read; returns when it is to be. A program on a node begins within a second.
+    `connection`: The way to the node; to this machine where `is_remote`.
+    `more`: Further arguments of the program, such as another tree for tests.
+    `ready`: Called when a meter can be read; returns when it is to be. A program on a node begins within a second.
 
     Raises:
         CsitError: The node or its BMC cannot be asked, or answers with something else.
@@ -243,7 +231,7 @@ def read_meter(
         return Readings(read_redfish(name, meter, duration_s, ready))
     ready()
     asked = {**question(name, meter), "duration_s": duration_s, **(more or {})}
-    answers = ask_all(connection, {sent: asked}, python=python, within_s=duration_s + _MORE_S, root=root)
+    answers = ask_all(connection, {script: asked}, python=python, within_s=duration_s + _MORE_S, root=root)
     answer = answers.by_program["energy"]
     if "missing" in answer:
         return Readings((), {name: str(answer["missing"])})
@@ -261,11 +249,7 @@ def _by_our_clock(series: MeterSeries, offset_s: float) -> MeterSeries:
 
 
 class NodeMeters:
-    """Fulfils `roles.watching.EnergyMeters` on nodes.
-
-    Args:
-        readers: By node.
-    """
+    """Fulfils `roles.watching.EnergyMeters` on nodes."""
 
     def __init__(self, readers: Mapping[str, Reader]) -> None:
         self._readers = readers

@@ -23,7 +23,7 @@ DISKS = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their free spac
 
 def questions(node: TgNode | DutNode) -> dict[Any, dict[str, Any]]:
     """Facts to ask of a node of a topology."""
-    checks = {import_module(each.sent): each.arguments(node) for each in driver_registry.node_checks()}
+    checks = {import_module(each.script): each.arguments(node) for each in driver_registry.node_checks()}
     return {
         ports: {"ports": named_ports(node)},
         device_users: {"devices": {each.pci_address: None for each in node.interfaces.values() if each.pci_address}},
@@ -38,7 +38,7 @@ def questions(node: TgNode | DutNode) -> dict[Any, dict[str, Any]]:
 
 
 def named_ports(node: TgNode | DutNode) -> dict[str, dict[str, str | None]]:
-    """The ports of a node that are to be found by their kernel names or PCI addresses, as `sent.ports` takes them."""
+    """The ports of a node that are to be found by their kernel names or PCI addresses, as in `scripts.ports`."""
     return {
         name: {"device": port.device, "pci_address": port.pci_address}
         for name, port in node.interfaces.items()
@@ -75,11 +75,7 @@ def gather(
 ) -> Facts:
     """Ask a machine in one round trip for all that may matter.
 
-    Args:
-        connection: The way to it.
-        nodes: What it is in the topology; both nodes where one machine has all of it.
-        python: Its Python.
-        root: Ask with root's rights.
+    `nodes`: What it is in the topology; both nodes where one machine has all of it.
 
     Raises:
         CsitError: It cannot be asked, or the answer is not of this version.

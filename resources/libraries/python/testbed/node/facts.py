@@ -100,7 +100,7 @@ _NOT_AFFECTED = "Not affected"
 
 
 class MachineFacts(Frozen):
-    """As `sent.machine` says it."""
+    """As `scripts.machine` says it."""
 
     hostname: str
     python: tuple[int, int, int]
@@ -273,7 +273,7 @@ class PortFacts(Frozen):
 
 
 class PortInventory(Frozen):
-    """As `sent.ports` says it."""
+    """As `scripts.ports` says it."""
 
     ports: dict[str, PortFacts | None]
     """By name in the topology; None for one that is not there."""
@@ -304,7 +304,7 @@ class DeviceUsers(Frozen):
 
 
 class DriverFacts(Frozen):
-    """As `sent.driver_needs` says it."""
+    """As `scripts.driver_needs` says it."""
 
     programs: dict[str, InstalledProgram]
     """Programs of the node's drivers, by path or name."""
@@ -354,7 +354,7 @@ class PreparedSettings(Frozen):
 
 
 class Leftovers(Frozen):
-    """As `sent.leftovers` says it: of a run that lives while `in_use`, else of one that was killed."""
+    """As `scripts.leftovers` says it: of a run that lives while `in_use`, else of one that was killed."""
 
     in_use: bool
     problem: str | None
@@ -376,6 +376,13 @@ class Leftovers(Frozen):
     """Namespaces that are named like ours and are on no record."""
     runtimes: tuple[StoredRuntime, ...]
     prepared: PreparedSettings | None = None
+
+    @property
+    def who(self) -> str:
+        """The process of the run."""
+        if self.owner is None:
+            return "of an unknown owner"
+        return f"pid {self.owner.pid} of {self.owner.user}: {self.owner.command}"
 
     def lines(self) -> tuple[str, ...]:
         """Return a line for each thing that has to be removed or restored."""

@@ -1,4 +1,4 @@
-"""Questions to a node: programs of `sent` go there, run, and answer with one JSON document. One round trip."""
+"""Questions to a node: modules of `scripts` go there, run, and answer with one JSON document. One round trip."""
 
 import inspect
 import json
@@ -23,8 +23,8 @@ import json, os, sys, time
 os.umask(0o022)
 began_s = time.time()
 def answer_of(source, asked):
-    space = {{"__name__": "sent"}}
-    exec(compile(source, "sent", "exec"), space)
+    space = {{"__name__": "script"}}
+    exec(compile(source, "script", "exec"), space)
     return space["answer"](asked)
 answers = {{name: answer_of(*each) for name, each in json.loads({asked}).items()}}
 said = json.dumps(dict(answers=answers, began_s=began_s, ended_s=time.time()))
@@ -58,15 +58,10 @@ def ask_all(
     within_s: float = 30.0,
     root: bool = True,
 ) -> Answers:
-    """Run programs of `sent` on a node, one after the other.
+    """Run modules of `scripts` on a node, one after the other.
 
-    Args:
-        connection: The way to the node.
-        questions: Programs, each with the arguments of its function `answer`. The node's list of processes does not
-            show them.
-        python: The node's Python.
-        within_s: When to give up.
-        root: Run them with root's rights.
+    `questions`: Programs, each with the arguments of its function `answer`. The node's list of processes does not
+      show them.
 
     Returns:
         What the functions returned, by the last part of the module's name.

@@ -12,10 +12,10 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.testbed.node.checks.processors import planned_cpus
 from resources.libraries.python.testbed.node.node_query import ask
-from resources.libraries.python.testbed.node.scripts import noise as sent
+from resources.libraries.python.testbed.node.scripts import noise as script
 from resources.libraries.python.testbed.roles.connection import Connection
 
-LONGEST_S = sent.LONGEST_S
+LONGEST_S = script.LONGEST_S
 _ROWS: TypeAdapter[tuple[CpuNoise, ...]] = TypeAdapter(tuple[CpuNoise, ...], config=ON_FIRST_USE)
 _MORE_S = 30.0
 _log = logging.getLogger(__name__)
@@ -39,19 +39,14 @@ def observe(
 ) -> tuple[CpuNoise, ...]:
     """Observe idle CPUs, all at the same time. Threads that run there wait meanwhile.
 
-    Args:
-        connection: The way to the machine.
-        cpus: Logical CPUs.
-        duration_s: At most 10; at most 0.9 where real-time threads are throttled.
-        python: The machine's Python.
-        root: With root's rights, which real-time priority needs.
-        machine: The node, for the result; None for the (first) DUT.
+    `duration_s`: At most 10; at most 0.9 where real-time threads are throttled.
+    `machine`: The node, for the result; None for the (first) DUT.
 
     Raises:
         CsitError: The machine cannot be asked, or answers with something else.
     """
     asked = {"cpus": sorted(cpus), "duration_s": duration_s}
-    answer = ask(connection, sent, asked, python=python, within_s=duration_s + _MORE_S, root=root)
+    answer = ask(connection, script, asked, python=python, within_s=duration_s + _MORE_S, root=root)
     for cpu, why in answer.get("refused", ()):
         _log.warning("%s: the noise floor of CPU %s is not known: %s", connection.name, cpu, why)
     try:

@@ -74,13 +74,10 @@ class SettingChange:
 def prepare(topology: Topology, name: str, facts: Facts, files: Files, cells: Collection[Cell] = ()) -> Preparation:
     """Derive the settings of a node.
 
-    Args:
-        topology: The testbed.
-        name: The node's; in the local world the DUT's, on whose machine everything is.
-        facts: Of that node.
-        files: Texts of its settings, from `sent.tunables`.
-        cells: What is going to be measured, for the number of huge pages; empty for what the topology declares, else
-            the smallest cell.
+    `name`: The node's; in the local world the DUT's, on whose machine everything is.
+    `files`: Texts of its settings, from `scripts.tunables`.
+    `cells`: What is going to be measured, for the number of huge pages; empty for what the topology declares, else
+      the smallest cell.
     """
     data = _data_cpus(topology, name, facts)
     there, isolated = {row[0] for row in facts.machine.cpu.rows}, listed(facts.machine.cpu.isolated)
@@ -104,12 +101,7 @@ def prepare(topology: Topology, name: str, facts: Facts, files: Files, cells: Co
 
 
 def changes(rows: Iterable[tuple[str, str, str]], settings: Collection[Setting] = ()) -> list[SettingChange]:
-    """Summarize rows of path, old and new value: those that differ in CPU or interrupt only are one.
-
-    Args:
-        rows: What was or would be changed.
-        settings: Why.
-    """
+    """Summarize rows of path, old and new value: those that differ in CPU or interrupt only are one."""
     why = {setting.path: setting.why for setting in settings}
     numbers: dict[tuple[str, str, str, str], list[int]] = {}
     for path, old, new in rows:
@@ -307,12 +299,6 @@ def look(connection: Connection, python: str) -> Files:
 
 def apply(connection: Connection, python: str, wanted: Preparation, by: str) -> TuningResult:
     """Change the settings of a node; what was there is on record before the first one is changed.
-
-    Args:
-        connection: The way to it.
-        python: The node's Python.
-        wanted: What to change.
-        by: Who does, for others to read.
 
     Raises:
         CsitError: It cannot be done, such as for want of root's rights.

@@ -1,5 +1,6 @@
 """The reservation of a testbed: all of its nodes with one token, or none."""
 
+import fcntl
 import hashlib
 import logging
 import os
@@ -8,16 +9,17 @@ import random
 import secrets
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ConfigDict
 
-from resources.libraries.python.drivers.host.ownership.processes import Process, process, user
+from resources.libraries.python.drivers.host.ownership.processes import user
 from resources.libraries.python.errors import CsitError, InUse, NotReady
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.redaction import keep_secret
 from resources.libraries.python.testbed.node.node_query import ask
 from resources.libraries.python.testbed.node.scripts import leases
 from resources.libraries.python.testbed.roles.connection import Connection
@@ -26,28 +28,8 @@ VARIABLE = "CSIT_RESERVATION"
 """Of the environment: the token of a reservation that runs join."""
 _ASK_AGAIN_S = 5.0
 _ROOT_S = 20.0
+_LOCKS = "/run/lock"
 _log = logging.getLogger(__name__)
-
-
-class HoldingProcess(Frozen):
-    """What tells a process from others of the same number: after a restart, in a container, later on."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    boot_id: str
-    """Of its machine's kernel."""
-    pid_namespace: int
-    start_ticks: int
-    """Since that start."""
-
-    @classmethod
-    def of(cls, pid: int) -> "HoldingProcess":
-        """Describe a process of this machine; raises ProcessLookupError if there is none."""
-        return cls(
-            boot_id=Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip(),
-            pid_namespace=Path("/proc/self/ns/pid").stat().st_ino,
-            start_ticks=process(pid).start_ticks,
-        )
 
 
 class Holder(Frozen):
@@ -58,23 +40,15 @@ class Holder(Frozen):
     testbed: str
     owner: str
     """user@host"""
-    pid: int
-    process: HoldingProcess | None = None
-    """None if it is not known."""
     reason: str
-    heartbeat: bool
-    """Renewed while its process lives; else it runs for its time."""
     since: str
-    renewed: str
     until: str
     left_s: float
     """Seconds until it runs out; below zero since when it has."""
 
     def __str__(self) -> str:
-        what = f"{self.owner} (pid {self.pid}) since {self.since} for {self.reason!r}"
-        if self.left_s <= 0:
-            return f"{what}, which ran out at {self.until}"
-        return f"{what}, until {self.until}{' unless renewed' * self.heartbeat}"
+        what = f"{self.owner} since {self.since} for {self.reason!r}"
+        return f"{what}, which ran out at {self.until}" if self.left_s <= 0 else f"{what}, until {self.until}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +64,7 @@ class ReservableNode:
     that joins such a reservation takes it where it is free."""
 
     def ask(self, do: str, **asked: object) -> dict[str, object]:
-        """Do one operation of `sent.leases`; raises as `asking.ask`."""
+        """Do one operation of `scripts.leases`; raises as `asking.ask`."""
         arguments = {"do": do, "directory": self.directory, **asked}
         return ask(self.connection, leases, arguments, python=self.python, within_s=20.0, root=do != "status")
 
@@ -100,11 +74,7 @@ def reservable_generator(
 ) -> dict[str, ReservableNode]:
     """Return what to reserve of a generator that is driven over its API: a record on this machine, by name.
 
-    Args:
-        name: Of its node.
-        address: URL of the API; testbeds that have the same one exclude each other.
-        connection: To this machine, as there is no way to that of the generator.
-        to_write: Whether it is to be reserved or released, not only asked.
+    `address`: URL of the API; testbeds that have the same one exclude each other.
 
     Returns:
         Empty where this process may not write the record; a warning is logged.
@@ -114,11 +84,15 @@ def reservable_generator(
             connection.run(["true"], within_s=_ROOT_S, root=True)
     except CsitError as error:
         _log.debug("%s", error)
-        _log.warning("%s cannot be reserved without root or sudo here: other runs are noticed while they send", address)
+        _log.warning("%s cannot be reserved without root or sudo here", address)
         return {}
-    folder = hashlib.sha256(address.encode()).hexdigest()[:32]  # an address may be longer than the name of a folder
-    node = ReservableNode(connection, sys.executable, f"{leases.DIRECTORY}/generators/{folder}", of_controller=True)
-    return {f"{name} ({address})": node}
+    folder = f"{leases.DIRECTORY}/generators/{_folder_of(address)}"
+    return {f"{name} ({address})": ReservableNode(connection, sys.executable, folder, of_controller=True)}
+
+
+def _folder_of(address: str) -> str:
+    """An address may be longer than the name of a folder."""
+    return hashlib.sha256(address.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,22 +102,19 @@ class Claim:
     testbed: str
     reason: str
     lease_s: float
-    heartbeat: bool
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     owner: str = field(default_factory=lambda: f"{user()}@{platform.node()}")
-    pid: int = field(default_factory=os.getpid)
-    process: HoldingProcess = field(default_factory=lambda: HoldingProcess.of(os.getpid()))
 
     def words(self) -> dict[str, object]:
-        """As `sent.leases` wants it."""
-        return {**{name: getattr(self, name) for name in self.__slots__}, "process": self.process.model_dump()}
+        """As `scripts.leases` wants it."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def acquire(nodes: Mapping[str, ReservableNode], claim: Claim) -> tuple[str, ...]:
     """Reserve all nodes or none.
 
     Returns:
-        A sentence for each node whose earlier lease had run out, or was that of a run that was killed here.
+        A sentence for each node whose earlier lease had run out.
 
     Raises:
         InUse: One of them is reserved; the text says by whom, since when and why.
@@ -156,9 +127,6 @@ def acquire(nodes: Mapping[str, ReservableNode], claim: Claim) -> tuple[str, ...
             # Before it is asked: its answer may be lost on the way, and a signal may end the command.
             taken.callback(_give_up, node, claim)
             answer = node.ask("acquire", **claim.words())
-            if not answer["won"] and _has_ended(holder := Holder.model_validate(answer["holder"]), claim):
-                ended = [holder.owner, holder.pid, holder.since]
-                answer = node.ask("acquire", ended=ended, **claim.words())
             if not answer["won"]:
                 raise InUse(f"{name} is reserved by {Holder.model_validate(answer['holder'])}")
             if answer["took_over"]:
@@ -172,30 +140,16 @@ def _give_up(node: ReservableNode, claim: Claim) -> None:
         node.ask("release", token=claim.token, owner=claim.owner)
 
 
-def _has_ended(holder: Holder, claim: Claim) -> bool:
-    """Whether a lease is that of a run by the same user whose process is known to be gone: it was killed.
-
-    Containers and cloned machines share names, and numbers of processes say nothing about those of another kernel or
-    PID namespace: then the lease runs out by itself.
-    """
-    if not holder.heartbeat or holder.owner != claim.owner or holder.process is None:
-        return False
-    theirs, mine = holder.process, claim.process
-    if (theirs.boot_id, theirs.pid_namespace) != (mine.boot_id, mine.pid_namespace):
-        return False
-    return not Process(pid=holder.pid, start_ticks=theirs.start_ticks, command="").alive
-
-
 def acquire_within(
-    nodes: Mapping[str, ReservableNode], claim: Claim, wait_s: float, report: Callable[[str], None]
+    nodes: Mapping[str, ReservableNode],
+    claim: Claim,
+    wait_s: float,
+    report: Callable[[str], None],
+    refuse_in_use: Callable[[], None],
 ) -> tuple[str, ...]:
-    """As `acquire`, and wait for others.
+    """As `acquire`, and wait for others and for runs.
 
-    Args:
-        nodes: What to reserve.
-        claim: For whom.
-        wait_s: For how long.
-        report: Called with a line about whom this waits for, whenever that changes.
+    `refuse_in_use`: Raises InUse while a run is alive on a node.
 
     Raises:
         NotReady: It was not given in time; the text says who has it.
@@ -204,6 +158,7 @@ def acquire_within(
     begin, reported = time.monotonic(), ""
     while True:
         try:
+            refuse_in_use()
             return acquire(nodes, claim)
         except InUse as error:
             waited_s = time.monotonic() - begin
@@ -218,14 +173,52 @@ def acquire_within(
             time.sleep(min(wait_s - waited_s, random.uniform(0.5, 1.0) * _ASK_AGAIN_S))  # noqa: S311
 
 
-def renew(node: ReservableNode, token: str, lease_s: float) -> tuple[Holder | None, str]:
-    """Renew the lease of a node.
+def join(nodes: Mapping[str, ReservableNode]) -> bool:
+    """Whether the environment has the token of a reservation of all nodes; False where all are free and there is none.
 
-    Returns:
-        The renewed lease; None when it is no longer ours, and then what has become of it.
+    Raises:
+        InUse: Another user has one, or the token is not that of one.
+        CsitError: One cannot be asked.
     """
-    answer = node.ask("renew", token=token, lease_s=lease_s)
-    return (Holder.model_validate(answer["holder"]), "") if answer["held"] else (None, str(answer["why"]))
+    token = os.environ.get(VARIABLE) or None
+    if token is not None:
+        keep_secret(token)
+    for name, node in sorted(nodes.items()):
+        holder, ours = holder_of(node, token)
+        if ours:
+            continue
+        if holder is not None and holder.left_s > 0:
+            raise InUse(f"{name} is reserved by {holder}")
+        if token is not None and not node.of_controller:
+            raise InUse(f"{name} is not reserved with the token in {VARIABLE}: {holder or 'it is free'}")
+    return token is not None
+
+
+@contextmanager
+def sole_use(name: str, address: str) -> Iterator[None]:
+    """Keep other runs on this machine from a generator that is driven over its API, while this process lives.
+
+    Raises:
+        InUse: Another run has it.
+    """
+    path, flags = Path(f"{_LOCKS}/csit-density-{_folder_of(address)}.lock"), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        try:
+            descriptor = os.open(path, flags)
+        except FileNotFoundError:
+            descriptor = os.open(path, flags | os.O_CREAT, 0o644)
+    except OSError as error:
+        _log.warning("%s cannot be locked (%s): other runs are noticed while they send", address, error.strerror)
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InUse(f"{name} ({address}) is in use by another run on this machine") from error
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def release(nodes: Mapping[str, ReservableNode], token: str) -> tuple[str, ...]:

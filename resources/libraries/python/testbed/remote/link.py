@@ -95,10 +95,7 @@ class AgentLink:
     def __init__(self, name: str, channel: Channel, silence_s: float) -> None:
         """Start the threads that read and write.
 
-        Args:
-            name: The node's name, for messages.
-            channel: The agent's standard input and output.
-            silence_s: After how much silence the agent counts as gone.
+        `silence_s`: After how much silence the agent counts as gone.
         """
         self.name = name
         self.lost = ""
@@ -119,10 +116,7 @@ class AgentLink:
     def begin(self, call: Call[A, R], asked: A, more_s: float = 0.0) -> Pending[R]:
         """Send a call; its answer is waited for later.
 
-        Args:
-            call: What to ask for.
-            asked: With what.
-            more_s: How much longer than usual the answer may take.
+        `more_s`: How much longer than usual the answer may take.
 
         Raises:
             ConnectionFailed: The agent is gone.

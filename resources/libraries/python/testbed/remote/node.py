@@ -53,10 +53,7 @@ class Answer(Protocol[R_co]):
 class TestbedNode(ABC):
     """A node from the first call to `close`; without a connection it is this machine.
 
-    Args:
-        name: Of the node in the topology.
-        python: The node's Python, by name or path.
-        prefix: Of messages about the node.
+    `python`: The node's Python, by name or path.
     """
 
     def __init__(self, name: str, python: str = "", prefix: str = "") -> None:
@@ -135,14 +132,7 @@ class LabNode(TestbedNode):
     """A node that is used over a connection, by an agent."""
 
     def __init__(self, topology: Topology, name: str, connect: Connect, runtimes: Runtimes) -> None:
-        """Prepare; nothing is touched.
-
-        Args:
-            topology: The testbed.
-            name: Of the node in it.
-            connect: How nodes are reached.
-            runtimes: What agents run on.
-        """
+        """Prepare; nothing is touched."""
         access = topology.nodes[name].access
         if access is None:
             raise CsitError(f"nodes.{name}: no access given")
@@ -199,8 +189,7 @@ class LabNode(TestbedNode):
     def open(self, wait_s: float = 0.0) -> tuple[str, ...]:
         """Take the machine; say what an earlier run had left there.
 
-        Args:
-            wait_s: How long to wait for a machine that is in use.
+        `wait_s`: How long to wait for a machine that is in use.
 
         Raises:
             InUse: Another run has it.

@@ -52,9 +52,7 @@ class Proxy:
     The agent's life is its own: when it is gone, so is all that it made. So `stop` and properties of a lost node do not
     fail.
 
-    Args:
-        link: To the node's agent.
-        more_s: How much longer than usual calls may take.
+    `more_s`: How much longer than usual calls may take.
     """
 
     role: Role
@@ -161,10 +159,7 @@ class _Combined:
 def proxy(remote: RemoteRole[P], link: AgentLink, more_s: float = 0.0) -> P:
     """Return a role on a node.
 
-    Args:
-        remote: The role.
-        link: To the node's agent.
-        more_s: How much longer than usual calls may take.
+    `more_s`: How much longer than usual calls may take.
     """
     return cast(P, _proxy_class(remote.role)(link, more_s))
 
@@ -174,10 +169,7 @@ def combined(remote: RemoteRole[P], proxies: Sequence[P], merge: Mapping[str, Me
 
     Results that are mappings or tuples are joined; a fact in which nodes differ has a row for each.
 
-    Args:
-        remote: The role.
-        proxies: Made by `proxy`, of this role or of one with the same Protocol.
-        merge: By method, where results are joined in another way.
+    `proxies`: Made by `proxy`, of this role or of one with the same Protocol.
     """
     return cast(P, _combined_class(remote.role)(cast(Sequence[Proxy], proxies), merge or {}))
 

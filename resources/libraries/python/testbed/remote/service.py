@@ -22,14 +22,6 @@ class RemoteOrchestrator:
         nodes: Callable[[], tuple[TestbedNode, TestbedNode]],
         names: str,
     ) -> None:
-        """Prepare.
-
-        Args:
-            brought: The service, with the user's files.
-            cable: Its ends, at who offers the load and at the instances.
-            nodes: Those two nodes, recovered where they were lost.
-            names: The cable, for messages.
-        """
         self._brought = brought
         self._cable = cable
         self._nodes = nodes
@@ -63,13 +55,6 @@ class RemoteService(SizedService):
     """A service by calls to agents. While one offers a load, the other says what is used."""
 
     def __init__(self, instances: SizedService, load: SizedService, origin: str) -> None:
-        """Prepare.
-
-        Args:
-            instances: Not started.
-            load: Not started.
-            origin: Of the load, in words.
-        """
         self._instances = instances
         self._load = load
         self._origin = origin

@@ -68,13 +68,9 @@ class Connection(Protocol):
         Where the way to the machine has broken since it was last used, it is made again, once. A program is never
         started twice: where it is not known whether it ran, that is said.
 
-        Args:
-            argv: The program with its arguments, as they are.
-            stdin: What it reads.
-            within_s: When to give up; the program is then ended with its children.
-            check: Whether a status other than zero is an error.
-            root: Run with root's rights.
-            environment: Variables on top of those that are there; no secrets, everybody on the machine can read them.
+        `within_s`: When to give up; the program is then ended with its children.
+        `environment`: Variables on top of those that are there; no secrets, everybody on the machine can read
+          them.
 
         Raises:
             CommandFailed: It ended with another status than zero, and `check` is set; or there is no such program.
@@ -95,11 +91,7 @@ class Connection(Protocol):
     def put(self, source: Path, target: PurePosixPath, mode: int = 0o600, *, root: bool = False) -> None:
         """Copy a file there. It appears under its name only when it is whole.
 
-        Args:
-            source: A file here.
-            target: Where it goes; its folder is there.
-            mode: Its permissions.
-            root: Write with root's rights.
+        `target`: Where it goes; its folder is there.
 
         Raises:
             CommandFailed: It cannot be written, such as for want of space.
@@ -109,10 +101,7 @@ class Connection(Protocol):
     def get(self, source: PurePosixPath, target: Path, *, root: bool = False) -> None:
         """Copy a file from there. It appears here only when it is whole.
 
-        Args:
-            source: A file there.
-            target: Where it goes; its folder is there.
-            root: Read with root's rights.
+        `target`: Where it goes; its folder is there.
 
         Raises:
             CommandFailed: It cannot be read.

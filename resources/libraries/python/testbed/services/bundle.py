@@ -47,7 +47,7 @@ class ServiceBundle:
     files: tuple[BundledFile, ...]
 
 
-def bring(asked: Specifications) -> ServiceBundle:
+def bundled(asked: Specifications) -> ServiceBundle:
     """Read what nodes get.
 
     Raises:

@@ -27,10 +27,7 @@ class NodeService(SizedService):
     def __init__(self, part: SizedService, brought: ServiceBundle, machine: MachineLock) -> None:
         """Prepare; nothing is made before `start`.
 
-        Args:
-            part: Its scripts are those of `specifications`.
-            brought: By the controller.
-            machine: The machine's lock, held.
+        `part`: Its scripts are those of `specifications`.
         """
         self._part = part
         self._brought = brought

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.generators.ditg.flows import payloads, script
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.measurements.trial import Departures, Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.model.request.traffic import Departures, Protocol
 from tests.unit.drivers.generators.trex.stand_in import plan
 
 B512 = Frame(name="512B", parts=(FramePart(frame_bytes=512),))

@@ -22,8 +22,9 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
-from resources.libraries.python.model.measurements.trial import Protocol, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.testbed.deployment import cell
 from tests.unit.drivers.generators.trex.stand_in import plan

@@ -7,9 +7,10 @@ from resources.libraries.python.drivers.generators.iperf3 import run
 from resources.libraries.python.drivers.generators.iperf3.driver import trial_result
 from resources.libraries.python.drivers.generators.iperf3.run import Reports
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
-from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.traffic import Protocol
 
 HERE = Path(__file__).parent
 NOTHING, SOME = InterfaceCounters(0, 0, 0, 0), InterfaceCounters(70, 90, 0, 0)

@@ -8,8 +8,9 @@ import pytest
 
 from resources.libraries.python.drivers.generators.iperf3 import command, run
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.measurements.trial import Direction, Protocol
+from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.traffic import Protocol
 from tests.unit.drivers.generators.iperf3.iperf3_reports import flow, result, trial, written
 
 

@@ -16,8 +16,9 @@ from resources.libraries.python.drivers.generators.otg.flows import (
 )
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.traffic import Protocol
 from tests.unit.drivers.generators.otg.otg_configurations import FLOWS, SENDER
 
 PORTS = {"tg-1-1": ServerPort("tg-1-1", "tg-1-1"), "tg-1-2": ServerPort("tg-1-2", "eth7")}

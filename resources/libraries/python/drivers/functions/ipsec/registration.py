@@ -1,7 +1,6 @@
 """Declaration of IPsec tunnels as NFs."""
 
-from resources.libraries.python.model.driver import FunctionDriver, KernelFeature
-from resources.libraries.python.model.request.kinds import Form
+from resources.libraries.python.model.driver import Form, FunctionDriver, KernelFeature
 
 DRIVERS = (
     FunctionDriver(

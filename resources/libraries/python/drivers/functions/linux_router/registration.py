@@ -1,8 +1,7 @@
 """Declaration of Linux routers as NFs."""
 
-from resources.libraries.python.model.driver import VETH, FunctionDriver
+from resources.libraries.python.model.driver import VETH, Form, FunctionDriver
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.request.kinds import Form
 
 DRIVERS = (
     FunctionDriver(

@@ -7,9 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
+from resources.libraries.python.model.driver import Form, FunctionDriver, GuestKind, RequiredProgram
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.request.kinds import Form
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 

@@ -6,9 +6,15 @@ from typing import Annotated
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.driver import VETH, FunctionDriver, GuestKind, KernelFeature, RequiredProgram
+from resources.libraries.python.model.driver import (
+    VETH,
+    Form,
+    FunctionDriver,
+    GuestKind,
+    KernelFeature,
+    RequiredProgram,
+)
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.request.kinds import Form
 
 
 class Firewall(Frozen):

@@ -2,9 +2,8 @@
 
 from functools import partial
 
-from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
+from resources.libraries.python.model.driver import Form, FunctionDriver, GuestKind, RequiredProgram
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.request.kinds import Form
 
 PROGRAM = RequiredProgram("nginx", "nginx")
 ROUTES = RequiredProgram("ip", "iproute2")

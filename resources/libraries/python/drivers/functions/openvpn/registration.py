@@ -1,8 +1,7 @@
 """Declaration of OpenVPN tunnels as NFs."""
 
-from resources.libraries.python.model.driver import TUN, FunctionDriver, RequiredProgram
+from resources.libraries.python.model.driver import TUN, Form, FunctionDriver, RequiredProgram
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.request.kinds import Form
 
 DRIVERS = (
     FunctionDriver(

@@ -1,8 +1,7 @@
 """Declaration of programs of the user's own as NFs."""
 
-from resources.libraries.python.model.driver import FunctionDriver
+from resources.libraries.python.model.driver import Form, FunctionDriver
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.request.kinds import Form
 
 DRIVERS = (
     FunctionDriver(

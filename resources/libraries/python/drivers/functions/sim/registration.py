@@ -1,11 +1,11 @@
 """Declaration of simulated network functions, which are as large as VPP in FD.io CSIT's tests."""
 
 from resources.libraries.python.drivers.vswitches.sim.registration import HEAP_MB, HUGE_PAGES_MB
-from resources.libraries.python.model.driver import FunctionDriver
+from resources.libraries.python.model.driver import Form, FunctionDriver
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import Form, NfKind
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode
 

@@ -19,9 +19,10 @@ from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Steps, process_steps
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.plan import Medium, NfPlan, Port
+from resources.libraries.python.model.plan import NfPlan, Port
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 _FOLDER = "testpmd"

@@ -1,10 +1,10 @@
 """Declaration of DPDK's testpmd as an NF."""
 
-from resources.libraries.python.model.driver import PACKET, FunctionDriver, RequiredProgram
+from resources.libraries.python.model.driver import PACKET, Form, FunctionDriver, RequiredProgram
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import Form, NfKind
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.media import SHARED_MEMORY, to_vswitch, vswitch_of

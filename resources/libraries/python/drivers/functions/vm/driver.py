@@ -27,9 +27,10 @@ from resources.libraries.python.drivers.host.programs.image_cache import cache_f
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.plan import Medium, NfPlan, Plan, TapPlan
+from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
 
 FOLDER = DIRECTORY / "vm"
 """Consoles of the running guests; emptied by the next cell with VMs."""

@@ -9,17 +9,18 @@ from pydantic import Field
 from resources.libraries.python.model.base import Frozen, Inconsistency
 from resources.libraries.python.model.driver import (
     TUN,
+    Form,
     FunctionDriver,
     GuestKind,
     KernelFeature,
+    Medium,
     NodeCheck,
     RequiredProgram,
 )
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import Form, NfKind
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.planning.media import to_vswitch, vswitch_of
@@ -131,8 +132,10 @@ def _kernels(node: TgNode | DutNode) -> Mapping[str, Any] | None:
 
 _PACKAGE = "resources.libraries.python.drivers.functions.vm"
 CHECKS = (
-    NodeCheck(sent=f"{_PACKAGE}.kvm_facts", arguments=_wanted, check=f"{_PACKAGE}.accelerator:check", lab_only=True),
-    NodeCheck(sent=f"{_PACKAGE}.guest_kernel_facts", arguments=_kernels, check=f"{_PACKAGE}.accelerator:check_kernel"),
+    NodeCheck(script=f"{_PACKAGE}.kvm_facts", arguments=_wanted, check=f"{_PACKAGE}.accelerator:check", lab_only=True),
+    NodeCheck(
+        script=f"{_PACKAGE}.guest_kernel_facts", arguments=_kernels, check=f"{_PACKAGE}.accelerator:check_kernel"
+    ),
 )
 DRIVERS = (
     FunctionDriver(

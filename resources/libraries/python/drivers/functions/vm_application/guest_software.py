@@ -298,7 +298,7 @@ def missing(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:
     """
     needed: dict[str, tuple[RequiredProgram, list[str]]] = {}
     for each in driver_registry.functions().values():
-        application = each.in_guest.driver if each.in_guest is not None and each.host == kind else None
+        application = None if each.in_guest is None or each.host != kind else driver_registry.functions()[each.in_guest]
         if application is not None and application.guest is not None:
             for program in application.guest.programs:
                 if path_of(program.name) is None or _is_incomplete(application, application.guest, program, node):
@@ -310,7 +310,9 @@ def missing(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:
 
 def _is_incomplete(application: FunctionDriver, guest: GuestKind, program: RequiredProgram, node: DutNode) -> bool:
     own = program.name in {each.name for each in application.programs}
-    return own and guest.missing is not None and any(driver_registry.load(guest.missing)(node, application.kind))
+    return (
+        own and guest.missing is not None and any(driver_registry.load(guest.missing)(node, NfKind(application.name)))
+    )
 
 
 def missing_on(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:

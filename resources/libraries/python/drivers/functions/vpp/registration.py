@@ -1,12 +1,11 @@
 """Declaration of VPP as an NF."""
 
 from resources.libraries.python.drivers.vpp.registration import PROGRAM, Vpp, need, reload_problem
-from resources.libraries.python.model.driver import PACKET, FunctionDriver
+from resources.libraries.python.model.driver import PACKET, Form, FunctionDriver, Medium
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import Form, NfKind
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode
 

@@ -1,8 +1,7 @@
 """Declaration of WireGuard tunnels as NFs."""
 
-from resources.libraries.python.model.driver import FunctionDriver, KernelFeature, Leftover, RequiredProgram
+from resources.libraries.python.model.driver import Form, FunctionDriver, KernelFeature, Leftover, RequiredProgram
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.request.kinds import Form
 
 DRIVERS = (
     FunctionDriver(

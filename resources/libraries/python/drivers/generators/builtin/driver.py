@@ -38,12 +38,12 @@ from resources.libraries.python.model.measurements.trial import (
     FlowGaps,
     FlowLosses,
     HighestLoads,
-    Protocol,
     Trial,
     TrialResult,
 )
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.request.capture import read_capture
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.testbed.roles.part import TrafficGenerator

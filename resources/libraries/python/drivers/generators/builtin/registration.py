@@ -3,7 +3,7 @@
 from functools import partial
 
 from resources.libraries.python.model.driver import PACKET, GeneratorDriver, KernelFeature
-from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.request.traffic import Protocol
 
 _ours = partial(
     GeneratorDriver,

@@ -34,11 +34,11 @@ from resources.libraries.python.model.measurements.trial import (
     FlowLatency,
     HighestLoads,
     Interval,
-    Protocol,
     Trial,
     TrialResult,
 )
 from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.quantities import rates

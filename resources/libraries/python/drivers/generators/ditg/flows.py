@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.measurements.trial import Departures, Direction, Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.model.request.traffic import Departures, Protocol
 
 FIRST_PORT = 10001
 SIGNALLING = "127.0.0.1"

@@ -1,7 +1,7 @@
 """Declaration of D-ITG as the generator."""
 
 from resources.libraries.python.model.driver import GeneratorDriver, RequiredProgram
-from resources.libraries.python.model.measurements.trial import Departures, Protocol
+from resources.libraries.python.model.request.traffic import Departures, Protocol
 
 DRIVERS = (
     GeneratorDriver(

@@ -3,8 +3,9 @@
 import math
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.measurements.trial import Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.request.traffic import Protocol
 
 PROGRAM = "iperf3"
 _FIRST_PORT = 5201

@@ -1,7 +1,7 @@
 """Declaration of iperf3 as the generator."""
 
 from resources.libraries.python.model.driver import GeneratorDriver, RequiredProgram
-from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.request.traffic import Protocol
 
 DRIVERS = (
     GeneratorDriver(

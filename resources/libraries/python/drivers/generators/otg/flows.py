@@ -6,15 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.measurements.trial import (
-    Direction,
-    FlowCount,
-    FlowLatency,
-    Protocol,
-    Trial,
-    TrialResult,
-)
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
 from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.planning.names import GENERATOR
 
 _PORT = 49191

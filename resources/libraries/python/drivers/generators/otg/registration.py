@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen, of_form
 from resources.libraries.python.model.driver import GeneratorDriver, Leftover
-from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.request.traffic import Protocol
 
 _PACKAGE = "resources.libraries.python.drivers.generators.otg"
 

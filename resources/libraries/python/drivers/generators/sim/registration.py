@@ -1,7 +1,7 @@
 """Declaration of the simulated generator."""
 
 from resources.libraries.python.model.driver import GeneratorDriver
-from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.request.traffic import Protocol
 
 DRIVERS = (
     GeneratorDriver(

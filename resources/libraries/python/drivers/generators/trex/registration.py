@@ -8,7 +8,7 @@ from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import PACKET, GeneratorDriver, Leftover, NodeCheck, PortOption
-from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.attachment import attachment_of, kernel_driver, polled_queues
 from resources.libraries.python.model.testbed.nodes import DutNode, Interface, TgNode
 
@@ -91,7 +91,7 @@ def _questions(node: TgNode | DutNode) -> Mapping[str, Any] | None:
     }
 
 
-CHECKS = (NodeCheck(sent=f"{_PACKAGE}.trex_facts", arguments=_questions, check=f"{_PACKAGE}.requirements:check"),)
+CHECKS = (NodeCheck(script=f"{_PACKAGE}.trex_facts", arguments=_questions, check=f"{_PACKAGE}.requirements:check"),)
 DRIVERS = (
     GeneratorDriver(
         name="trex",

@@ -20,8 +20,9 @@ from resources.libraries.python.drivers.host.ownership.cleanup_steps import rais
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITHIN_S, wait_until
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
-from resources.libraries.python.model.plan import Medium, Plan, Port
+from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 from resources.libraries.python.testbed.roles.part import Part
 

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.model.plan import Link, Medium
+from resources.libraries.python.model.driver import Medium
+from resources.libraries.python.model.plan import Link
 
 _FOLDER = "shared_memory"
 _ENDINGS = {Medium.MEMIF: "memif", Medium.VHOST_USER: "vhost"}

@@ -39,8 +39,9 @@ from resources.libraries.python.drivers.probes.sampler.accounts import (
 )
 from resources.libraries.python.drivers.probes.sampler.tasks import PROC, Tasks, tasks_on
 from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries
-from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import is_vswitch
 
 INTERVAL_S = 1.0

@@ -30,9 +30,9 @@ from resources.libraries.python.drivers.vswitches.ovs.ports import (
 from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.physical_ports import how
 from resources.libraries.python.testbed.roles.part import VSwitch

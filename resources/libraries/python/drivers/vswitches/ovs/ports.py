@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.plan import Medium, Plan, Port
+from resources.libraries.python.model.driver import Medium
+from resources.libraries.python.model.plan import Plan, Port
 
 _AF_XDP_PORT_BYTES = 76_000_000
 """Memory that OVS 3.1 takes and touches for each AF_XDP port with one queue: 3,028 MB for 40 ports, measured."""

@@ -10,13 +10,13 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import (
     AF_XDP,
     KernelFeature,
+    Medium,
     PolledPorts,
     PortOption,
     RequiredProgram,
     VSwitchDriver,
 )
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.attachment import attachment_of
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed

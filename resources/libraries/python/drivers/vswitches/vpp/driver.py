@@ -20,10 +20,11 @@ from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, Interface
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
 from resources.libraries.python.drivers.vpp.registration import Vpp, acl, pool_mb, sized
 from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.plan import Medium, Nic, Segment
+from resources.libraries.python.model.plan import Nic, Segment
 from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.media import to_vswitch

@@ -11,10 +11,17 @@ from resources.libraries.python.drivers.vpp.registration import (
     reload_problem,
     sized,
 )
-from resources.libraries.python.model.driver import AF_XDP, Leftover, PolledPorts, PortOption, VSwitchDriver
+from resources.libraries.python.model.driver import (
+    AF_XDP,
+    Form,
+    Leftover,
+    Medium,
+    PolledPorts,
+    PortOption,
+    VSwitchDriver,
+)
 from resources.libraries.python.model.measurements.disturbance import PartEvent
-from resources.libraries.python.model.plan import Medium
-from resources.libraries.python.model.request.kinds import Form, NfKind
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.attachment import attachment_of
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode

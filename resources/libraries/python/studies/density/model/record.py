@@ -1,6 +1,8 @@
 """The records of a density test (every trial, the answers and why to trust them) and of a cell that does not fit."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -9,6 +11,7 @@ from resources.libraries.python.model.findings.evidence import ItemizedFigure, L
 from resources.libraries.python.model.measurements.energy import Energy
 from resources.libraries.python.model.measurements.stacks import Stacks
 from resources.libraries.python.model.measurements.trial import TrialResult
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.record import PACKED, Record, is_empty, is_false, is_none
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.goal import GoalResult, SearchRecord
@@ -22,6 +25,37 @@ from resources.libraries.python.model.result import (
     ReceiveRate,
     Verdict,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class WorstLatency:
+    """Percentiles of latency at one load, each the highest of all instances and directions."""
+
+    label: str
+    """As `LatencyAtLoad.label`."""
+    p50_ns: int | None
+    p99_ns: int | None
+    p999_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Figures of the packed part of a record that the row of a test has."""
+
+    digest: str
+    environment: str
+    """Digest of the environment."""
+    version: str
+    revision: str | None
+    planned: bool
+    oversubscribed: bool
+    """As planned; the verdict may say so too."""
+    real_cores: float | None
+    """None where there was no plan."""
+    trials: int
+    trials_s: float
+    latency: tuple[WorstLatency, ...]
+    """A part for each load at which it was measured."""
 
 
 class DensityRecord(Record):
@@ -74,6 +108,47 @@ class DensityRecord(Record):
     def file_prefix(self) -> str:
         """The service type, as in CSIT's names of results."""
         return self.cell.service_type
+
+    def counted(self, digest: str) -> Mapping[str, Any]:
+        """Those of `Counted`."""
+        counted = Counted(
+            digest=digest,
+            environment=self.environment.digest,
+            version=self._version,
+            revision=self.environment.revision,
+            planned=self.plan is not None,
+            oversubscribed=self.plan is not None and self.plan.cores.oversubscribed,
+            real_cores=None if self.plan is None else _real_cores(self.plan),
+            trials=len(self.trials),
+            trials_s=sum(trial.total_duration_s for trial in self.trials),
+            latency=tuple(map(_worst, self.latency)),
+        )
+        return asdict(counted)
+
+    @property
+    def _version(self) -> str:
+        """Version of the vSwitch, or of the kernel if that is the vSwitch."""
+        if self.simulated:
+            return "simulated"
+        version = self.facts.get("vswitch", {}).get("vswitch")
+        return version or f"Linux {self.environment.kernel.split(' ', 1)[0]}"
+
+
+def _worst(found: LatencyAtLoad) -> WorstLatency:
+    def highest(values: Iterable[int | None]) -> int | None:
+        return max((value for value in values if value is not None), default=None)
+
+    return WorstLatency(
+        found.label,
+        highest(flow.p50_ns for flow in found.flows),
+        highest(flow.p99_ns for flow in found.flows),
+        highest(flow.p999_ns for flow in found.flows),
+    )
+
+
+def _real_cores(plan: Plan) -> float:
+    """Of the (first) DUT, as data cores are counted. A generator on it has one thread on each of its cores."""
+    return float(plan.cores.cores_needed - sum(thread.owner == "generator" for thread in plan.cores.on(None)))
 
 
 class RefusedCell(Frozen):

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.plan import Medium, Nic
+from resources.libraries.python.model.driver import Medium
+from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.attachment import UIO_DRIVERS, Attachment

@@ -11,10 +11,10 @@ from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen, at_most
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S
-from resources.libraries.python.model.measurements.trial import Departures, Protocol
 from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.model.request.cell import Cell, Frame
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Departures, Protocol
 from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile, SmtGain
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]

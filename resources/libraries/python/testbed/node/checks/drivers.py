@@ -63,7 +63,7 @@ def _of_packages(place: str, node: TgNode | DutNode, facts: Facts, *, lab: bool)
             try:
                 yield from driver_registry.load(each.check)(place, node, facts.packages[each.key])
             except ValidationError as error:
-                fix = f"look at what {each.sent} returns there"
+                fix = f"look at what {each.script} returns there"
                 yield problem(place, each.key, f"unexpected answer: {error.error_count()} errors", fix)
 
 
@@ -79,7 +79,7 @@ def _is_optional(driver: Driver, node: TgNode | DutNode) -> bool:
         isinstance(driver, FunctionDriver)
         and driver.on_request
         and isinstance(node, DutNode)
-        and driver.kind != node.containers[0]
+        and driver.name != node.containers[0]
     )
 
 

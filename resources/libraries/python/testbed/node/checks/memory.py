@@ -75,11 +75,7 @@ def _ordinary(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFind
 def huge_pages(topology: Topology, name: str, facts: Facts, cells: Collection[Cell] = ()) -> tuple[int, int, str]:
     """MB that are needed at least, MB that are taken where they are there, and for what.
 
-    Args:
-        topology: The testbed.
-        name: The node's.
-        facts: Of the node.
-        cells: What is measured; empty for the smallest cells.
+    `cells`: What is measured; empty for the smallest cells.
     """
     node = topology.nodes[name]
     if isinstance(node, DutNode):

@@ -195,9 +195,7 @@ def _user_space(place: str, driver: str, ports: PortInventory) -> Iterator[Check
 def check_cables(topology: Topology, facts: Mapping[str, Facts]) -> Iterator[CheckFinding]:
     """Findings about cables both of whose ends were found.
 
-    Args:
-        topology: The testbed.
-        facts: Of the nodes that could be reached, by name.
+    `facts`: Of the nodes that could be reached, by name.
     """
     joined = (*(cable for way in topology.ways for cable in way), *topology.loops)
     cables = {frozenset((cable.a, cable.b)): cable for cable in joined}

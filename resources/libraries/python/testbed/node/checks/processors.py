@@ -167,12 +167,7 @@ _NOISE_FIX = (
 
 
 def check_cpu_noise(place: str, rows: Sequence[CpuNoise]) -> Iterator[CheckFinding]:
-    """Findings about observed CPUs of one machine.
-
-    Args:
-        place: In the topology.
-        rows: Nothing, where they were in use.
-    """
+    """Findings about observed CPUs of one machine."""
     if not rows:
         return
     longest_ns, share = max(row.longest_ns for row in rows), max(row.share for row in rows)

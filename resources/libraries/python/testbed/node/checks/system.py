@@ -144,13 +144,7 @@ _METER_FIX = "see docs/how-to/measure-energy.md"
 
 
 def check_energy_meter(place: str, meter: EnergyMeter, found: Readings) -> Iterator[CheckFinding]:
-    """Findings about what a meter has read.
-
-    Args:
-        place: In the topology.
-        meter: The one of the topology.
-        found: Readings of a short time.
-    """
+    """Findings about what a meter has read."""
     for why in found.unmetered.values():
         if meter == Powercap():  # the default, which virtual machines do not have
             yield ok(place, "energy", f"no energy meter: {why}")

@@ -18,9 +18,8 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Look for programs and features.
 
-    Args:
-        arguments: `programs`, a regular expression for the version of each program, by path or name; `kernel`,
-            configuration option and module (or "") of each feature, by label; `root`, another tree for tests.
+    `arguments`: `programs`, a regular expression for the version of each program, by path or name; `kernel`,
+      configuration option and module (or "") of each feature, by label; `root`, another tree for tests.
     """
     kernel = _Kernel(Path(arguments.get("root", "/")))
     return {

@@ -42,9 +42,8 @@ _STATE = re.compile(r"Power reading state is\s*:\s*(\w+)")
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Read a meter until the time is over, and at least twice.
 
-    Args:
-        arguments: `duration_s`, at most 660; `powercap`, the folder of the class, or `ipmi`, the arguments of the
-            program, with `environment`, its variables, and `interval_s`, that of the BMC.
+    `arguments`: `duration_s`, at most 660; `powercap`, the folder of the class, or `ipmi`, the arguments of the
+      program, with `environment`, its variables, and `interval_s`, that of the BMC.
 
     Returns:
         `domains`, a list of series without node and meter whose times are those of this machine's clock; or `missing`,

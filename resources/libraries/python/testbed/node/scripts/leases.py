@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 DIRECTORY = "/var/lib/csit-density"
 """Outlives a restart: a reservation for hours must not end with one."""
 _FILE, _LOCK = "reservation.json", "reservation.lock"
-_PUBLIC = ("testbed", "owner", "pid", "process", "reason", "heartbeat", "since", "renewed", "lease_s")
-_TEXTS = ("testbed", "owner", "reason", "since", "renewed", "boot_id")
+_PUBLIC = ("testbed", "owner", "reason", "since", "lease_s")
+_TEXTS = ("testbed", "owner", "reason", "since", "boot_id")
 _TIMES_S = ("lease_s", "until_since_boot_s", "until_calendar_s")
 _LATEST_S = 1e11
 """Some thousand years."""
@@ -43,8 +43,7 @@ class Now(NamedTuple):
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Do one operation.
 
-    Args:
-        arguments: `do` is one of acquire, renew, release, status, break; the rest is what that takes.
+    `arguments`: `do` is one of acquire, release, status, break; the rest is what that takes.
 
     Returns:
         What came of it, or `failed` with a sentence.
@@ -85,23 +84,18 @@ def _reason(error: OSError | ValueError) -> str:
 def decide(state: dict[str, Any], asked: dict[str, Any], now: Now) -> tuple[dict[str, Any], dict[str, Any]]:
     """The state after an operation, and what to say of it. Pure.
 
-    Args:
-        state: `holder`, the record of who has the machine, and `before`, of who had it; both may be missing.
-        asked: As for `answer`.
-        now: This machine's time.
+    `state`: `holder`, the record of who has the machine, and `before`, of who had it; both may be missing.
     """
-    operations = {"acquire": _acquire, "renew": _renew, "release": _release, "break": _break, "status": _status}
+    operations = {"acquire": _acquire, "release": _release, "break": _break, "status": _status}
     return operations[asked["do"]](state, asked, now)
 
 
 def _acquire(state: dict[str, Any], asked: dict[str, Any], now: Now) -> tuple[dict[str, Any], dict[str, Any]]:
     holder = state.get("holder")
     mine = _is_mine(holder, asked)
-    ended = holder is not None and holder["heartbeat"] and _run_of(holder) == asked.get("ended")
-    if holder is not None and not mine and not ended and _left_s(holder, now) > 0:
+    if holder is not None and not mine and _left_s(holder, now) > 0:
         return state, {"won": False, "holder": _shown(holder, now)}
-    given = {key: asked[key] for key in ("testbed", "owner", "pid", "reason", "heartbeat")}
-    given["process"] = asked.get("process")
+    given = {key: asked[key] for key in ("testbed", "owner", "reason")}
     # Asked twice with one token: the answer was lost on its way, or will still come. It is the same lease then, and not
     # a shorter one, as the holder may go by the first answer.
     given.update(digest=_digest(asked), since=holder["since"] if holder and mine else _calendar(now.calendar_s))
@@ -112,22 +106,6 @@ def _acquire(state: dict[str, Any], asked: dict[str, Any], now: Now) -> tuple[di
         took_over = _shown(holder, now)
         after["before"] = _past(holder, "taken over", asked, now)
     return after, {"won": True, "took_over": took_over, "holder": _shown(after["holder"], now)}
-
-
-def _run_of(holder: dict[str, Any]) -> list[Any]:
-    """Identity of a run, also among those of the same owner with the same process id."""
-    return [holder["owner"], holder["pid"], holder["since"]]
-
-
-def _renew(state: dict[str, Any], asked: dict[str, Any], now: Now) -> tuple[dict[str, Any], dict[str, Any]]:
-    holder = state.get("holder")
-    if holder is None or not _is_mine(holder, asked):
-        return state, {"held": False, "why": _whereabouts(state, asked, now), "holder": _shown(holder, now)}
-    left_s = _left_s(holder, now)
-    # An expired one that was not taken over is still its holder's; a longer one is not shortened.
-    if left_s < asked["lease_s"] or holder["boot_id"] != now.boot_id:
-        state = dict(state, holder=_until(holder, max(left_s, asked["lease_s"]), now))
-    return state, {"held": True, "late_s": max(0.0, -left_s), "holder": _shown(state["holder"], now)}
 
 
 def _release(state: dict[str, Any], asked: dict[str, Any], now: Now) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -162,10 +140,8 @@ def _left_s(holder: dict[str, Any], now: Now) -> float:
     """Seconds until the lease runs out; less than zero since when it has."""
     if holder["boot_id"] == now.boot_id:
         return float(holder["until_since_boot_s"] - now.since_boot_s)
-    # Restarted since. It was renewed before that, so no more than this can be left: never too early, a little too late.
-    most_s = float(holder["lease_s"] - now.since_boot_s)
-    # Hours too late would be a nuisance, and for hours the calendar is good enough.
-    return most_s if holder["heartbeat"] else min(most_s, holder["until_calendar_s"] - now.calendar_s)
+    # Restarted since. It was taken before that, so no more than its time can be left, whatever the calendar says.
+    return float(min(holder["lease_s"] - now.since_boot_s, holder["until_calendar_s"] - now.calendar_s))
 
 
 def _until(holder: dict[str, Any], lease_s: float, now: Now) -> dict[str, Any]:
@@ -175,7 +151,6 @@ def _until(holder: dict[str, Any], lease_s: float, now: Now) -> dict[str, Any]:
         boot_id=now.boot_id,
         until_since_boot_s=now.since_boot_s + lease_s,
         until_calendar_s=now.calendar_s + lease_s,
-        renewed=_calendar(now.calendar_s),
     )
 
 
@@ -259,10 +234,7 @@ def _read(directory: Path) -> dict[str, Any]:
 def _holder_problems(holder: dict[str, Any]) -> list[str]:
     """Keys of the record of a holder that are missing or of another type."""
     wrong = [key for key in _TEXTS if not isinstance(holder.get(key), str)]
-    wrong += [key for key in ("heartbeat",) if not isinstance(holder.get(key), bool)]
-    wrong += [key for key in ("pid",) if not isinstance(holder.get(key), int)]
     wrong += [key for key in ("digest",) if not isinstance(holder.get(key, 0), (str, type(None)))]
-    wrong += [key for key in ("process",) if not isinstance(holder.get(key, 0), (dict, type(None)))]
     return wrong + [key for key in _TIMES_S if not _is_time(holder.get(key))]
 
 

@@ -26,8 +26,7 @@ PREPARED = "/var/lib/csit-density/prepared.json"
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Look for what is there.
 
-    Args:
-        arguments: `record`, `runtimes` and `namespaces`, folders, and `prepared`, a file, for tests.
+    `arguments`: `record`, `runtimes` and `namespaces`, folders, and `prepared`, a file, for tests.
     """
     folder = Path(arguments.get("record", RECORD))
     record, problem = _record(folder / "owner.json")

@@ -36,8 +36,8 @@ class _Timex(ctypes.Structure):
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Look at the machine.
 
-    Args:
-        arguments: `disks`, paths whose file systems are of interest; `root`, another tree than the machine's for tests.
+    `arguments`: `disks`, paths whose file systems are of interest; `root`, another tree than the machine's for
+      tests.
     """
     root = Path(arguments.get("root", "/"))
     status = _text(root / "proc/self/status") or ""

@@ -35,8 +35,7 @@ _STEAL = 8
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Observe CPUs, all at the same time.
 
-    Args:
-        arguments: `cpus`, a list of logical CPUs; `duration_s`, at most 10. `root` is another tree for tests.
+    `arguments`: `cpus`, a list of logical CPUs; `duration_s`, at most 10. `root` is another tree for tests.
 
     Returns:
         `rows`, one for each CPU that could be observed, and `refused`, a list of [CPU, why].

@@ -56,8 +56,7 @@ _IFF_UP = 1
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Look at ports.
 
-    Args:
-        arguments: `ports`, by name `device` and `pci_address`, either of which may be None; `root` for tests.
+    `arguments`: `ports`, by name `device` and `pci_address`, either of which may be None; `root` for tests.
     """
     root = Path(arguments.get("root", "/"))
     return {

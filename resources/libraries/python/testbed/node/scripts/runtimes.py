@@ -16,8 +16,7 @@ FOLDER = "/var/tmp/csit-density"  # noqa: S108 - only what is named is removed, 
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Remove runtimes.
 
-    Args:
-        arguments: `names` of runtimes, as `leftovers` lists them; `folder`, for tests.
+    `arguments`: `names` of runtimes, as `leftovers` lists them; `folder`, for tests.
     """
     folder = Path(arguments.get("folder", FOLDER))
     try:

@@ -47,9 +47,8 @@ _DAEMON_ENDS_S = 5.0
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Do one operation.
 
-    Args:
-        arguments: `do` is look, apply or restore. For apply `settings`, a list of [path, value], `stop_irqbalance` and
-            `by`, who changes them. `root` and `directory` are other trees for tests.
+    `arguments`: `do` is look, apply or restore. For apply `settings`, a list of [path, value], `stop_irqbalance`
+      and `by`, who changes them. `root` and `directory` are other trees for tests.
 
     Returns:
         Of look `files`, the text of each setting that there is. Of apply `changed`, a list of [path, old, new], and

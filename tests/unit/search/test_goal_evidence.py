@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.model.request.goal import Goal
 from resources.libraries.python.search.algorithms.bounds import GoalReading
-from resources.libraries.python.search.algorithms.ladder import Ladder
-from resources.libraries.python.search.algorithms.laddersearch import GoalEvidence, Guess, ThresholdRange
+from resources.libraries.python.search.algorithms.laddersearch import GoalEvidence, Guess, Ladder, ThresholdRange
 
 GOAL = Goal(name="PDR", loss_ratio=0.005, duration_sum_s=3.0)
 """Two trials of one second decide a rung."""
@@ -22,7 +21,7 @@ GUESSES = st.none() | st.builds(
 )
 
 
-def standing(trials: list[tuple[int, bool]]) -> GoalEvidence:
+def evidence(trials: list[tuple[int, bool]]) -> GoalEvidence:
     """Trials of one second each: their rung, and whether they met the goal."""
     made = GoalEvidence(GOAL, BASE)
     for rung, good in trials:
@@ -32,11 +31,11 @@ def standing(trials: list[tuple[int, bool]]) -> GoalEvidence:
 
 def test_a_rung_is_decided_by_the_duration_sum_and_ends_of_the_ladder_are_known() -> None:
     rung = RUNGS[2]
-    found = standing([(rung, True)])
+    found = evidence([(rung, True)])
     assert found.reading(rung) is GoalReading.OPEN
     found.add(rung, 0.0, 0.5)
     assert found.reading(rung) is GoalReading.GOOD
-    assert standing([(rung, False)] * 2).reading(rung) is GoalReading.BAD
+    assert evidence([(rung, False)] * 2).reading(rung) is GoalReading.BAD
     assert [found.reading(at) for at in (RUNGS[0] - 1, RUNGS[0], RUNGS[-1], RUNGS[-1] + 1)] == [
         GoalReading.GOOD,
         GoalReading.OPEN,
@@ -46,7 +45,7 @@ def test_a_rung_is_decided_by_the_duration_sum_and_ends_of_the_ladder_are_known(
 
 
 def test_the_margin_is_by_how_many_trials_one_reading_leads() -> None:
-    found = standing([(RUNGS[1], True)] * 3 + [(RUNGS[1], False)] + [(RUNGS[2], False)] * 2)
+    found = evidence([(RUNGS[1], True)] * 3 + [(RUNGS[1], False)] + [(RUNGS[2], False)] * 2)
     assert [found.margin(rung) for rung in RUNGS[:4]] == [None, 2, 2, None]
 
 
@@ -63,7 +62,7 @@ def test_bounds_are_complete_as_neighbours_and_at_the_ends_of_the_ladder() -> No
         ((low + 1, True), (low, False)): True,
     }
     for trials, complete in cases.items():
-        assert standing([trial for trial in trials for _ in range(2)]).complete is complete, trials
+        assert evidence([trial for trial in trials for _ in range(2)]).complete is complete, trials
 
 
 def test_a_guess_costs_by_distance_and_at_most_its_weight() -> None:
@@ -75,7 +74,7 @@ def test_a_guess_costs_by_distance_and_at_most_its_weight() -> None:
 def test_relevant_bounds_are_the_lowest_bad_rung_and_the_highest_good_one_below_it(
     trials: list[tuple[int, bool]],
 ) -> None:
-    found = standing(trials)
+    found = evidence(trials)
     upper = min((rung for rung in RUNGS if found.reading(rung) is GoalReading.BAD), default=None)
     below = [rung for rung in RUNGS if upper is None or rung < upper]
     lower = max((rung for rung in below if found.reading(rung) is GoalReading.GOOD), default=None)
@@ -84,7 +83,7 @@ def test_relevant_bounds_are_the_lowest_bad_rung_and_the_highest_good_one_below_
 
 @given(TRIALS, GUESSES)
 def test_likely_thresholds_contradict_fewest_trials(trials: list[tuple[int, bool]], guess: Guess | None) -> None:
-    found = standing(trials)
+    found = evidence(trials)
     lower, upper = found.relevant
     first = RUNGS[0] - 1 if lower is None else lower
     last = RUNGS[-1] if upper is None else upper - 1
@@ -120,13 +119,13 @@ def test_likely_thresholds_contradict_fewest_trials(trials: list[tuple[int, bool
 
 
 def test_without_trials_every_threshold_is_likely() -> None:
-    assert standing([]).likely(None) == [ThresholdRange(RUNGS[0] - 1, RUNGS[-1], None)]
+    assert evidence([]).likely(None) == [ThresholdRange(RUNGS[0] - 1, RUNGS[-1], None)]
     near = Guess(RUNGS[3], 1.0, 0.25)
-    assert standing([]).likely(near) == [ThresholdRange(RUNGS[0] - 1, RUNGS[-1], RUNGS[3])]
+    assert evidence([]).likely(near) == [ThresholdRange(RUNGS[0] - 1, RUNGS[-1], RUNGS[3])]
 
 
 def test_a_guess_does_not_overrule_what_is_proven() -> None:
     low, high = RUNGS[1], RUNGS[4]
-    found = standing([(low, True)] * 2 + [(high, False)] * 2)
+    found = evidence([(low, True)] * 2 + [(high, False)] * 2)
     assert found.likely(Guess(high, 10.0, 4.0)) == [ThresholdRange(low, high - 1, high - 1)]
     assert found.likely(Guess(low - 1, 10.0, 4.0)) == [ThresholdRange(low, high - 1, low)]
