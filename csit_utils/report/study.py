@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from csit_utils.analysis.measures import Measure, MeasuredRow
@@ -11,7 +12,6 @@ from csit_utils.report.details.capsule import rerun_command
 from csit_utils.report.details.noise import NoiseView, noise_floor
 from csit_utils.report.explanations import Explanation
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.cost import StudyCost
 
 if TYPE_CHECKING:
@@ -220,8 +220,5 @@ class Study:
     kinds: tuple[RecordKind, ...] = ()
     measures: tuple[Measure, ...] = ()
     explanations: tuple[Explanation, ...] = ()
-    preview: Callable[[Sequence[str], World], StudyCost] | None = None
-    """Cost of a test of its suite, given the arguments of the test, paths in full, and the world of the testbed.
-
-    Raises CsitError where the test cannot be run there.
-    """
+    preview: Callable[[Path, Mapping[str, str]], StudyCost] | None = None
+    """Cost of a test of its suite, given the file of its specification, and the keys that it sets."""

@@ -9,12 +9,10 @@ from csit_utils.dataset.items import Characterized
 from csit_utils.report.explanations import SHARED, Explanation
 from csit_utils.report.study import RecordKind, Study, View
 from csit_utils.studies import folders
-from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.planning.cost import StudyCost
-
-_SPECIFICATIONS = (".yaml", ".json")
 
 
 def studies_by_name() -> dict[str, Study]:
@@ -58,17 +56,21 @@ def cost_of(study: str, arguments: Sequence[str], world: World) -> StudyCost | N
 
     Args:
         study: Its name, or that of a suite.
-        arguments: Of the test's first keyword.
+        arguments: Of the test's first keyword: `Run Study`, or one that hands them on.
         world: Of the testbed.
 
     Raises:
-        CsitError: The specification is wrong.
+        CsitError: The specification is wrong, or the test needs another world.
     """
     declared = studies_by_name().get(study)
     if declared is None or declared.preview is None:
         return None
-    in_full = [str(specification_file(each)) if each.endswith(_SPECIFICATIONS) else each for each in arguments]
-    return declared.preview(in_full, world)
+    name, *others = arguments
+    only_in = next((each for each in others if "=" not in each), "any")
+    if not world.is_one_of(only_in):
+        raise Unsupported(f"needs world {only_in}")
+    keys = dict(each.split("=", 1) for each in others if "=" in each)
+    return declared.preview(specification_file(name), keys)
 
 
 def measures() -> tuple[Measure, ...]:

@@ -30,9 +30,9 @@ Firewall Alone
 Router And Firewall
     [Documentation]    A linear chain.
     [Template]    Chain Should Be Predicted
-    router-firewall    ${ROUTER}+${FIREWALL}    ${FRAME}    router    firewall
+    router-firewall    ${ROUTER}+${FIREWALL}    ${FRAME}    router+firewall
 
 Two Branches Between Two Routers
     [Documentation]    A split and merge.
     [Template]    Branches Should Be Predicted
-    split-merge    ${ROUTER}+${FIREWALL}+${ROUTER}    ${FRAME}    2    1+3    router    firewall    router
+    split-merge    ${ROUTER}+${FIREWALL}+${ROUTER}    ${FRAME}    2    1+3    router+firewall+router

@@ -10,12 +10,12 @@ Documentation     Interference of network functions on one server: each is measu
 ...               Other packet sizes and loads (tag SWEEP), a tunnel (tag TUNNEL) and three at once (tag THREE) are
 ...               skipped because they take longer; `-v MORE:yes` measures them too.
 
-Resource          ../../resources/libraries/robot/interference.resource
+Library           resources.libraries.python.studies.shared.StudyLibrary    interference
 
 Suite Setup       Open Testbed
 Suite Teardown    Close Testbed
-Test Teardown     Close Interference    ${TEST STATUS}    ${TEST MESSAGE}
-Test Template     Interference Should Be Measured
+Test Teardown     Close Test    ${TEST STATUS}    ${TEST MESSAGE}
+Test Template     Run Study
 
 Test Tags         INTERFERENCE
 

@@ -5,12 +5,12 @@ Documentation     What an event at one network function costs every other servic
 ...               Events are described in `specs/outage/`. Choose the load with `-v SET:share=0.5` (of NDR) or
 ...               `-v SET:rate_pps=20000` (of each instance and direction); any other key is set in the same way.
 
-Library           resources.libraries.python.studies.outage.OutageLibrary
+Library           resources.libraries.python.studies.shared.StudyLibrary    outage
 
 Suite Setup       Open Testbed
 Suite Teardown    Close Testbed
-Test Teardown     Close Outage    ${TEST STATUS}    ${TEST MESSAGE}
-Test Template     Outage Should Be Measured
+Test Teardown     Close Test    ${TEST STATUS}    ${TEST MESSAGE}
+Test Template     Run Study
 
 Test Tags         OUTAGE
 
@@ -30,11 +30,3 @@ Chains
     [Documentation]    One network function of a chain, and the whole chain at once.
     [Tags]    CHAINS
     outage/chains.yaml
-
-
-*** Keywords ***
-Outage Should Be Measured
-    [Documentation]    Let events happen under load, and count what each instance loses.
-    [Arguments]    ${specification: str}
-    Describe Outage    ${specification}
-    Measure Outage

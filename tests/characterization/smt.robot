@@ -19,5 +19,5 @@ Service With SMT
 
 Service Without SMT
     [Documentation]    One data thread on a core.
-    [Template]    SMT Should Be Compared
-    firewall    ${FIREWALL}    1c    ${FRAME}
+    [Template]    Service Should Be Profiled
+    firewall    ${FIREWALL}    1c    ${FRAME}    smt=off    compare_smt=on

@@ -5,12 +5,12 @@ Documentation     Stateful density after RFC 9693: how many new connections per 
 ...               Cells are described in `specs/stateful/`. Choose the frame with `-v SET:frame=512B` and the search
 ...               of the rate with `-v SET:search=quick,width=0.05`; any other key is set in the same way.
 
-Library           resources.libraries.python.studies.stateful.StatefulLibrary
+Library           resources.libraries.python.studies.shared.StudyLibrary    stateful
 
 Suite Setup       Open Testbed
 Suite Teardown    Close Testbed
-Test Teardown     Close Stateful Density    ${TEST STATUS}    ${TEST MESSAGE}
-Test Template     Stateful Density Should Be Measured
+Test Teardown     Close Test    ${TEST STATUS}    ${TEST MESSAGE}
+Test Template     Run Study
 
 Test Tags         STATEFUL
 
@@ -25,11 +25,3 @@ Firewall
     [Documentation]    The first packet of each connection is looked up in the rules.
     [Tags]    FIREWALL
     stateful/firewall.yaml
-
-
-*** Keywords ***
-Stateful Density Should Be Measured
-    [Documentation]    Measure connection rates, tear-downs and table capacity of each cell.
-    [Arguments]    ${specification: str}
-    Describe Stateful Density    ${specification}
-    Measure Stateful Density

@@ -16,7 +16,7 @@ Test Tags           SWEEP
 Firewall
     [Documentation]    Also a part in the suite of chains; not measured again if that ran before.
     [Tags]    FIREWALL    1C
-    firewall    ${FIREWALL}    1c    ${FRAME}    once=${True}
+    firewall    ${FIREWALL}    1c    ${FRAME}    once=on
 
 Firewall With 2 Cores
     [Tags]    FIREWALL    2C

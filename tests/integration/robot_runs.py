@@ -270,14 +270,14 @@ def sent_packets(namespace: str = "csit-generator") -> int:
 
 SUITE = """
 *** Settings ***
-Resource          {resource}
+Library           resources.libraries.python.studies.shared.StudyLibrary    interference
 Suite Setup       Open Testbed
 Suite Teardown    Close Testbed
-Test Teardown     Close Interference    ${{TEST STATUS}}    ${{TEST MESSAGE}}
+Test Teardown     Close Test    ${{TEST STATUS}}    ${{TEST MESSAGE}}
 
 *** Test Cases ***
 Small
-    Interference Should Be Measured    {spec}
+    Run Study    {spec}
 """
 
 

@@ -1,6 +1,7 @@
 """The sizing suite with specifications of a test's own, and what it recorded."""
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,6 +36,6 @@ def suite(folder: Path, service: str, specifications: Mapping[str, Any]) -> Path
     for name, row in specifications.items():
         (specs / name).write_text(json.dumps(row))
     path = folder / "sizing.robot"
-    text = SUITE.read_text(encoding="utf-8").replace("../../resources", f"{PROJECT}/resources")
-    path.write_text(text.replace(f"    {service}/", f"    {specs}/"))
+    text = SUITE.read_text(encoding="utf-8")
+    path.write_text(re.sub(rf"(    |=){service}/", rf"\1{specs}/", text))
     return path

@@ -35,14 +35,14 @@ faults:
 """
 SUITE = """
 *** Settings ***
-Resource          {resource}
+Library           resources.libraries.python.studies.shared.StudyLibrary    chains
 Suite Setup       Open Testbed
 Suite Teardown    Close Testbed
-Test Teardown     Close Chain Study    ${{TEST STATUS}}    ${{TEST MESSAGE}}
+Test Teardown     Close Test    ${{TEST STATUS}}    ${{TEST MESSAGE}}
 
 *** Test Cases ***
 Small
-    Chains Should Be Compared    {spec}
+    Run Study    {spec}
 """
 
 
@@ -96,9 +96,8 @@ def test_the_function_that_grew_with_the_rules_is_named(tmp_path: Path) -> None:
 
 def test_a_suspect_chain_is_compared_with_the_other_order_per_packet(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(CHAINS, encoding="utf-8")
-    resource = PROJECT / "resources" / "libraries" / "robot" / "chains.resource"
     suite = tmp_path / "small.robot"
-    suite.write_text(SUITE.format(resource=resource, spec=tmp_path / "small.yaml"), encoding="utf-8")
+    suite.write_text(SUITE.format(spec=tmp_path / "small.yaml"), encoding="utf-8")
     options = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "-v", "STACKS:3")
     done = run_robot(tmp_path / "out", *options, sources=[suite], seconds=240)
     assert done.returncode == 0, done.stdout + done.stderr

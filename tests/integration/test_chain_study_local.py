@@ -72,28 +72,28 @@ duration_s: 1
 """
 SUITE = """
 *** Settings ***
-Resource          {resource}
+Library           resources.libraries.python.studies.shared.StudyLibrary    chains
 Suite Setup       Open Testbed
 Suite Teardown    Close Testbed
-Test Teardown     Close Chain Study    ${{TEST STATUS}}    ${{TEST MESSAGE}}
+Test Teardown     Close Test    ${{TEST STATUS}}    ${{TEST MESSAGE}}
 
 *** Test Cases ***
 {test}
-    {keyword}    {spec}
+    Run Study    {spec}
+    {then}
 """
 
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of one run."""
-    return studied(tmp_path_factory.mktemp("chains"), SPEC, "Planted Fault Should Be Found")
+    return studied(tmp_path_factory.mktemp("chains"), SPEC, "Study Should Rank Planted Faults First")
 
 
-def studied(folder: Path, spec: str, keyword: str) -> Path:
+def studied(folder: Path, spec: str, then: str = "No Operation") -> Path:
     before = network_state()
     (folder / "small.yaml").write_text(spec)
-    resource = PROJECT / "resources" / "libraries" / "robot" / "chains.resource"
-    suite = SUITE.format(resource=resource, test="Small", keyword=keyword, spec=folder / "small.yaml")
+    suite = SUITE.format(test="Small", then=then, spec=folder / "small.yaml")
     (folder / "small.robot").write_text(suite)
     options = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "--log", "NONE", "--report", "NONE")
     done = run_robot(folder / "out", *options, sources=[folder / "small.robot"])
@@ -139,7 +139,7 @@ def test_the_throttled_nf_is_found_first(study: ChainStudy) -> None:
 @realtime(CPU)
 @pytest.mark.parametrize("_study", range(3))
 def test_an_nf_that_is_slowed_in_all_chains_with_it_is_named(_study: int, tmp_path: Path) -> None:
-    slowed = study_in(studied(tmp_path, SLOWED, "Chains Should Be Compared"))
+    slowed = study_in(studied(tmp_path, SLOWED))
     first = slowed.causes[0]
     assert (first.owner, first.what, first.others) == ("nat", "every chain with nat", 0)
     with_nat = {run.chain for run in slowed.runs if len(run.chain.members) > 1 and "nat" in run.chain.order}
@@ -181,7 +181,7 @@ def test_packets_wait_behind_the_vswitch_where_an_nf_is_throttled(study: ChainSt
 @realtime(CPU)
 @pytest.mark.skipif(bool(vm_missing()), reason="; ".join(map(str, vm_missing())))
 def test_what_a_virtual_machine_does_is_charged_to_it_and_may_be_limited(tmp_path: Path) -> None:
-    (run,) = study_in(studied(tmp_path, VM, "Chains Should Be Compared")).runs
+    (run,) = study_in(studied(tmp_path, VM)).runs
     assert run.failed is None
     assert values(run, "machine", "rx_pps")[0] == pytest.approx(2 * 1e6 / 8 / 64, rel=0.1)
     (guest,), (helpers,) = values(run, "machine", "guest_cpu_percent"), values(run, "machine", "helper_percent")
@@ -196,7 +196,7 @@ def test_what_a_virtual_machine_does_is_charged_to_it_and_may_be_limited(tmp_pat
 @realtime(CPU)
 @pytest.mark.skipif(bool(NO_GUESTS), reason=NO_GUESTS)
 def test_a_chain_of_nftables_and_nginx_in_virtual_machines_is_measured_and_its_parts_alone(tmp_path: Path) -> None:
-    study = study_in(studied(tmp_path, GUESTS, "Chains Should Be Compared"))
+    study = study_in(studied(tmp_path, GUESTS))
     assert {run.chain.order for run in study.runs} == {("wall",), ("proxy",), ("wall", "proxy")}
     for run in study.runs:
         assert run.failed is None

@@ -39,8 +39,7 @@ contenders: [{name: proxy, type: IV, kind: qemu_nginx_proxy}]
 def run(folder: Path, spec: str) -> subprocess.CompletedProcess[str]:
     """A run of one study; what it wrote is in `out`."""
     (folder / "small.yaml").write_text(spec)
-    resource = PROJECT / "resources" / "libraries" / "robot" / "interference.resource"
-    (folder / "small.robot").write_text(SUITE.format(resource=resource, spec=folder / "small.yaml"))
+    (folder / "small.robot").write_text(SUITE.format(spec=folder / "small.yaml"))
     # On a busy machine that emulates the guests' CPUs, two of them boot for minutes.
     topology = (PROJECT / "topologies" / "local.yaml").read_text()
     (folder / "local.yaml").write_text(topology.replace("    vms: ", "    vm: {boot_within_s: 300}\n    vms: "))

@@ -11,7 +11,7 @@ from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, nf_loses_its_port, run_losing_nodes
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options
 from tests.integration.pauses import STEPS, Moment
-from tests.integration.robot_runs import PROJECT, SUITE
+from tests.integration.robot_runs import SUITE
 from tests.realtime import LOSS, realtime
 
 MISSING = "; ".join(map(str, nft_missing())) or ("" if path_of("tcpdump") else "tcpdump is missing")
@@ -33,8 +33,7 @@ FAULTS = (*STEP_FAULTS, (Moment(STEPS, call=7, after=True), nf_loses_its_port))
 @realtime(LOSS)
 def test_a_node_reports_what_its_nfs_have_processed_and_used_also_when_steps_break(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(SPEC)
-    resource = PROJECT / "resources" / "libraries" / "robot" / "interference.resource"
-    (tmp_path / "small.robot").write_text(SUITE.format(resource=resource, spec=tmp_path / "small.yaml"))
+    (tmp_path / "small.robot").write_text(SUITE.format(spec=tmp_path / "small.yaml"))
     with Lab(used=True) as lab:
         kinds = ["linux_router", "linux_gateway", "tcpdump"]
         topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": kinds}})

@@ -295,11 +295,11 @@ def test_chains_are_watched_on_the_node_second_by_second_also_when_steps_break(l
     (tmp_path / "chains.yaml").write_text(CHAINS)
     dut = {"containers": ["linux_router", "tcpdump"]}
     topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": dut})
-    resource = PROJECT / "resources" / "libraries" / "robot" / "chains.resource"
     (tmp_path / "chains.robot").write_text(
-        f"*** Settings ***\nResource    {resource}\nSuite Setup    Open Testbed\nSuite Teardown    Close Testbed\n"
-        "Test Teardown    Close Chain Study    ${TEST STATUS}    ${TEST MESSAGE}\n"
-        f"*** Test Cases ***\nOver SSH\n    Chains Should Be Compared    {tmp_path / 'chains.yaml'}\n"
+        "*** Settings ***\nLibrary    resources.libraries.python.studies.shared.StudyLibrary    chains\n"
+        "Suite Setup    Open Testbed\nSuite Teardown    Close Testbed\n"
+        "Test Teardown    Close Test    ${TEST STATUS}    ${TEST MESSAGE}\n"
+        f"*** Test Cases ***\nOver SSH\n    Run Study    {tmp_path / 'chains.yaml'}\n"
     )
     run_losing_nodes(lab, tmp_path, STEP_FAULTS, *options(topology), sources=[tmp_path / "chains.robot"])
     (item,) = load([tmp_path / "out" / "output.xml"]).characterizations

@@ -102,7 +102,7 @@ def suite_of(name: str, specification: str, text: str, folder: Path) -> Path:
     """A suite of the project with a specification of the test's own."""
     (folder / "spec.yaml").write_text(text, encoding="utf-8")
     suite = folder / f"{name}.robot"
-    robot = (SUITES / suite.name).read_text(encoding="utf-8").replace("../../resources", f"{PROJECT}/resources")
+    robot = (SUITES / suite.name).read_text(encoding="utf-8")
     suite.write_text(robot.replace(specification, f"{folder}/spec.yaml"), encoding="utf-8")
     return suite
 
@@ -209,16 +209,6 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = csit("robot", "-d", str(folder), *SIM, *study.options, str(study.suite))
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
-
-
-def test_a_study_that_came_to_its_end_is_carried_over(ended: Path) -> None:
-    before, was = dataset(ended), files(ended)
-    journal = interference(ended.parent).path(ended)
-    kept = journal.read_bytes()
-    done = csit("robot", f"--resume={ended}")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "three: carried over" in done.stdout
-    assert (dataset(ended), files(ended), journal.read_bytes()) == (before, was, kept)
 
 
 def test_a_study_with_other_settings_begins_anew_and_says_so(ended: Path) -> None:

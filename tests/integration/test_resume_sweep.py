@@ -120,22 +120,6 @@ def test_a_run_that_came_to_its_end_measures_nothing_again(resumed: tuple[Path, 
     assert {path: path.read_bytes() for path in (*before, *records)} == before | records
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (("-v", "SWEEP_DURATION:3"), "the run was started with SWEEP_DURATION '2' and cannot be resumed with '3'"),
-        (("-v", "GENERATOR:ditg"), "the run was started with GENERATOR '' and cannot be resumed with 'ditg'"),
-    ],
-)
-def test_other_choices_are_refused(
-    resumed: tuple[Path, list[float], str], options: tuple[str, ...], sentence: str
-) -> None:
-    folder, _, _ = resumed
-    status, said = finished("--resume", str(folder), *options, *OPTIONS, str(CHAIN))
-    assert status != 0
-    assert sentence in said, said
-
-
 def test_a_new_run_in_the_same_folder_measures_all(tmp_path: Path) -> None:
     options = ("-v", "TOPOLOGY:topologies/sim.yaml", "-t", "Path Alone", "-d", str(tmp_path), str(CHAIN))
     assert finished(*options)[0] == 0

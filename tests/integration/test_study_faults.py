@@ -97,11 +97,11 @@ class Study:
         if not named:
             return (DENSITY if self.suite.startswith("csc") else SUITES) / self.suite
         (folder / "spec.yaml").write_text(text, encoding="utf-8")
-        robot = (SUITES / self.suite).read_text(encoding="utf-8").replace("../../resources", f"{PROJECT}/resources")
+        robot = (SUITES / self.suite).read_text(encoding="utf-8")
         (folder / self.suite).write_text(
             robot.replace(named, f"{folder}/spec.yaml")
-            .replace("    clearwater/", f"    {SUITES}/specs/clearwater/")
-            .replace("Planted Fault Should Be Found", "Chains Should Be Compared"),
+            .replace("clearwater/", f"{SUITES}/specs/clearwater/")
+            .replace("[Template]    Planted Fault Should Be Found", "[Template]    Run Study"),
             encoding="utf-8",
         )
         return folder / self.suite

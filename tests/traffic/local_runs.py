@@ -100,7 +100,7 @@ def suite_with(folder: Path, study: str, changes: Mapping[str, str], specificati
     chosen = folder / "specification.yaml"
     chosen.write_text(specification, encoding="utf-8")
     suite = (SUITES / f"{study}.robot").read_text(encoding="utf-8")
-    for words, others in {"../../resources": f"{PROJECT / 'resources'}", **changes}.items():
+    for words, others in changes.items():
         assert words in suite, f"{study}.robot has no {words}"
         suite = suite.replace(words, others.format(specification=chosen))
     path = folder / f"{study}.robot"

@@ -225,11 +225,14 @@ def data_goes_one_way(path: str, tree: ast.AST) -> Iterator[Finding]:
 
 
 def studies_are_above_the_rest(path: str, tree: ast.AST) -> Iterator[Finding]:
-    """What lies below the studies imports none, so that a study can be added or removed as one folder."""
+    """What lies below the studies or is shared by them imports none: one is added or removed as a folder."""
     below = path.removeprefix(LIBRARIES)
-    if below == path or below.startswith("studies/"):
+    is_shared = below.startswith("studies/shared/")
+    if below == path or (below.startswith("studies/") and not is_shared):
         return
-    yield from ((line, f"imports {name}") for line, name in imports(tree) if name.startswith(f"{STUDIES}."))
+    for line, name in imports(tree):
+        if name.startswith(f"{STUDIES}.") and not (is_shared and name.startswith(f"{STUDIES}.shared")):
+            yield line, f"imports {name}"
 
 
 def offline_tools_touch_no_machine(path: str, tree: ast.AST) -> Iterator[Finding]:
@@ -444,6 +447,7 @@ def test_shared_class_names_are_found(paths: tuple[str, ...], offends: bool) -> 
         (data_goes_one_way, f"{LIBRARIES}model/x.py", f"from {DRIVERS} import vswitches"),
         (data_goes_one_way, f"{LIBRARIES}testbed/roles/x.py", "from resources.libraries.python import drivers"),
         (data_goes_one_way, f"{LIBRARIES}studies/density/x.py", "import csit_utils.report"),
+        (studies_are_above_the_rest, f"{LIBRARIES}studies/shared/x.py", f"import {STUDIES}.density.run"),
         (studies_are_above_the_rest, f"{LIBRARIES}drivers/x.py", f"from {STUDIES}.chains.model.record import Edge"),
         (studies_are_above_the_rest, f"{LIBRARIES}recording/x.py", f"import {STUDIES}.sizing.model.spec"),
         (offline_tools_touch_no_machine, "csit_utils/report/x.py", f"from {DRIVERS}.vswitches import sim"),

@@ -20,12 +20,12 @@ STARTS = {
     "csit_utils.cli; csit_utils.cli.make_app(['--help'])": ["pydantic", "csit_utils.commands.results.show"],
     "csit_utils.cli; csit_utils.cli.make_app(['plan'])": ["numpy", "scipy", "robot", "paramiko"],
     "resources.libraries.python.studies.density.DensityLibrary": ["MLRsearch", "numpy", "scipy", "pyroute2.netlink"],
-    "resources.libraries.python.studies.sizing.SizingLibrary": ["numpy", "scipy", "pyroute2.netlink"],
-    "resources.libraries.python.studies.interference.InterferenceLibrary": ["numpy", "scipy", "pyroute2.netlink"],
-    "resources.libraries.python.studies.chains.ChainStudyLibrary": ["MLRsearch", "scipy", "pyroute2.netlink"],
-    "resources.libraries.python.studies.outage.OutageLibrary": ["numpy", "scipy", "pyroute2.netlink"],
-    "resources.libraries.python.studies.stateful.StatefulLibrary": ["numpy", "scipy", "pyroute2.netlink"],
-    "resources.libraries.python.studies.sweep.CharacterizationLibrary": ["scipy", "pyroute2.netlink"],
+    "resources.libraries.python.studies.sizing.run": ["numpy", "scipy", "pyroute2.netlink"],
+    "resources.libraries.python.studies.interference.run": ["numpy", "scipy", "pyroute2.netlink"],
+    "resources.libraries.python.studies.chains.run": ["MLRsearch", "scipy", "pyroute2.netlink"],
+    "resources.libraries.python.studies.outage.run": ["numpy", "scipy", "pyroute2.netlink"],
+    "resources.libraries.python.studies.stateful.run": ["numpy", "scipy", "pyroute2.netlink"],
+    "resources.libraries.python.studies.sweep.run": ["scipy", "pyroute2.netlink"],
     "resources.libraries.python.testbed.agent.service": ["numpy", "scipy", "robot", "pyroute2.ndb"],
     "resources.libraries.python.testbed.kinds.local": ["scipy", "robot", "pyroute2.ndb"],
     # Once per deployment, while data threads poll.
@@ -37,7 +37,7 @@ QUICK = (
     "resources.libraries.python.drivers.generators.builtin.worker",
 )
 
-SHARED = "resources.libraries.python.studies.shared.library"
+SHARED = "resources.libraries.python.studies.shared.StudyLibrary"
 """Imported once for the libraries of all studies, which are forked from there."""
 IMPORT_EACH = f"""
 import json, os, sys

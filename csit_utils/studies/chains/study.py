@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import islice
-from pathlib import Path
 
 from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report import figures
@@ -366,5 +365,5 @@ STUDY = Study(
         ),
     ),
     explanations=EXPLANATIONS,
-    preview=lambda arguments, _: cost(generate(load_chains(Path(arguments[0])))),
+    preview=lambda path, keys: cost(generate(load_chains(path, keys))),
 )

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from statistics import fmean
 
 from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
@@ -407,5 +406,5 @@ STUDY = Study(
     ),
     measures=(NORMALIZED,),
     explanations=EXPLANATIONS,
-    preview=lambda arguments, _: cost(load_interference(Path(arguments[0]))),
+    preview=lambda path, keys: cost(load_interference(path, keys)),
 )

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
 from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
 from csit_utils.dataset.items import Characterized
@@ -278,5 +277,5 @@ STUDY = Study(
     ),
     measures=(SURVIVED,),
     explanations=EXPLANATIONS,
-    preview=lambda arguments, _: cost(load_outage(Path(arguments[0]))),
+    preview=lambda path, keys: cost(load_outage(path, keys)),
 )

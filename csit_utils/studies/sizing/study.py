@@ -18,12 +18,10 @@ from csit_utils.report.study import Page, RecordKind, Study, View
 from csit_utils.report.units import DASH
 from csit_utils.studies.sizing.figures import sizing_figures
 from csit_utils.studies.sizing.reported_values import option_figures
-from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.request.cell import Dimensions
-from resources.libraries.python.model.service.load import load_specifications
+from resources.libraries.python.model.service.load import load_sizing
 from resources.libraries.python.model.service.spec import DeploymentSpec, MeasuredSize, Offered, Sizing
 from resources.libraries.python.model.service.workload import WorkloadSpec
-from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.studies.sizing.analysis import sizing_rows
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
@@ -279,13 +277,8 @@ def _identity(sizing: Sizing) -> object:
     return sizing.deployment.model_dump_json(), sizing.workload.model_dump_json()
 
 
-def _preview(arguments: Sequence[str], world: World) -> SizingCost:
-    """Cost of a sizing: deployment, workload, the world that it needs, options."""
-    deployment, workload, only_in, *options = arguments
-    if only_in != "any" and (only_in == "real") == (world is World.SIM):
-        raise PlanError(f"needs world {only_in}")
-    chosen = dict(option.split("=", 1) for option in options)
-    asked = load_specifications(Path(deployment), Path(workload), chosen)
+def _preview(path: Path, keys: Mapping[str, str]) -> SizingCost:
+    asked = load_sizing(path, keys)
     return cost(asked.deployment, asked.workload)
 
 

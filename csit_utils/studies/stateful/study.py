@@ -1,7 +1,6 @@
 """Studies of stateful density in reports: connection rates, tear-downs and table capacity of NATs and firewalls."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
 from csit_utils.dataset.items import Characterized
@@ -224,5 +223,5 @@ STUDY = Study(
     ),
     measures=(RATE, TEAR_DOWN, CAPACITY),
     explanations=EXPLANATIONS,
-    preview=lambda arguments, _: cost(load_stateful(Path(arguments[0]))),
+    preview=lambda path, keys: cost(load_stateful(path, keys)),
 )

@@ -8,6 +8,9 @@ from collections.abc import Iterable, Sequence
 _FORMULA = re.compile(r"^'*[=+\-@\t\uff0b\uff0d\uff1d\uff20]|\A'*\n", re.MULTILINE)
 """Also with full-width signs, which some programs take for these, and at the beginning of a later line of a text."""
 
+Table = tuple[str, Iterable[Sequence[object]]]
+"""Name and rows, of which the first one names the columns."""
+
 
 def harmless(cell: object) -> object:
     """Put an apostrophe before what a spreadsheet would take for a formula; numbers stay as they are.
@@ -36,6 +39,6 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     return text.getvalue()
 
 
-def csv_files(tables: Iterable[tuple[str, Iterable[Sequence[object]]]]) -> dict[str, str]:
+def csv_files(tables: Iterable[Table]) -> dict[str, str]:
     """Format tables by their names; return the text of each by the name of its file."""
     return {f"{name}.csv": csv_text(rows) for name, rows in tables}

@@ -22,12 +22,9 @@ from csit_utils.night.session import (
     arguments_of,
     run_night,
 )
-from csit_utils.studies.registry import studies_by_name
-from resources.libraries.python.errors import PlanError
+from csit_utils.studies.registry import cost_of
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import PROJECT
-
-SPECS = PROJECT / "tests" / "characterization" / "specs"
 
 
 class Clock:
@@ -185,23 +182,18 @@ def test_the_page_lists_outcomes_reasons_and_what_is_open() -> None:
 
 
 @pytest.mark.parametrize(
-    ("study", "files", "least_s"),
+    ("study", "arguments"),
     [
-        ("outage", ["outage/routers.yaml"], 60),
-        ("stateful", ["stateful/nat.yaml"], 60),
-        ("chains", ["chains/four-vnfs.yaml"], 60),
-        ("interference", ["interference/pairs.yaml"], 60),
-        ("sizing", ["snort/deployment.json", "snort/workload.json", "sim"], 60),
+        ("outage", ["outage/routers.yaml"]),
+        ("stateful", ["stateful/nat.yaml"]),
+        ("chains", ["chains/four-vnfs.yaml"]),
+        ("interference", ["interference/pairs.yaml"]),
+        ("sizing", ["snort/deployment.json", "sim", "workload=snort/workload.json"]),
     ],
 )
-def test_studies_have_previews(study: str, files: list[str], least_s: float) -> None:
-    preview = studies_by_name()[study].preview
-    assert preview is not None
-    arguments = [str(SPECS / file) if "/" in file else file for file in files]
-    assert preview(arguments, World.SIM).seconds > least_s
-    if study == "sizing":
-        with pytest.raises(PlanError, match="needs world sim"):
-            preview(arguments, World.LOCAL)
+def test_studies_have_previews(study: str, arguments: list[str]) -> None:
+    cost = cost_of(study, arguments, World.SIM)
+    assert cost is not None and cost.seconds > 60
 
 
 def test_a_night_that_measures_nothing_has_a_page_that_says_so(tmp_path: Path) -> None:

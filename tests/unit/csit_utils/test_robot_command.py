@@ -18,7 +18,7 @@ from resources.libraries.python.model import bounds
 from resources.libraries.python.model.request.variables import read_by
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.studies.shared.choices_before_run import refuse_misspelt
+from resources.libraries.python.studies.shared.choices_before_run import _suites, refuse_misspelt
 from resources.libraries.python.studies.shared.progress import human_time
 
 DENSITY = str(PROJECT / "tests" / "density")
@@ -28,7 +28,7 @@ LOCAL = f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}"
 SIM = f"TOPOLOGY:{PROJECT / 'topologies' / 'sim.yaml'}"
 OWN_SUITE = """\
 *** Settings ***
-Library        resources.libraries.python.studies.outage.OutageLibrary
+Library        resources.libraries.python.studies.shared.StudyLibrary    outage
 Variables      values.py
 Suite Setup    Open Testbed
 
@@ -100,7 +100,7 @@ def test_every_study_refuses_a_missing_topology_once(
         ("outage", "SET:outage.rate_pps=fast", "SET rate_pps=fast: a number is expected here"),
         ("outage", "SET:share=[1", "SET share:"),
         ("stateful", "SET:search=none", "no search profile 'none'"),
-        ("sweep", "SET:share=0.5", "SET 'share': tests of sweep have no keys to set"),
+        ("sweep", "SET:share=0.5", "sweep firewall: unknown key 'share'; there are nf_kinds, "),
         ("sizing", "NOISE_FLOOR:99", "NOISE_FLOOR '99': "),
         ("sweep", "FIREWAL:vpp", "-v FIREWAL: no such variable; did you mean FIREWALL?"),
         ("outage", "FRAMES:IMIX", "-v FRAMES: no such variable; "),
@@ -160,6 +160,23 @@ def test_other_studies_are_part_of_the_time_and_simulated_ones_are_not(
     )
     assert f"about {human_time(seconds)}\n" in planned(tmp_path, capfd, outage)
     assert planned(tmp_path, capfd, *variables(SIM), outage) == ""
+
+
+@pytest.mark.parametrize("study", ["outages", "density", ""])
+def test_a_suite_of_no_such_study_is_refused_with_the_studies_that_there_are(tmp_path: Path, study: str) -> None:
+    suite = tmp_path / "own.robot"
+    suite.write_text(OWN_SUITE.replace("StudyLibrary    outage", f"StudyLibrary    {study}".rstrip()), encoding="utf-8")
+    with pytest.raises(ConfigError, match=f"^no study '{study}'; there are chains, interference, outage, "):
+        _suites(api.TestSuite.from_file_system(suite))
+
+
+def test_keys_of_a_test_are_part_of_its_cost_and_a_test_for_another_world_has_none() -> None:
+    once, twice = (cost_of("outage", ["outage/routers.yaml", f"repetitions={n}"], World.LOCAL) for n in (1, 2))
+    assert once is not None and twice is not None and twice.steps == 2 * once.steps
+    sizing = ["sip-service/deployment.json", "real", "workload=sip-service/reg-dereg.json"]
+    assert cost_of("sizing", sizing, World.LAB) is not None
+    with pytest.raises(Unsupported, match="needs world real"):
+        cost_of("sizing", sizing, World.SIM)
 
 
 @pytest.mark.slow

@@ -5,14 +5,15 @@ test with other settings begins below a new heading. Each study declares the mod
 """
 
 import json
+from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import Frozen, error_text, refused_version
+from resources.libraries.python.model.base import ON_FIRST_USE, Frozen, error_text, refused_version
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.recording.lines import Lines, read_lines
 
@@ -112,3 +113,49 @@ class StepJournal(Generic[Row]):
                     f"{self.path}: line {number} is no entry of a journal of '{self.KIND}': {error_text(error)}"
                 ) from error
         return last
+
+
+class StepLine(Frozen, Generic[Row]):
+    """Line for a step that is complete; what was deployed for it is removed."""
+
+    line: Literal["step"] = "step"
+    at: str
+    """UTC, ISO 8601."""
+    step: str
+    """Its name, which no other step of the study has."""
+    plan: str = ""
+    """Digest of the plan by which it was deployed; empty without one."""
+    row: Row
+    facts: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """Facts of the parts of the deployment."""
+    notes: tuple[str, ...] = ()
+
+
+class LoadLine(Frozen, Generic[Row]):
+    """Line for what all steps need and was found before them, such as their load."""
+
+    line: Literal["load"] = "load"
+    at: str
+    load: Row
+    notes: tuple[str, ...] = ()
+
+
+def step_line(row: Any) -> Any:  # noqa: ANN401 - a class that is made here
+    """Return the class of lines with rows of a class."""
+    return StepLine[row]
+
+
+def load_line(load: Any) -> Any:  # noqa: ANN401 - as above
+    """Return the class of lines with loads of a class."""
+    return LoadLine[load]
+
+
+@cache
+def journal_of(study: str, row: type[Frozen], load: type[Frozen] | None) -> type[StepJournal[Any]]:
+    """Return the class of the journal of a study, given the classes of its rows and loads."""
+    lines, config = step_line(row), None
+    if load is not None:
+        lines, config = Annotated[lines | load_line(load), Field(discriminator="line")], ON_FIRST_USE
+    rows: TypeAdapter[Any] = TypeAdapter(lines, config=config)
+    names = {"FILE": f"{study}.jsonl", "KIND": f"{study} study", "ROWS": rows}
+    return type(f"{study.title()}Journal", (StepJournal,), names)

@@ -4,7 +4,7 @@ import pytest
 
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import specification_file
-from resources.libraries.python.studies.chains.ChainStudyLibrary import suspects_in_words
+from resources.libraries.python.studies.chains.analysis.sentences import suspects_in_words
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.run import ChainStudyTest

@@ -12,9 +12,9 @@ from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.measurements.stacks import NodeStacks
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import MeasurementRequest
+from resources.libraries.python.studies.chains.analysis.sentences import suspects_in_words
 from resources.libraries.python.studies.chains.analysis.study import ANOTHER_ORDER, reference
 from resources.libraries.python.studies.chains.analysis.tables import STACKS, chain_tables
-from resources.libraries.python.studies.chains.ChainStudyLibrary import suspects_in_words
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.testbed.deployment.parts import Parts

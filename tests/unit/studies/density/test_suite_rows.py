@@ -23,8 +23,7 @@ from resources.libraries.python.studies.density.planning.duration import test_s 
 from resources.libraries.python.studies.density.planning.extras import Extras
 from resources.libraries.python.studies.density.planning.rows import PlannedRows, journal_name
 from resources.libraries.python.studies.density.search_priors import PriorBook
-from resources.libraries.python.studies.density.suite_rows import _Patterns, put_rows, rows_for
-from resources.libraries.python.studies.shared.choices import suite_choice
+from resources.libraries.python.studies.density.suite_rows import _Patterns, put_rows, rows_for, suite_choice
 from tests.unit.csit_utils.builders import result
 
 PROJECT = Path(__file__).parents[4]

@@ -16,7 +16,7 @@ from resources.libraries.python.dialogue import RemoteDefect
 from resources.libraries.python.errors import ConfigError, CsitError, SystemBroken, Unsupported
 from resources.libraries.python.studies.shared import boundary
 from resources.libraries.python.studies.shared.boundary import Defect, Redaction, SystemCallFailed, keyword
-from resources.libraries.python.studies.shared.library import StudyLibrary
+from resources.libraries.python.studies.shared.library import StudyKeywords
 from resources.libraries.python.studies.shared.run_state import EndOfRun
 from resources.libraries.python.testbed.deployment.health import is_breakage
 
@@ -43,7 +43,7 @@ def test_every_library_listens_for_secrets(name: str) -> None:
     assert any(isinstance(each, Redaction) for each in found)
 
 
-class WithRobotsDecorator(StudyLibrary[Any]):
+class WithRobotsDecorator(StudyKeywords[Any]):
     """A library of a study that was written elsewhere."""
 
     @deco.keyword(name="Another Name", tags=["slow"])

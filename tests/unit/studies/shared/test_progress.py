@@ -64,8 +64,8 @@ def test_a_step_that_was_carried_over_takes_no_time(clock: Clock) -> None:
 def test_the_search_for_the_load_does_not_count_as_a_step(clock: Clock) -> None:
     progress = begun(clock)
     clock.now_s += 300.0
-    progress.prepared()
-    assert progress.left_s() == 5.0 * 32
+    progress.prepared(each_s=6.0, left=32)
+    assert progress.left_s() == 6.0 * 32
     clock.now_s += 4.0
     progress.advance(31)
     assert progress.left_s() == 4.0 * 31

@@ -1,6 +1,5 @@
 """The base of all Robot libraries of studies: testbed and journal, opened once for all suites of a run."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,23 +13,11 @@ from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.qualifications import FOLDER
 from resources.libraries.python.studies.shared import library as measuring
 from resources.libraries.python.studies.shared import run_state
-from resources.libraries.python.studies.shared.choices import generator_chosen
-from resources.libraries.python.studies.shared.library import StudyLibrary, TestbedSession
-from resources.libraries.python.studies.shared.retry import StudyTest
+from resources.libraries.python.studies.shared.library import TestbedSession
+from resources.libraries.python.studies.shared.StudyLibrary import StudyLibrary
 from tests.unit.csit_utils.builders import ENVIRONMENT
 
 TOPOLOGY = Path(__file__).parents[4] / "topologies" / "local.yaml"
-
-
-class OfTheFile(StudyLibrary[StudyTest]):
-    """Takes the generator that the testbed's file names."""
-
-
-class OfTheUser(StudyLibrary[StudyTest]):
-    """Takes the one that the user chose."""
-
-    def _chosen(self) -> Topology:
-        return generator_chosen(self._choices)
 
 
 @pytest.fixture
@@ -51,11 +38,12 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     return drivers
 
 
-@pytest.mark.parametrize("first", [OfTheFile, OfTheUser])
+@pytest.mark.parametrize("first", ["outage", "chains"])
 def test_suites_of_one_run_share_its_journal_whichever_generator_they_take(
-    opened: list[str], tmp_path: Path, first: Callable[[], StudyLibrary[StudyTest]]
+    opened: list[str], tmp_path: Path, first: str
 ) -> None:
-    for library in (first(), OfTheFile(), OfTheUser()):
+    """Studies of chains take the generator that the user chose, those of outages the one of the testbed's file."""
+    for library in map(StudyLibrary, (first, "outage", "chains")):
         library.open_testbed()
         library.close_testbed()
     assert set(opened) == {"ring", "auto"}
@@ -65,15 +53,15 @@ def test_suites_of_one_run_share_its_journal_whichever_generator_they_take(
 
 
 def test_an_inner_suite_neither_opens_nor_closes_what_an_outer_one_has_open(opened: list[str]) -> None:
-    library = OfTheFile()
+    library = StudyLibrary("outage")
     for _ in range(2):
         library.open_testbed()
     library.close_testbed()
     assert len(opened) == 1
     with pytest.raises(CsitError, match="still active"):
-        OfTheFile().open_testbed()  # the journal is still held
+        StudyLibrary("outage").open_testbed()  # the journal is still held
     library.close_testbed()
-    OfTheFile().open_testbed()
+    StudyLibrary("outage").open_testbed()
 
 
 def test_every_library_is_among_those_whose_keywords_are_checked() -> None:

@@ -1,5 +1,6 @@
 """What all studies of several steps do alike: resume, repeat what breaks the system under test, end after failures."""
 
+import json
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cache
@@ -16,15 +17,19 @@ from resources.libraries.python.errors import (
     CsitError,
     RunStopped,
     SystemBroken,
+    Unsupported,
 )
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import Environment, MeasurementRequest
+from resources.libraries.python.model.service.load import load_sizing
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.paths import PROJECT, specification_file
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
@@ -36,6 +41,8 @@ from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 from resources.libraries.python.studies.stateful.run import StatefulTest
+from resources.libraries.python.studies.sweep.model.record import Rates
+from resources.libraries.python.studies.sweep.request import SweepRequest
 from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.parts import Parts
@@ -73,7 +80,21 @@ SMALL: dict[type[AnyStudy], Any] = {
         **{"search": "quick,width=0.2,trial=0.1,sum=0.1", "tear_downs": 1, "connections": 500, "capacity": False},
     }),
 }  # fmt: skip
-"""A specification of a few steps for each study."""
+"""A specification of a few steps for each study that deploys one cell for each step."""
+WITHOUT_CELLS: dict[type[AnyStudy], Any] = {
+    ServiceSizing: load_sizing(specification_file("clearwater/scaling.json"), {"workload": "clearwater/invite.json"}),
+    ServiceSweep: SweepRequest(
+        name="router",
+        cell=Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind("linux_router"),)),
+        frame=frame("64B"),
+        flows=1,
+        protocol=Protocol.IP,
+        duration_s=1,
+        rates=Rates(start_pps=1000, stop_pps=5000, step_pps=1000),
+        width=None,
+    ),
+}
+"""The same for those that deploy no cells, or one for all steps."""
 QUICK = [ChainStudyTest, InterferenceTest, OutageTest]
 EACH = pytest.mark.parametrize("kind", [*QUICK, pytest.param(StatefulTest, marks=pytest.mark.slow)])
 
@@ -89,17 +110,17 @@ def environment() -> Environment:
 
 
 class World(SimulatedTestbed):
-    """Counts deployments; is killed before one, or breaks in the first trial of some.
+    """Counts deployments; is killed before one, breaks in the first trial of some, or lacks programs of NFs.
 
     With an error of a lost connection a node is lost, and comes back only when it is waited for.
     """
 
     def __init__(
         self, killed_before: int | None = None, breaks: Collection[int] = (), error: CsitError | None = None,
-        topology: Topology = SIM,
+        topology: Topology = SIM, lacks: Collection[str] = (),
     ) -> None:  # fmt: skip
         super().__init__(topology)
-        self._killed_before, self._breaks = killed_before, breaks
+        self._killed_before, self._breaks, self._lacks = killed_before, breaks, set(lacks)
         self.error = error or ConnectionFailed(LOST)
         self.deployed = self.recovered = 0
         self.lost = False
@@ -114,6 +135,8 @@ class World(SimulatedTestbed):
         if self.deployed == self._killed_before:
             raise Killed
         self.deployed += 1
+        if found := self._lacks & {function.kind for function in plan.functions}:
+            raise Unsupported(f"{found.pop()} missing")
         parts = super().parts(plan, asked)
         return replace(parts, generator=cast("Any", Cut(parts, self))) if self.deployed in self._breaks else parts
 
@@ -141,14 +164,18 @@ def run(
     on_step: Callable[[StepEnded], None] = lambda _: None, **changes: object,
 ) -> AnyStudy:  # fmt: skip
     """Run a small study, as far as it goes."""
-    study = kind(topology, world, SMALL[kind].model_copy(update=changes), world.environment(), on_step)
+    spec = (SMALL | WITHOUT_CELLS)[kind]
+    study = kind(topology, world, spec.model_copy(update=changes) if changes else spec, world.environment(), on_step)
     study.plan()
     if journal is None:
         study.run()
         return study
     with study.journal()(journal, study.digest()) as opened:
         study.resume(opened)
-        study.run()
+        try:
+            study.run()
+        finally:
+            study.remove()
     return study
 
 
@@ -171,8 +198,33 @@ def rows(study: AnyStudy) -> list[dict[str, object]]:
 def test_every_study_of_steps_is_among_these() -> None:
     for path in (PROJECT / "resources/libraries/python/studies").glob("*/run.py"):
         import_module(f"resources.libraries.python.studies.{path.parent.name}.run")
-    # A sweep has one deployment, and a sizing no cells: `test_resumed_sweeps.py`, `test_service_sizing.py`.
-    assert set(StepStudy.__subclasses__()) == {*SMALL, ServiceSizing, ServiceSweep}
+    assert set(StepStudy.__subclasses__()) == {*SMALL, *WITHOUT_CELLS}
+
+
+def steps_in(journal: Path) -> list[str]:
+    """Names of the steps in a journal, in the order in which they were measured."""
+    lines = map(json.loads, journal.read_text("utf-8").splitlines())
+    return [line["step"] for line in lines if line.get("line") == "step"]
+
+
+@pytest.mark.parametrize("kind", [*QUICK, *WITHOUT_CELLS, pytest.param(StatefulTest, marks=pytest.mark.slow)])
+def test_what_is_in_the_journal_of_a_killed_study_is_not_measured_again(tmp_path: Path, kind: type[AnyStudy]) -> None:
+    whole, path = tmp_path / "whole" / "journal.jsonl", tmp_path / "killed" / "journal.jsonl"
+
+    def kill(step: StepEnded) -> None:
+        if step.number == 3:
+            raise Killed
+
+    for journal in (whole, path):
+        journal.parent.mkdir()
+    run(kind, World(), whole)
+    with pytest.raises(Killed):
+        run(kind, World(), path, on_step=kill)
+    before = path.read_bytes()
+    found = run(kind, World(), path)
+    assert path.read_bytes().startswith(before) and 0 < before.count(b'"line":"step"') < len(steps_in(whole))
+    assert steps_in(path) == steps_in(whole)
+    assert found.remark and len(found.rows) == len(steps_in(whole))
 
 
 @EACH
@@ -292,6 +344,45 @@ def test_a_search_of_the_load_that_breaks_is_repeated(tmp_path: Path, error: Csi
     # It stays a note of the study when that is resumed after its search.
     resumed = run(OutageTest, World(), tmp_path / "journal.jsonl", **changes)
     assert f"search of NDR: measured once more: {error}" in resumed.result().notes
+
+
+def test_a_study_goes_on_at_the_load_that_it_began_with(tmp_path: Path) -> None:
+    """The intrusion detection system does not start and has a stand-in."""
+    path, (gateway, monitor) = tmp_path / "journal.jsonl", SMALL[InterferenceTest].contenders
+    ids = Contender(name="ids", type=NfType.INSPECTION, kind=NfKind("suricata"), stand_in=NfKind("ngrep"))
+    changes = {"contenders": (gateway, ids, monitor)}
+    with pytest.raises(Killed):
+        run(InterferenceTest, World(killed_before=6, lacks={"suricata"}), path, **changes)
+    text = path.read_text("utf-8")
+    load_pps = float(text.split('"loads_pps":[')[1].split("]")[0])
+    path.write_text(text.replace(f"{load_pps}", "12345.0"), "utf-8")
+    found = run(InterferenceTest, World(lacks={"suricata"}), path, **changes).result()
+    assert {measurement.load_pps for measurement in found.measurements} == {12345.0}
+    assert [one.kind for one in found.spec.contenders] == [gateway.kind, NfKind("ngrep"), monitor.kind]
+
+
+def test_a_chain_that_failed_is_measured_again(tmp_path: Path) -> None:
+    path, world = tmp_path / "journal.jsonl", World(lacks={"linux_nat"})
+    first = run(ChainStudyTest, World(lacks={"linux_nat"}), path)
+    failed = [each.chain.name for each in first.draft.chain_study.runs if each.failed]
+    assert 0 < len(failed) < len(first.draft.chain_study.runs)
+    assert record(run(ChainStudyTest, world, path)) == record(first)
+    assert world.deployed == len(failed)
+
+
+def test_results_of_a_chain_do_not_depend_on_what_was_measured_before_it() -> None:
+    """Else a study that goes on would have other results than one that was not cut short."""
+    whole = run(ChainStudyTest, World()).draft.chain_study.runs
+    turned = run(ChainStudyTest, World(), vnfs=SMALL[ChainStudyTest].vnfs[::-1]).draft.chain_study.runs
+    assert [each.chain.name for each in turned] != [each.chain.name for each in whole]
+    assert all(each in whole for each in turned) and len(turned) == len(whole)
+
+
+def test_nothing_is_written_where_no_chain_could_be_measured(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with pytest.raises(CsitError, match="no chain could be measured: linux_nat missing"):
+        run(ChainStudyTest, World(lacks={"linux_nat"}), path, vnfs=SMALL[ChainStudyTest].vnfs[1:], lengths=(1,))
+    assert path.read_bytes().count(b"\n") == 1, "the heading"
 
 
 def test_a_file_that_is_no_journal_of_this_study_is_refused_and_two_do_not_write_one(tmp_path: Path) -> None:

@@ -115,12 +115,11 @@ def measured(seed: int) -> tuple[float, Profile, str, list[str], tuple[object, .
     )
     test = ServiceSweep(topology, world, asked, NOWHERE)
     test.plan()
-    test.deploy_service()
     try:
         found = test.run()
     finally:
         test.remove()
-    profile = test.profile()
+    profile = test.draft.profile
     swept = record("sweep", "Firewall", sweep=found, profile=profile)
     figures = [figure.identity for figure in sweep_figures("a", swept)]
     return pool.capacity_pps / 2 * 512 / 1e9, profile, headline(swept) or "", figures, all_samples(found.samples)[0]

@@ -12,6 +12,7 @@ from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates, Sweep
 from resources.libraries.python.studies.sweep.request import SweepRequest
 from resources.libraries.python.studies.sweep.run import ServiceSweep
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM
 
@@ -46,30 +47,30 @@ def run(asked: SweepRequest, journal: Path, killed_after: int = 0) -> tuple[Swee
     sweep.plan()
     with sweep.journal()(journal, sweep.digest()) as opened:
         sweep.resume(opened)
-        sweep.deploy_service()
         try:
             return sweep.run(), sweep, seen
         finally:
             sweep.remove()
 
 
-def seconds_of(sweep: Sweep) -> list[tuple[float, int]]:
-    return [(row.rate_pps, row.second) for row in sweep.samples]
-
-
 @pytest.mark.parametrize("asked", [RATES, BURSTS], ids=["loads", "bursts"])
-def test_a_killed_sweep_resumes_with_its_next_load(tmp_path: Path, asked: SweepRequest) -> None:
-    whole, _, all_steps = run(asked, tmp_path / "whole.jsonl")
+def test_a_resumed_sweep_has_every_second_once_and_a_warning(tmp_path: Path, asked: SweepRequest) -> None:
     with pytest.raises(Killed):
         run(asked, tmp_path / "cut.jsonl", killed_after=3)
-    found, sweep, seen = run(asked, tmp_path / "cut.jsonl")
-    assert [(row.rate_pps, row.second) for row in found.samples] == [
-        (row.rate_pps, row.second) for row in whole.samples
-    ]
-    assert len(found.points) == len(whole.points) == (0 if asked.bursts else 5)
-    assert [step.work for step in seen] == [0.0] * 3 + [1.0] * 2
-    assert [(step.number, step.of) for step in seen] == [(step.number, step.of) for step in all_steps]
+    found, sweep, _ = run(asked, tmp_path / "cut.jsonl")
+    assert len({(row.rate_pps, row.second) for row in found.samples}) == len(found.samples) == 5
+    assert len(found.points) == (0 if asked.bursts else 5)
     assert any("3 loads were measured before the run was resumed" in text for text in sweep.draft.warnings)
+
+
+def test_a_load_in_which_a_part_dies_is_measured_again_on_a_new_deployment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    states = iter([(), ("nf-1-1 has died",)])
+    monkeypatch.setattr(CellUnderTest, "problems", lambda _: next(states, ()))
+    found, sweep, seen = run(RATES, tmp_path / "sweep.jsonl")
+    assert len(found.points) == len(seen) == 5 and not any(step.failed for step in seen)
+    assert [text for text in sweep.draft.warnings if text.endswith("measured once more: nf-1-1 has died")]
 
 
 def test_rates_that_were_found_out_stay(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.studies.shared.choices import generator_chosen
-from resources.libraries.python.studies.sweep.CharacterizationLibrary import SweepRow, asked_sweep, earlier_profiles
-from resources.libraries.python.studies.sweep.request import SweepRequest
+from resources.libraries.python.studies.sweep.request import SweepRequest, asked_sweep
+from resources.libraries.python.studies.sweep.run import ServiceSweep
 
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"
 LOCAL = {"TOPOLOGY": str(TOPOLOGIES / "local.yaml")}
@@ -19,8 +19,7 @@ LOCAL = {"TOPOLOGY": str(TOPOLOGIES / "local.yaml")}
 
 def asked(variables: Mapping[str, str] | None = None, /, **row: str) -> SweepRequest:
     chosen = {**LOCAL, **(variables or {})}
-    default = {"name": "firewall", "nf_kinds": "linux_firewall"}
-    return asked_sweep(chosen.get, generator_chosen(chosen.get), SweepRow(**{**default, **row}))
+    return asked_sweep(chosen.get, generator_chosen(chosen.get), "firewall", {"nf_kinds": "linux_firewall", **row})
 
 
 def test_what_a_row_leaves_open_is_as_the_variables_say() -> None:
@@ -113,7 +112,7 @@ def test_further_loads_around_the_break_point_are_a_choice() -> None:
 def test_a_folder_of_profiles_that_is_not_there_is_reported(tmp_path: Path) -> None:
     chosen = {**LOCAL, "PROFILES": str(tmp_path / "nowhere")}
     with pytest.raises(ConfigError, match="nowhere: no such folder of earlier results"):
-        earlier_profiles(chosen.get, generator_chosen(chosen.get))
+        ServiceSweep.refuse(chosen.get, generator_chosen(chosen.get))
 
 
 def test_virtual_machines_are_a_chain_over_the_vswitch_and_nothing_is_a_path() -> None:

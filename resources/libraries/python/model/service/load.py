@@ -9,6 +9,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_json
 from resources.libraries.python.model.service.spec import DeploymentSpec
 from resources.libraries.python.model.service.workload import Option, WorkloadSpec, variable_of, variables
+from resources.libraries.python.paths import specification_file
 
 _EXECUTABLE = 0o111
 
@@ -35,6 +36,18 @@ class Specifications:
     def options(self) -> Mapping[str, str]:
         """Environment variables of the chosen options of both files."""
         return variables({**self.deployment.options, **self.workload.options})
+
+
+def load_sizing(deployment: Path, settings: Mapping[str, str]) -> Specifications:
+    """Read both files, given the key `workload` for the second one; other keys are values of options.
+
+    Raises:
+        ConfigError: As `load_specifications`, or there is no such key.
+    """
+    chosen = dict(settings)
+    if not (workload := chosen.pop("workload", "")):
+        raise ConfigError(f"{deployment}: a sizing needs a workload, such as workload=clearwater/workload.json")
+    return load_specifications(deployment, specification_file(workload), chosen)
 
 
 def load_specifications(

@@ -23,6 +23,10 @@ class World(StrEnum):
     SIM = "sim"
     LAB = "lab"
 
+    def is_one_of(self, worlds: str) -> bool:
+        """Whether it is this world, `any`, or, of those that are not simulated, `real`."""
+        return worlds in {"any", self, "sim" if self is World.SIM else "real"}
+
 
 class Metadata(Frozen):
     """About the file."""

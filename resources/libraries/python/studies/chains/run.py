@@ -15,10 +15,13 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.record import is_none
+from resources.libraries.python.model.request.variables import STACKS
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.studies.chains.analysis.prediction import to_repeat
+from resources.libraries.python.studies.chains.analysis.sentences import suspects_in_words
 from resources.libraries.python.studies.chains.analysis.study import analyse
+from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
 from resources.libraries.python.studies.chains.model.record import (
     ChainRun,
@@ -28,11 +31,19 @@ from resources.libraries.python.studies.chains.model.record import (
     Step,
     StepCost,
 )
-from resources.libraries.python.studies.chains.model.spec import ANY_GENERATOR, PATH, Chain, ChainStudySpec, Workload
+from resources.libraries.python.studies.chains.model.spec import (
+    ANY_GENERATOR,
+    PATH,
+    Chain,
+    ChainStudySpec,
+    Workload,
+    load_chains,
+)
 from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
 from resources.libraries.python.studies.chains.planning.chain_generation import Chains, cost, generate, sampling_s
 from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.step_study import StepStudy
+from resources.libraries.python.testbed.deployment.call_stacks import refuse_unsampled
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import protocol_of
 
@@ -84,12 +95,23 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured, ChainSt
     ROW = ChainMeasured
     MEASURED = "chains and workloads were measured"
     MAX_FAILED = None
-    stacks_s: float | None = None
+    read = staticmethod(load_chains)
+    tables = staticmethod(chain_tables)
+    stacks_s: float | None
     """Length of the trial in which call stacks of a suspect or of its reference are sampled; None for none."""
+
+    @classmethod
+    def headline(cls, found: ChainStudy) -> str:
+        return f"{found.spec.name}: {found.chains} chains"
+
+    @classmethod
+    def sentences(cls, found: ChainStudy) -> Iterator[str]:
+        return suspects_in_words(found)
 
     def set_up(self) -> None:
         self._generator = self._topology.tg.generator.driver
         _check_generator(self.spec, self._generator)
+        self.stacks_s = STACKS.of(self._choices)
         self.chains: Chains = generate(self.spec)
         self.cost = cost(self.chains)
         self._costs: list[StepCost] = []
@@ -125,7 +147,13 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured, ChainSt
         return lines + [f"planted fault: {text}" for text in self.planted()]
 
     def plan(self) -> None:
-        """Nothing: a chain that does not fit is in the result with the reason, and the study continues."""
+        """See that call stacks can be sampled; a chain that does not fit is in the result, and the study continues.
+
+        Raises:
+            Unsupported: A node cannot sample them.
+        """
+        if self.stacks_s:
+            refuse_unsampled(self._world)
 
     def steps(self) -> Iterator[Sequence[ChainStep]]:
         yield [step for chain in (*self.chains, *([PATH] if self.chains.with_path else [])) for step in self._of(chain)]

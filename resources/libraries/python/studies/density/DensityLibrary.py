@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from robot.api import logger
 from robot.api.deco import library
-from robot.libraries.BuiltIn import register_run_keyword
+from robot.libraries.BuiltIn import BuiltIn, register_run_keyword
 
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.request.cell import ServiceType, TestType
@@ -37,6 +37,7 @@ from resources.libraries.python.studies.density.run import NOT_MEASURED, Density
 from resources.libraries.python.studies.density.search_priors import MeasuredCells, PriorBook
 from resources.libraries.python.studies.density.suite_rows import (
     cell_of,
+    chosen_priors,
     drop_placeholders,
     durations_of,
     has_placeholders,
@@ -46,22 +47,22 @@ from resources.libraries.python.studies.density.suite_rows import (
 )
 from resources.libraries.python.studies.shared.boundary import REDACTION, defect_sentence, keyword
 from resources.libraries.python.studies.shared.choices import (
-    chosen_priors,
     chosen_profile,
     chosen_topology,
     resumed,
 )
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
-from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
+from resources.libraries.python.studies.shared.library import StudyKeywords
 from resources.libraries.python.studies.shared.progress import RUN, human_range, human_time
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
 from resources.libraries.python.studies.shared.run_state import ends_run
+from resources.libraries.python.testbed.deployment.call_stacks import refuse_unsampled
 
 _TRIAL_OVERHEAD_S = 0.05
 
 
 @library(scope="GLOBAL", listener=["SELF", REDACTION, AT_START], doc_format="ROBOT")
-class DensityLibrary(DeployedStudyLibrary[DensityTest]):
+class DensityLibrary(StudyKeywords[DensityTest]):
     """Measures cells of the density matrix.
 
     A test describes what it measures, deploys the cell, verifies that packets arrive for every service instance and
@@ -151,7 +152,8 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         | Suite Setup | Open Testbed |
         """
         super().open_testbed()
-        self._chosen_stacks_s()
+        if STACKS.of(self._choices):
+            refuse_unsampled(self._testbed.opened()[1])
 
     # -- phases of a test ---------------------------------------------------------------------------------------------
 
@@ -202,6 +204,18 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         test.draft.rerun = self._rerun()
         return test
 
+    @keyword
+    def measure_with_care(self, phases: str) -> None:
+        """Run the keyword ``phases`` for the test that was described, with a health gate after it.
+
+        When the system under test breaks in it (a part dies or hangs, the deployment fails), the deployment is removed
+        and the phases run once more. When it breaks again, its cell goes into quarantine: the test fails with the
+        reason, and other tests of the same cell are skipped. A result is never tried again, also not 'no traffic'.
+
+        | Measure With Care | Phases Of Mrr |
+        """
+        self._run_state.measure(self._running, self._again, lambda: BuiltIn().run_keyword(phases))
+
     def _again(self) -> DensityTest:
         self._test = self._test_of(self._running.draft.asked)
         return self._test
@@ -238,7 +252,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
 
         | Deploy Cell |
         """
-        self._deploy(self._running.deploy)
+        logger.info(f"deployed in {skipping(self._running.deploy):.3f} s")
         containers = self._running.draft.facts.get("functions", {}).get("containers", "")
         if containers and containers != self._containers:  # the choice of an engine
             self._containers = containers

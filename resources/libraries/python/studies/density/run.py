@@ -21,9 +21,7 @@ from resources.libraries.python.model.result import (
 )
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.quantities import rate, rates
-from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.run_journal import TestKey, asked_digest
 from resources.libraries.python.search.back_to_back import bursts_in_words, measure_back_to_back
 from resources.libraries.python.search.energy import EnergyReadings, certain_window, measure_energy
@@ -45,6 +43,7 @@ from resources.libraries.python.search.throughput import Progress, SearchOutcome
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
 from resources.libraries.python.studies.density.search_priors import MatrixPrediction, MeasuredCells, PriorBook
+from resources.libraries.python.studies.shared.study import StudyTest
 from resources.libraries.python.testbed.deployment.call_stacks import sample_stacks
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
@@ -56,14 +55,10 @@ NOT_MEASURED = "not measured"
 """Begins the reason in the place of a loss pattern."""
 
 
-class DensityTest:
-    """Holds a deployment while a test runs, and the draft of its record.
+class DensityTest(StudyTest[MeasurementRequest]):
+    """A study of one cell, whose phases are keywords of a suite.
 
     Args:
-        topology: The testbed.
-        world: Where to deploy, opened by the caller.
-        asked: What to measure.
-        environment: Fingerprint of the machine.
         on_progress: Called during a search; with None its remaining time is not estimated, which takes longer with
             each trial.
         priors: Earlier results that a search may start from.
@@ -71,6 +66,8 @@ class DensityTest:
         noise: Noise floor of the testbed.
         qualification: Of its generator.
     """
+
+    RECORD = DensityRecord
 
     def __init__(
         self,
@@ -85,11 +82,12 @@ class DensityTest:
         noise: tuple[CpuNoise, ...] = (),
         qualification: Qualification | None = None,
     ) -> None:
+        super().__init__(topology, world, asked, environment)
+        self.draft.asked, self.draft.trials = asked, []
         self._priors, self._measured = priors, measured
         self._noise = noise
         self._qualification = qualification
         self._on_progress = on_progress
-        self._world = world
         self._idle: EnergyReadings | None = None
         self._cell = CellUnderTest(topology, world, asked)
         self._outcome: SearchOutcome | None = None
@@ -98,9 +96,6 @@ class DensityTest:
         self._highest: HighestLoads | None = None
         self._latency_trials: tuple[TrialResult, ...] = ()
         self._complaints: tuple[str, ...] = ()
-        self.draft = Draft(DensityRecord, topology, environment, asked=asked, trials=[])
-        self.draft.drivers = drivers_of(topology, asked.cell, world.drivers)
-        self.draft.simulation = world.simulation
 
     @property
     def key(self) -> TestKey:
@@ -124,7 +119,7 @@ class DensityTest:
 
     def deploy(self) -> float:
         """Deploy the plan and read back the placement of its data threads; return the seconds it took."""
-        deployment = self._cell.deploy(self.draft.plan or self.plan())
+        deployment = self.bring_up(self._cell, self.draft.plan or self.plan()).deployment
         self.draft.deploy_s = deployment.deploy_s
         self.draft.affinity = self._cell.placed
         self.draft.facts = deployment.facts()
@@ -142,19 +137,6 @@ class DensityTest:
             SystemBroken: Packets of a flow are all lost, and a part is not well.
         """
         return self._cell.measure(trial, self.draft.trials.append)
-
-    def problems(self) -> tuple[str, ...]:
-        """Problems of the deployed cell; empty when it is healthy."""
-        return self._cell.problems()
-
-    def moved(self) -> tuple[str, ...]:
-        """Data threads that have moved since the deployment."""
-        return self._cell.moved()
-
-    @property
-    def is_deployed(self) -> bool:
-        """Whether there is a running cell."""
-        return self._cell.is_deployed
 
     def verify_traffic(self) -> None:
         """Send at a low rate and see packets of every instance arrive in both directions.
@@ -445,7 +427,7 @@ class DensityTest:
             RunStopped: Something is left and cannot be removed by force either.
         """
         try:
-            return self._cell.remove()
+            return super().remove()
         finally:
             self.draft.remove_s = self._cell.remove_s
 

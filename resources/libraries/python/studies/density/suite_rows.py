@@ -9,6 +9,7 @@ rows. `./csit robot` makes the rows before Robot filters (`RowsBeforeFilter`), w
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,16 +18,32 @@ from robot.model import TagPatterns
 from robot.running import TestSuite
 from robot.utils import normalize
 
-from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.bounds import refuse_endless
+from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.bounds import quoted, refuse_endless
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.nf_size import NfSize
-from resources.libraries.python.model.request.variables import Lookup
+from resources.libraries.python.model.request.variables import (
+    CACHE_WAYS,
+    CELLS,
+    FLOWS,
+    FRAMES,
+    IP_VERSION,
+    NF_KINDS,
+    NF_SIZES,
+    PRIORS,
+    VSWITCH,
+    Lookup,
+)
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SELECTED, PLACEHOLDER
-from resources.libraries.python.recording.run_journal import past_of
+from resources.libraries.python.recording.run_journal import digest_of, past_of
 from resources.libraries.python.search.profiles import SOAK_GOAL
-from resources.libraries.python.studies.density.model.selection import limits_of, parse_kinds
+from resources.libraries.python.studies.density.model.selection import (
+    Selection,
+    limits_of,
+    parse_kinds,
+    parse_selection,
+)
 from resources.libraries.python.studies.density.planning.duration import test_s
 from resources.libraries.python.studies.density.planning.extras import chosen_extras, estimate_s
 from resources.libraries.python.studies.density.planning.rows import (
@@ -38,15 +55,61 @@ from resources.libraries.python.studies.density.planning.rows import (
 )
 from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.shared.choices import (
-    chosen_priors,
     chosen_profile,
     chosen_topology,
     resumed,
     resumed_folder,
-    suite_choice,
 )
 from resources.libraries.python.studies.shared.choices_before_run import RunRefused
 from resources.libraries.python.testbed.kinds.factory import layout_of, located, memory_of, refuse_wrong_simulation
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteChoice:
+    """Test type and selection of a density suite."""
+
+    test_type: TestType
+    selection: Selection
+
+
+def chosen_priors(lookup: Lookup) -> PriorBook | None:
+    """Earlier results below the folder `PRIORS`; None without that variable.
+
+    Raises:
+        ConfigError: There is no such folder.
+    """
+    folder = PRIORS.text(lookup)
+    return PriorBook(Path(folder)) if folder else None
+
+
+def suite_choice(lookup: Lookup) -> SuiteChoice | None:
+    """Test type and selection of the present suite; None for a suite without `SERVICE_TYPE` and `TEST_TYPE`.
+
+    Raises:
+        ConfigError: A choice is wrong.
+    """
+    service_type, test_type = lookup("SERVICE_TYPE"), lookup("TEST_TYPE")
+    if not service_type or not test_type:
+        return None
+    selection = parse_selection(
+        service_types=str(service_type),
+        cells=CELLS.text(lookup),
+        nf_sizes=NF_SIZES.text(lookup),
+        vswitch=VSWITCH.text(lookup),
+        frames=FRAMES.text(lookup),
+        nf_kinds=NF_KINDS.text(lookup),
+        flows=FLOWS.text(lookup),
+        ip_versions=IP_VERSION.text(lookup) or "4",
+        cache_ways=CACHE_WAYS.text(lookup),
+    )
+    if test_type not in set(TestType):
+        raise ConfigError(f"TEST_TYPE '{quoted(str(test_type))}': expected {' or '.join(TestType)}")
+    return SuiteChoice(TestType(str(test_type)), selection)
+
+
+_MADE: dict[str, PlannedRows] = {}
+"""Rows of each suite of the run, by the digest of what they follow from: they are asked for before tests are filtered,
+when choices are looked at, and when the suite starts."""
 
 
 def has_placeholders(suite: TestSuite) -> bool:
@@ -81,8 +144,11 @@ def rows_for(lookup: Lookup) -> PlannedRows | None:
     refuse_wrong_simulation(topology)
     search = chosen_profile(lookup)
     soak = any(goal.name == SOAK_GOAL for goal in search.goals)
-    layout, memory = layout_of(topology), memory_of(topology)
-    made = make_rows(topology, layout, choice.selection, choice.test_type, memory, soak=soak)
+    asked = digest_of(topology.model_dump_json(), choice.selection.model_dump_json(), choice.test_type, str(soak))
+    if asked not in _MADE:
+        layout, memory = layout_of(topology), memory_of(topology)
+        _MADE[asked] = make_rows(topology, layout, choice.selection, choice.test_type, memory, soak=soak)
+    made = _MADE[asked]
     extras = chosen_extras(lookup)
     least_s = estimate_s(search, choice.test_type, trial_overhead_s=0, deploy_s=0, extras=extras)
     refuse_endless(f"SEARCH:{search.name}", len(made.rows), f"{choice.test_type} tests", len(made.rows) * least_s)

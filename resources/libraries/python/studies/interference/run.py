@@ -17,13 +17,13 @@ from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.quantities import rate
+from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
 from resources.libraries.python.studies.interference.analysis.study import (
-    SERVERS,
-    advised,
     analyse,
     colocated,
     to_place,
 )
+from resources.libraries.python.studies.interference.analysis.tables import interference_tables
 from resources.libraries.python.studies.interference.analysis.verification import PlacementVerification
 from resources.libraries.python.studies.interference.colocation_server import (
     MIN_PPS,
@@ -39,6 +39,7 @@ from resources.libraries.python.studies.interference.model.record import (
     InterferenceRecord,
     InterferenceSpec,
     Resource,
+    load_interference,
 )
 from resources.libraries.python.studies.interference.planning import (
     PlannedMeasurement,
@@ -77,6 +78,17 @@ class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, Colocatio
     ROW = ColocationMeasurement
     LOAD = LoadsFound
     MEASURED = "measurements were made"
+    read = staticmethod(load_interference)
+    tables = staticmethod(interference_tables)
+
+    @classmethod
+    def headline(cls, found: Interference) -> str:
+        return f"{found.spec.name}: {len(found.measurements)} measurements"
+
+    @classmethod
+    def sentences(cls, found: Interference) -> Iterator[str]:
+        yield from matrix_in_words(found)
+        yield from advice_in_words(found)
 
     def set_up(self) -> None:
         self.cost = cost(self.spec)
@@ -177,11 +189,12 @@ class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, Colocatio
         self.failures = [absent] * (len(every) - len(turns))
         self._asked = len(every)
         yield turns
-        yield from self._verifying(((),) * SERVERS)
+        yield from self._verifying()
 
-    def _verifying(self, servers: Sequence[Sequence[str]]) -> Iterator[Sequence[PlannedMeasurement]]:
+    def _verifying(self) -> Iterator[Sequence[PlannedMeasurement]]:
         """Measurements of the best placements as they are, where the specification asks for it."""
-        if not self.spec.verify or len(self._names) - len(self._absent) <= SERVERS:
+        servers = self.spec.servers
+        if not self.spec.verify or len(self._names) - len(self._absent) <= len(servers):
             return
         self.conclude()
         left = to_place(self.result(), servers)
@@ -217,22 +230,6 @@ class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, Colocatio
 
     def coverage(self) -> Coverage:
         return self.result().coverage
-
-    def advise(self, servers: Sequence[Sequence[str]]) -> None:
-        """Add advice on placement; where the specification asks for it, the best placements are measured before.
-
-        Args:
-            servers: What is on each server already; empty for all of them on two empty servers.
-
-        Raises:
-            CsitError: Nothing was measured.
-            ConfigError: A name is none of the study.
-            SystemBroken: Several measurements in a row failed.
-            RunStopped: Something cannot be removed, or the journal cannot be written.
-        """
-        if servers:
-            self.measure_all(self._verifying(servers))
-            self.draft.interference = advised(self.result(), servers)
 
     def plan_of(self, turn: PlannedMeasurement) -> Plan:
         return self._server.plan((turn.target, *turn.against), self._limits(turn))

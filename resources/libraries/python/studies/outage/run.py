@@ -14,9 +14,10 @@ from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search.profiles import NDR, profile
 from resources.libraries.python.search.throughput import search_throughput
-from resources.libraries.python.studies.outage.analysis.effects import effects, impacts, quarantined, traces
+from resources.libraries.python.studies.outage.analysis.effects import effects, impacts, in_words, quarantined, traces
+from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import EventTrial, Outage, OutageRecord
-from resources.libraries.python.studies.outage.model.spec import OutageSpec, TargetedEvent
+from resources.libraries.python.studies.outage.model.spec import OutageSpec, TargetedEvent, load_outage
 from resources.libraries.python.studies.outage.planning import OutageTurn, cost, parts_hit, refusals, schedule
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
@@ -48,6 +49,16 @@ class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial, Outage]):
     ROW = EventTrial
     LOAD = RateFound
     MEASURED = "trials were made"
+    read = staticmethod(load_outage)
+    tables = staticmethod(outage_tables)
+
+    @classmethod
+    def headline(cls, found: Outage) -> str:
+        return f"{found.spec.name}: {len(found.trials)} trials"
+
+    @classmethod
+    def sentences(cls, found: Outage) -> Iterator[str]:
+        return in_words(found.effects)
 
     def set_up(self) -> None:
         self.cost = cost(self.spec)

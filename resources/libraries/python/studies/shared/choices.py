@@ -1,7 +1,6 @@
-"""Robot variables that choose testbed, cells and search: `robot -v CELLS:1x1,2x1 …`."""
+"""Robot variables that choose testbed, search and keys of specifications: `robot -v SEARCH:quick …`."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -10,23 +9,13 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import first_error
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.request.variables import (
-    CACHE_WAYS,
-    CELLS,
-    FLOWS,
-    FRAMES,
     GENERATOR,
-    IP_VERSION,
-    NF_KINDS,
-    NF_SIZES,
     NIC_MODEL,
-    PRIORS,
     QUALIFY,
     SEARCH,
     SET,
-    VSWITCH,
     Lookup,
     texts,
 )
@@ -38,18 +27,8 @@ from resources.libraries.python.recording.journal import Choices
 from resources.libraries.python.recording.qualifications import FOLDER
 from resources.libraries.python.recording.run_journal import Command, header_of
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.model.selection import Selection, parse_selection
-from resources.libraries.python.studies.density.search_priors import PriorBook
 
 _STUDIES = Path(__file__).parents[1]
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteChoice:
-    """Test type and selection of a density suite."""
-
-    test_type: TestType
-    selection: Selection
 
 
 def chosen_topology(lookup: Lookup) -> Topology:
@@ -197,38 +176,3 @@ def chosen_qualifications(lookup: Lookup) -> Path | None:
     if not Path(text).is_dir():
         raise ConfigError(f"QUALIFY '{text}': auto, off for a run without, or the folder where qualifications are kept")
     return Path(text)
-
-
-def chosen_priors(lookup: Lookup) -> PriorBook | None:
-    """Earlier results below the folder `PRIORS`; None without that variable.
-
-    Raises:
-        ConfigError: There is no such folder.
-    """
-    folder = PRIORS.text(lookup)
-    return PriorBook(Path(folder)) if folder else None
-
-
-def suite_choice(lookup: Lookup) -> SuiteChoice | None:
-    """Test type and selection of the present suite; None for a suite without `SERVICE_TYPE` and `TEST_TYPE`.
-
-    Raises:
-        ConfigError: A choice is wrong.
-    """
-    service_type, test_type = lookup("SERVICE_TYPE"), lookup("TEST_TYPE")
-    if not service_type or not test_type:
-        return None
-    selection = parse_selection(
-        service_types=str(service_type),
-        cells=CELLS.text(lookup),
-        nf_sizes=NF_SIZES.text(lookup),
-        vswitch=VSWITCH.text(lookup),
-        frames=FRAMES.text(lookup),
-        nf_kinds=NF_KINDS.text(lookup),
-        flows=FLOWS.text(lookup),
-        ip_versions=IP_VERSION.text(lookup) or "4",
-        cache_ways=CACHE_WAYS.text(lookup),
-    )
-    if test_type not in set(TestType):
-        raise ConfigError(f"TEST_TYPE '{quoted(str(test_type))}': expected {' or '.join(TestType)}")
-    return SuiteChoice(TestType(str(test_type)), selection)

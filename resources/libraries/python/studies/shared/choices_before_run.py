@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from robot.api import SuiteVisitor
 from robot.conf import RobotSettings
@@ -51,17 +51,17 @@ _SWITCHES = "UNLESS ASKED"
 class _Study(Protocol):
     """Library of a study: what is looked at before a run."""
 
-    STUDY: ClassVar[str]
+    STUDY: str
     """Name of its folder."""
 
     def refuse_wrong(self, choices: Lookup) -> Topology:
         """Refuse wrong choices; return the testbed."""
 
-    def specification(self, name: str) -> object:
-        """Load a specification, as the choices change it."""
+    def specification(self, name: str, keys: Mapping[str, str]) -> object:
+        """Load a specification, as keys of a test and the choices change it."""
 
 
-_Suite = tuple[TestSuite, Sequence[ResourceFile], Sequence[type[_Study]]]
+_Suite = tuple[TestSuite, Sequence[ResourceFile], Sequence[_Study]]
 """A suite, the files whose tables it has, and its studies."""
 _VARIABLE_FILES = (".py", ".yaml", ".yml", ".json", "/")
 """Ends of variable files that Robot takes for paths; others are names of modules."""
@@ -265,12 +265,11 @@ def _refuse_wrong(
         lookup = resumed(partial(_value, variables))
         if lookup("TOPOLOGY") or not dry_run:  # a dry run needs no testbed
             _refuse_switch(lookup)
-            for library in libraries:
-                study = library()
+            for study in libraries:
                 found = study.refuse_wrong(lookup)
-                if settings_of(lookup, library.STUDY):
-                    for name in _specifications(suite, running[suite.source]):
-                        study.specification(name)
+                if settings_of(lookup, study.STUDY):
+                    for name, keys in _specifications(suite, running[suite.source]):
+                        study.specification(name, keys)
                 topologies[found.model_dump_json()], worlds[suite.source] = found, found.world
     if not dry_run:
         for topology in topologies.values():
@@ -278,11 +277,14 @@ def _refuse_wrong(
     return worlds
 
 
-def _specifications(suite: TestSuite, running: Collection[str]) -> Iterator[str]:
-    """Yield the first arguments of tests that run, which name the files of their specifications."""
+def _specifications(suite: TestSuite, running: Collection[str]) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield the files of specifications that tests which run name first, and the keys that they set."""
     for test in suite.tests:
-        arguments = getattr(test.body[0], "args", ()) if test.name in running and test.body else ()
-        yield from (name for each in arguments[:1] if "${" not in (name := str(each)))
+        first, *others = map(str, getattr(test.body[0], "args", ()) if test.name in running and test.body else ()) or [
+            ""
+        ]
+        if first and "${" not in first:
+            yield first, dict(each.split("=", 1) for each in others if "=" in each)
 
 
 def _running(whole: TestSuite, settings: RobotSettings) -> dict[Path | None, set[str]]:
@@ -352,14 +354,18 @@ def _all(suite: TestSuite) -> Iterator[TestSuite]:
         yield from _all(each)
 
 
-def _libraries(files: Iterable[ResourceFile]) -> list[type[_Study]]:
+def _libraries(files: Iterable[ResourceFile]) -> list[_Study]:
     """Libraries of studies that a suite imports."""
-    names = (each.name for file in files for each in file.imports if each.type == each.LIBRARY)
-    classes = (getattr(import_module(name), name.rpartition(".")[2]) for name in names if name.startswith(_STUDIES))
-    return [each for each in classes if hasattr(each, "refuse_wrong")]
+    imports = (each for file in files for each in file.imports if each.type == each.LIBRARY)
+    found = (
+        (getattr(import_module(each.name), each.name.rpartition(".")[2]), each.args)
+        for each in imports
+        if each.name.startswith(_STUDIES)
+    )
+    return [library(*arguments) for library, arguments in found if hasattr(library, "refuse_wrong")]
 
 
-def _names(files: Iterable[ResourceFile], libraries: Iterable[type[_Study]]) -> Iterator[str]:
+def _names(files: Iterable[ResourceFile], libraries: Iterable[_Study]) -> Iterator[str]:
     """Variables that the studies of a suite read, or that it has itself. Lists and tables are its own."""
     for library in libraries:
         yield from (each.name for each in read_by(library.STUDY))

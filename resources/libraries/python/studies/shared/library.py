@@ -1,51 +1,42 @@
 """Base classes of the Robot libraries of all studies: testbed, journal, record, errors."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
-from robot.api import SkipExecution, logger
-from robot.libraries.BuiltIn import BuiltIn
+from robot.api import logger
 
-from resources.libraries.python.csv_tables import csv_files
-from resources.libraries.python.errors import ConfigError, CsitError, PlanError, RunStopped, Unsupported
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.csv_tables import Table, csv_files
+from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
 from resources.libraries.python.model.bounds import quoted
-from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.qualification import Qualification
-from resources.libraries.python.model.request.variables import NOISE_FLOOR, STACKS, Lookup, read_by
+from resources.libraries.python.model.request.variables import GENERATOR, NOISE_FLOOR, Lookup, read_by
 from resources.libraries.python.model.result import Environment, Rerun
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.paths import specification_file
-from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.physical_ports import assumptions, attached
 from resources.libraries.python.quantities import rate
-from resources.libraries.python.recording.run_journal import TestKey
-from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.findings.generator_range import UnqualifiedLoads, place_of
 from resources.libraries.python.search.findings.generator_range import in_words as range_in_words
 from resources.libraries.python.search.findings.host_noise import in_words
-from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.shared.boundary import REDACTION, guard_keywords, keyword
 from resources.libraries.python.studies.shared.choices import (
     chosen_profile,
     chosen_qualifications,
     chosen_topology,
+    generator_chosen,
     rerun_of,
     resumed,
     settings_of,
 )
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
 from resources.libraries.python.studies.shared.progress import StudyProgress
-from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
-from resources.libraries.python.studies.shared.robot_context import announce, document, skipping, variable
+from resources.libraries.python.studies.shared.retry import AnyStudy
+from resources.libraries.python.studies.shared.robot_context import announce, document, variable
 from resources.libraries.python.studies.shared.run_state import StudyRunState
-from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.loop_back import (
@@ -55,20 +46,13 @@ from resources.libraries.python.testbed.deployment.loop_back import (
 )
 from resources.libraries.python.testbed.kinds.factory import located, make_testbed, refuse_wrong_simulation
 
-_Test = TypeVar("_Test", bound=StudyTest)
-_Stepped = TypeVar("_Stepped", bound=StepStudy[Any, Any, Any, Any])
-_Deployed = TypeVar("_Deployed", bound=DeployedTest)
-_Result = TypeVar("_Result")
+_Test = TypeVar("_Test", bound=AnyStudy)
 
 
-def _without_specifications(path: Path, _: Mapping[str, str]) -> None:
-    raise ConfigError(f"{path}: this study has no specifications")
+class StudyKeywords(Generic[_Test]):
+    """Keywords of the library of a study: those that open and close the testbed.
 
-
-class StudyLibrary(ABC, Generic[_Test]):
-    """Robot library of a study.
-
-    A subclass describes a test by `_begin`, runs it, and closes it by `_end`.
+    A subclass sets `_test` when a test begins, and closes it by `_end`.
     """
 
     RESUMES_ELSEWHERE = True
@@ -76,14 +60,8 @@ class StudyLibrary(ABC, Generic[_Test]):
     ROBOT_LIBRARY_LISTENER: ClassVar[Any] = [REDACTION, AT_START]
     FIRST_KEYWORD = "the keyword that describes the test"
     """For errors."""
-    STUDY: ClassVar[str] = ""
+    STUDY = ""
     """Name of the study: of its folder."""
-    SPECIFICATION: ClassVar[type[Frozen] | None] = None
-    """Class of a specification whose file has just its fields."""
-    LOAD: ClassVar[Callable[[Path, Mapping[str, str]], Any]] = _without_specifications
-    """Reads the file of another specification, some of its keys set otherwise."""
-    TABLES: ClassVar[Callable[[Any], Iterable[tuple[str, Iterable[Sequence[object]]]]]] = lambda _: ()
-    """Tables of a record, which become CSV files."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -147,27 +125,16 @@ class StudyLibrary(ABC, Generic[_Test]):
         chosen_profile(choices)
         NOISE_FLOOR.of(choices)
         chosen_qualifications(choices)
-        has_specifications = self.SPECIFICATION is not None or type(self).LOAD is not _without_specifications
-        if not has_specifications and (keys := settings_of(choices, self.STUDY)):
-            raise ConfigError(f"SET '{quoted(next(iter(keys)))}': tests of {self.STUDY} have no keys to set")
         return topology
 
-    def specification(self, name: str, given: Mapping[str, str] = MappingProxyType({})) -> Any:  # noqa: ANN401 - of any study
-        """Load a specification, with the keys that a test and the variable ``SET`` set; the variable counts more.
-
-        Args:
-            name: Of the file, see `specification_file`.
-            given: Keys of a test.
+    def specification(self, name: str, keys: Mapping[str, str] = MappingProxyType({})) -> object:  # noqa: ARG002
+        """Load a specification, with keys of a test set otherwise.
 
         Raises:
-            ConfigError: There is no such file, or it or a value does not fit.
+            ConfigError: Tests of this study have none, or it does not fit.
         """
-        file, settings = specification_file(name), {**given, **settings_of(self._choices, self.STUDY)}
-        model = self.SPECIFICATION
-        found = type(self).LOAD(file, settings) if model is None else load_yaml(file, model, settings)
-        if search := getattr(found, "search", ""):
-            profile(search)  # a wrong name is an error now, and not in the first step
-        return found
+        key = next(iter(settings_of(self._choices, self.STUDY)), "")
+        raise ConfigError(f"SET '{quoted(key)}': tests of {self.STUDY} have no keys to set")
 
     def _rerun(self) -> Rerun:
         """How to repeat the present test, for its record."""
@@ -179,77 +146,12 @@ class StudyLibrary(ABC, Generic[_Test]):
         Raises:
             ConfigError: A choice is wrong.
         """
-        return chosen_topology(self._choices)
-
-    def _chosen_stacks_s(self) -> float | None:
-        """Length of the trial in which call stacks are sampled, from `STACKS`; None where they are not asked for.
-
-        Raises:
-            ConfigError: It is no number of seconds in [1, 600].
-            Unsupported: A node cannot sample them.
-        """
-        trial_s = STACKS.of(self._choices)
-        if trial_s and (why := self._testbed.opened()[1].unsampled()):
-            raise Unsupported(f"STACKS: {'; '.join(map(str, why))}")
-        return trial_s
-
-    def _begin(
-        self,
-        test: _Test,
-        digest: str,
-        name: str,
-        journal: type[StepJournal[Any]],
-        on_carried: Callable[[Any], None] = lambda _: None,
-    ) -> StepJournal[Any]:
-        """Begin a test with steps; one that had passed, or was quarantined, before the run was resumed ends at once.
-
-        Args:
-            test: The test.
-            digest: Of what it measures, and of the system.
-            name: Of what is measured, for the console.
-            journal: Class of the journal of its steps.
-            on_carried: Takes the record of a test that had passed.
-
-        Returns:
-            The journal, open until the test ends.
-        """
-
-        def carried(record: Any) -> None:  # noqa: ANN401 - a record of any study
-            if record.passed:
-                on_carried(record)
-            self._progress.open()
-            self._progress.begin(name, ["carried over"], simulated=True)
-
-        key = TestKey(f"{variable('SUITE NAME')}.{variable('TEST NAME')}", digest, digest)
-        self._run_state.begin_test(key, failed_again=True, on_carried=carried)
-        self._progress.open()
-        steps = self._run_state.step_journal(journal)
-        self._test = test
-        return steps
-
-    def _preview(self, name: str, lines: Sequence[str], cost: StudyCost) -> None:
-        """Log what a test measures, and begin to show its progress.
-
-        Args:
-            name: Of the study.
-            lines: What is measured, and how long that takes.
-            cost: Of all steps.
-        """
-        for line in lines:
-            logger.info(line)
-        simulated = self._testbed.opened()[0].world is World.SIM
-        self._progress.begin(name, lines, simulated=simulated, each_s=cost.step_s, left=cost.steps)
-
-    def _run_steps(self, steps: Callable[[], _Result]) -> _Result:
-        """Run all steps of the present test.
-
-        Raises:
-            EndOfRun: No further test can run.
-            SkipExecution: The testbed lacks something.
-        """
-        self._run_state.begin_steps()
-        with self._run_state.ending():
-            return skipping(steps)
+        topology = (
+            generator_chosen(self._choices) if GENERATOR in read_by(self.STUDY) else chosen_topology(self._choices)
+        )
+        for each in read_by(self.STUDY):
+            each.of(self._choices)
+        return topology
 
     def _remark(self, sentence: str | None) -> None:
         """Log a sentence, and show it on the console."""
@@ -263,7 +165,7 @@ class StudyLibrary(ABC, Generic[_Test]):
             return None
         test, self._test = self._test, None
         record = self._run_state.end_test(
-            test, status, message, lambda record: csv_files(type(self).TABLES(record)), self._report
+            test, status, message, lambda record: csv_files(self._tables(record)), self._report
         )
         if not self._run_state.ends_run:
             with self._run_state.ending():
@@ -271,8 +173,15 @@ class StudyLibrary(ABC, Generic[_Test]):
         return record
 
     def _report(self, record: Any) -> None:  # noqa: ANN401 - a record of this study
-        """Show the result of a test on the console."""
-        self._progress.end(record.passed, record.message, self._result_lines(record))
+        """Show the result of a test on the console, and log it."""
+        lines = self._result_lines(record)
+        for line in lines:
+            logger.info(line)
+        self._progress.end(record.passed, record.message, lines)
+
+    def _tables(self, record: Any) -> Iterable[Table]:  # noqa: ANN401, ARG002 - a record of this study
+        """Tables of a record, which become CSV files."""
+        return ()
 
     def _result_lines(self, record: Any) -> list[str]:  # noqa: ANN401, ARG002 - a record of this study
         """Lines of the console when a test has ended."""
@@ -289,95 +198,6 @@ def variables_in_words(study: str) -> str:
     """Variables of a study for the documentation of a suite, in Robot's format."""
     rows = (f"| ``-v {each.name}:{each.example}`` | {each.meaning} | {each.default} |" for each in read_by(study))
     return "\n".join(["\n", "| =Variable= | =Meaning= | =Default= |", *rows])
-
-
-class StepStudyLibrary(StudyLibrary[_Stepped], Generic[_Stepped]):
-    """Robot library of a study of several steps."""
-
-    def _describe_file(self, study: type[_Stepped], name: str, given: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Load a specification and begin its study; see `specification` and `_describe`.
-
-        Args:
-            study: Its class.
-            name: Of the file.
-            given: Keys of a test.
-
-        Raises:
-            ConfigError: There is no such file, or it or a value does not fit.
-        """
-        topology, world, environment = self._testbed.opened()
-        self._describe(study(topology, world, self.specification(name, given), environment, self._progress.step))
-
-    def _describe(self, study: _Stepped) -> None:
-        """Plan a study and begin it; announce its work and, where time is real, its duration.
-
-        Args:
-            study: What is measured.
-
-        Raises:
-            SkipExecution: It does not fit the testbed.
-        """
-        study.draft.rerun = self._rerun()
-        try:
-            skipping(study.plan)
-        except PlanError as error:
-            raise SkipExecution(str(error)) from error
-        name = study.spec.name
-        study.resume(self._begin(study, study.digest(), name, study.journal()))
-        self._preview(name, study.preview(), study.cost)
-
-    def _lines(self, found: Any) -> Iterable[str]:  # noqa: ANN401, ARG002 - the payload of a study
-        """Result of a study in sentences, for the log."""
-        return ()
-
-    def _measure(self) -> None:
-        """Measure what the present study lacks, and fail where that is less than its specification asks for.
-
-        Raises:
-            EndOfRun: No further test can run.
-            SkipExecution: The testbed lacks something.
-        """
-        study = self._running
-        self._remark(study.remark)
-
-        def steps() -> None:
-            study.prepare()
-            self._progress.prepared()
-            for line in study.load_in_words():
-                self._remark(line)
-            found = study.run()
-            for line in self._lines(found):
-                logger.info(line)
-            study.enough()
-
-        self._run_steps(steps)
-
-
-class DeployedStudyLibrary(StudyLibrary[_Deployed], Generic[_Deployed]):
-    """Robot library of a study whose tests have one deployment each: the phases of a test are retried as a whole.
-
-    Modules of subclasses call `register_run_keyword(__name__, "measure_with_care")`.
-    """
-
-    @keyword
-    def measure_with_care(self, phases: str) -> None:
-        """Run the keyword ``phases`` for the test that was described, with a health gate after it.
-
-        When the system under test breaks in it (a part dies or hangs, the deployment fails), the deployment is removed
-        and the phases run once more. When it breaks again, its cell goes into quarantine: the test fails with the
-        reason, and other tests of the same cell are skipped. A result is never tried again, also not 'no traffic'.
-
-        | Measure With Care | Phases Of Mrr |
-        """
-        self._run_state.measure(self._running, self._again, lambda: BuiltIn().run_keyword(phases))
-
-    @abstractmethod
-    def _again(self) -> _Deployed:
-        """Make a new attempt of the present test."""
-
-    def _deploy(self, deploy: Callable[[], float]) -> None:
-        """Deploy and log how long it took."""
-        logger.info(f"deployed in {skipping(deploy):.3f} s")
 
 
 class TestbedSession:

@@ -73,8 +73,14 @@ class StudyProgress:
         for line in lines:
             self.line(line)
 
-    def prepared(self) -> None:
-        """The search for the load of all steps is done: its time says nothing about that of a step."""
+    def prepared(self, *, each_s: float, left: float) -> None:
+        """The search for the load of all steps is done: its time says nothing about that of a step.
+
+        Args:
+            each_s: Expected seconds of a step, as far as it is known now.
+            left: Steps.
+        """
+        self._each_s, self._left = each_s, left
         self._began_s = self._last_s = self._clock()
 
     def open(self) -> None:

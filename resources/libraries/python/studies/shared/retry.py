@@ -5,42 +5,20 @@ studies that deploy one step after the other repeat the step (`step_study.py`).
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from robot.errors import ExecutionFailed
 
 from resources.libraries.python.errors import SystemBroken, chain
 from resources.libraries.python.recording.run_journal import MAX_ATTEMPTS, RunJournal, TestKey
+from resources.libraries.python.studies.shared.study import StudyTest
 from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
 
 _MAX_IN_ONE_LINE = 3
 
 
-class StudyTest(Protocol):
-    """A test of a study while it runs."""
-
-    draft: Any
-    """Draft of its record, with `broken`, `quarantined` and `finish`."""
-
-    def remove(self) -> str | None:
-        """Remove what is deployed; return what went wrong, None when nothing did."""
-
-
-class DeployedTest(StudyTest, Protocol):
-    """A test with one deployment, which the health gate looks at."""
-
-    @property
-    def is_deployed(self) -> bool:
-        """Whether there is a deployment."""
-
-    def problems(self) -> tuple[str, ...]:
-        """Its problems; empty when it is healthy."""
-
-    def moved(self) -> tuple[str, ...]:
-        """Data threads that have moved since the deployment."""
-
-
-_Test = TypeVar("_Test", bound=DeployedTest)
+AnyStudy = StudyTest[Any]
+_Test = TypeVar("_Test", bound=AnyStudy)
 
 
 def measure_with_care(
@@ -87,7 +65,7 @@ def measure_with_care(
     raise SystemBroken(f"quarantined after {len(reasons)} attempts: {reasons[-1]}")
 
 
-def _attempt(test: DeployedTest, phases: Callable[[], object], *, last: bool) -> tuple[str, ...]:
+def _attempt(test: AnyStudy, phases: Callable[[], object], *, last: bool) -> tuple[str, ...]:
     """One attempt; return why and how the system under test was broken, nothing when it was not."""
     try:
         phases()

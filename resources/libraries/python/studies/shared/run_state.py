@@ -39,7 +39,7 @@ from resources.libraries.python.redaction import command_text
 from resources.libraries.python.search.findings.generator_range import UnqualifiedLoads
 from resources.libraries.python.studies.shared.choices import choices, command, resumed_folder
 from resources.libraries.python.studies.shared.progress import StudyProgress
-from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest, measure_with_care
+from resources.libraries.python.studies.shared.retry import AnyStudy, measure_with_care
 from resources.libraries.python.studies.shared.robot_context import variable
 from resources.libraries.python.whole_files import write_whole
 
@@ -49,7 +49,7 @@ _SIGNAL = "Execution terminated by signal"
 """Robot's message of a test that was interrupted by Ctrl-C or SIGTERM."""
 Tables = Callable[[Any], dict[str, str]]
 """CSV files of a record, by name."""
-_Deployed = TypeVar("_Deployed", bound=DeployedTest)
+_Deployed = TypeVar("_Deployed", bound=AnyStudy)
 _BEGUN: set[Path] = set()
 """Folders of runs that this process has begun or resumed: each of their suites opens the testbed again."""
 _NAMES: defaultdict[Path, FileNames] = defaultdict(FileNames)
@@ -254,7 +254,7 @@ class StudyRunState:
 
     def end_test(
         self,
-        test: StudyTest,
+        test: AnyStudy,
         status: str,
         message: str,
         tables: Tables = lambda _: {},

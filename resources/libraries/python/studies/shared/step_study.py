@@ -5,80 +5,53 @@ removal, failures in a row and progress are here.
 """
 
 import logging
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
-
-from pydantic import Field, TypeAdapter
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, TypeVar
 
 from resources.libraries.python.errors import CsitError, RunStopped, SystemBroken
-from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.record import Record
-from resources.libraries.python.model.request.cell import Cell, Frame, TestType
-from resources.libraries.python.model.request.goal import SearchProfile
-from resources.libraries.python.model.result import Environment, MeasurementRequest
+from resources.libraries.python.model.request.variables import Lookup
+from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.cost import StudyCost
-from resources.libraries.python.planning.plan import digest, drivers_of
-from resources.libraries.python.recording.draft import Draft, utc_now
+from resources.libraries.python.planning.plan import digest
+from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.recording.run_journal import digest_of
-from resources.libraries.python.recording.step_journal import StepJournal
-from resources.libraries.python.search.profiles import QUICK
+from resources.libraries.python.recording.step_journal import (
+    LoadLine,
+    StepJournal,
+    StepLine,
+    journal_of,
+    load_line,
+    step_line,
+)
 from resources.libraries.python.studies.shared.progress import StepEnded, human_time
+from resources.libraries.python.studies.shared.study import StudyTest
+from resources.libraries.python.studies.shared.study_kind import StudyKind
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
+from resources.libraries.python.testbed.deployment.health import reason_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
 _Spec = TypeVar("_Spec")
 _Step = TypeVar("_Step")
 _Row = TypeVar("_Row", bound=Frozen)
 _Payload = TypeVar("_Payload")
-_Result = TypeVar("_Result")
 _log = logging.getLogger(__name__)
 
 
-class StepLine(Frozen, Generic[_Row]):
-    """Line of the journal for a step that is complete; what was deployed for it is removed."""
-
-    line: Literal["step"] = "step"
-    at: str
-    """UTC, ISO 8601."""
-    step: str
-    """See `StepStudy.key`."""
-    plan: str = ""
-    """Digest of the plan by which it was deployed; empty without one."""
-    row: _Row
-    facts: dict[str, dict[str, str]] = Field(default_factory=dict)
-    """Facts of the parts of the deployment."""
-    notes: tuple[str, ...] = ()
-
-
-class LoadLine(Frozen, Generic[_Row]):
-    """Line of the journal for what all steps need and was found before them, such as their load."""
-
-    line: Literal["load"] = "load"
-    at: str
-    load: _Row
-    notes: tuple[str, ...] = ()
-
-
-class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
-    """A study of several steps, and the draft of its record.
+class StepStudy(StudyTest[_Spec], StudyKind, Generic[_Spec, _Step, _Row, _Payload]):
+    """A study of several steps.
 
     Args:
-        topology: The testbed.
-        world: Where to deploy, opened by the caller.
-        spec: What to measure. Where it has a `cell`, the record's drivers are those of the cell.
-        environment: Fingerprint of the machine.
         on_step: Called after each step.
+        choices: Variables of the suite.
+        earlier: Records of tests of this run that have passed, by digest.
     """
 
-    RECORD: ClassVar[type[Record]]
-    PAYLOAD: ClassVar[str] = ""
-    """Field of the record for the result; empty for one with the name of the study."""
     ROW: ClassVar[type[Frozen]]
     """Class of what is measured in a step."""
     LOAD: ClassVar[type[Frozen] | None] = None
@@ -99,18 +72,18 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
         spec: _Spec,
         environment: Environment,
         on_step: Callable[[StepEnded], None] = lambda _: None,
+        *,
+        choices: Lookup = lambda _: None,
+        earlier: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        self._topology = topology
-        self._world = world
-        self.spec = spec
-        self._on_step = on_step
+        super().__init__(topology, world, spec, environment)
+        self._on_step, self._choices, self._earlier = on_step, choices, earlier
         self._digest = digest_of(self.identity(), topology.model_dump_json())
         self._journal: StepJournal[Any] | None = None
         self._known: dict[str, StepLine[_Row]] = {}
         """Lines of the journal, by step."""
         self.load: Any = None
         """What was found before all steps; of the class `LOAD`."""
-        self._deployed: CellUnderTest | None = None
         self.rows: list[_Row] = []
         """Of all steps so far, those that failed included where `failed_row` makes one."""
         self._ended = self._measured = 0
@@ -118,27 +91,12 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
         self.failures: list[str] = []
         """Reasons for missing steps, one each."""
         self._failed_in_a_row = 0
-        self.notes: list[str] = []
-        """For the result: of steps and searches, and why steps were not measured."""
-        self._noted: list[str] = []
-        """Notes of the present step or search."""
-        cell = getattr(spec, "cell", None)
-        drivers = dict(world.drivers) if cell is None else drivers_of(topology, cell, world.drivers)
-        self.draft = Draft(self.RECORD, topology, environment, simulation=world.simulation, drivers=drivers)
         self.set_up()
 
     @classmethod
-    @cache
     def journal(cls) -> type[StepJournal[Any]]:
         """Class of its journal."""
-        study = _study_of(cls.RECORD)
-        lines = _line_of(StepLine, cls.ROW)
-        adapter: TypeAdapter[Any] = TypeAdapter(lines)
-        if cls.LOAD is not None:
-            either: Any = Annotated[lines | _line_of(LoadLine, cls.LOAD), Field(discriminator="line")]
-            adapter = TypeAdapter(either, config=ON_FIRST_USE)
-        names = {"FILE": f"{study}.jsonl", "KIND": f"{study} study", "ROWS": adapter}
-        return type(f"{study.title()}Journal", (StepJournal,), names)
+        return journal_of(cls.name(), cls.ROW, cls.LOAD)
 
     # What a study has of its own.
 
@@ -229,14 +187,6 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
             self.draft.warnings += plan.warnings
         return plan
 
-    def breaks(self, error: Exception) -> bool:
-        """Whether an error comes from a broken system under test, so that a step is measured once more."""
-        return is_breakage(error)
-
-    def facts(self) -> dict[str, dict[str, str]]:
-        """Facts of the parts of the deployment."""
-        return self._deployed.deployment.facts() if self._deployed is not None else {}
-
     def refusal(self, step: _Step) -> str | None:  # noqa: ARG002 - for others
         """Return why a step is not possible, which is no failure; None where it is."""
         return None
@@ -256,6 +206,18 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
     def failed_row(self, step: _Step, reason: str) -> _Row | None:  # noqa: ARG002 - for others
         """Row of a step that failed; None for none."""
         return None
+
+    def faults_first(self) -> None:
+        """See that planted faults were found.
+
+        Raises:
+            CsitError: They were not, or nothing was planted.
+        """
+        raise CsitError(f"{self.name()}: this study plants no faults")
+
+    def ended(self, step: StepEnded) -> None:
+        """Report a step that has ended."""
+        self._on_step(step)
 
     # What all studies have.
 
@@ -288,7 +250,7 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
             return
         self.load = self.find_load()
         self._note(self._noted)
-        self._keep(_line_of(LoadLine, self.LOAD)(at=utc_now(), load=self.load, notes=tuple(self._noted)))
+        self._keep(load_line(self.LOAD)(at=utc_now(), load=self.load, notes=tuple(self._noted)))
 
     def run(self) -> _Payload:
         """Measure all steps and return the result; what was measured is in the draft, also when it ends early.
@@ -299,18 +261,8 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
             CsitError: Nothing was measured.
         """
         self.prepare()
-        self.measure_all(self.steps())
-        return self.result()
-
-    def measure_all(self, groups: Iterable[Sequence[_Step]]) -> None:
-        """Measure groups of steps, each of which may depend on the result so far.
-
-        Raises:
-            SystemBroken: Several steps in a row failed.
-            RunStopped: Something cannot be removed, or the journal cannot be written.
-        """
         try:
-            for steps in groups:
+            for steps in self.steps():
                 of = self._ended + len(steps)
                 for step in steps:
                     self._step(step, of)
@@ -318,11 +270,12 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
                         break
         finally:
             self.conclude()
+        return self.result()
 
     def conclude(self) -> _Payload | None:
         """Analyse what was measured so far, for the draft of the record; return it."""
         found = self.analyse(self.rows)
-        setattr(self.draft, self._payload, found)
+        setattr(self.draft, self.payload(), found)
         return found
 
     def result(self) -> _Payload:
@@ -331,7 +284,7 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
         Raises:
             CsitError: Nothing was measured.
         """
-        found: _Payload | None = getattr(self.draft, self._payload)
+        found: _Payload | None = getattr(self.draft, self.payload())
         if found is None or not self._measured:
             raise CsitError(f"nothing was measured: {'; '.join(dict.fromkeys(self.failures)) or 'no step has ended'}")
         return found
@@ -345,10 +298,6 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
         self.result()
         self.coverage().check(self.MEASURED, getattr(self.spec, "least_measured", 1.0), self.failures)
 
-    def note(self, text: str) -> None:
-        """Note something about the present step, or about the search before all steps."""
-        self._noted.append(text)
-
     def deploy(self, step: _Step) -> CellUnderTest:
         """Deploy a step, which is removed when it has been measured.
 
@@ -359,50 +308,6 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
         assert plan is not None and cell is not None  # noqa: S101 - what is deployed so has both
         return self.bring_up(cell, plan)
 
-    def bring_up(self, cell: CellUnderTest, plan: Plan) -> CellUnderTest:
-        """Deploy a cell, which is removed by `careful`, or by `remove`.
-
-        Raises:
-            CsitError: A part does not start.
-        """
-        self._deployed = cell
-        cell.deploy(plan)
-        return cell
-
-    def remove(self) -> str | None:
-        """Remove what is deployed, if anything is; return what went wrong, None when nothing did.
-
-        Raises:
-            RunStopped: Something is left and cannot be removed by force either.
-        """
-        deployed, self._deployed = self._deployed, None
-        return deployed.remove() if deployed else None
-
-    def careful(self, name: str, measure: Callable[[], _Result]) -> _Result:
-        """Deploy and measure by a function, and remove; where that breaks the system under test, once more.
-
-        Args:
-            name: For the notes on that, and on errors of removals.
-            measure: Its error goes through where it breaks nothing, and the last time.
-        """
-        try:
-            return self._removed(name, measure)
-        except (CsitError, OSError) as error:
-            if not self.breaks(error):
-                raise
-            self.note(f"{name}: measured once more: {reason_of(error)}")
-        _log.warning(self._noted[-1])
-        return self._removed(name, measure)
-
-    def under_test(
-        self, cell: Cell, frame: Frame, profile: SearchProfile = QUICK, repetition: int = 0
-    ) -> CellUnderTest:
-        """A cell that is not deployed yet."""
-        asked = MeasurementRequest(
-            test_type=TestType.MRR, cell=cell, frame=frame, profile=profile, repetition=repetition
-        )
-        return CellUnderTest(self._topology, self._world, asked)
-
     def _step(self, step: _Step, of: int) -> None:
         line, reason = self._measured_before(step), self.refusal(step)
         work = float(line is None)
@@ -410,20 +315,13 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
             line, reason = self._measure(step)
         self._ended += 1
         found = f"failed: {reason}" if line is None else self.in_words(line.row)
-        self._on_step(StepEnded(self._ended, of, self.label(step), found, work=work, failed=line is None))
+        self.ended(StepEnded(self._ended, of, self.label(step), found, work=work, failed=line is None))
         if line is None and self.refusal(step) is not None:
             return
         self._failed_in_a_row = self._failed_in_a_row + 1 if line is None else 0
         if self._failed_in_a_row == self.MAX_FAILED:
             steps = self.MEASURED.partition(" ")[0]
             raise SystemBroken(f"{self.MAX_FAILED} {steps} in a row failed, the last one: {reason}")
-
-    def _removed(self, name: str, measure: Callable[[], _Result]) -> _Result:
-        try:
-            return measure()
-        finally:
-            if removal := self.remove():
-                self.note(f"{name}: {removal}")
 
     def _measured_before(self, step: _Step) -> StepLine[_Row] | None:
         """Line of a step in the journal, which is taken; None where there is none, or of another plan."""
@@ -464,8 +362,7 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
     def _line(self, key: str, step: _Step) -> StepLine[_Row]:
         row = self.measure(step)
         plan = digest(self._deployed.deployment.plan) if self._deployed is not None else ""
-        made = _line_of(StepLine, self.ROW)(at=utc_now(), step=key, plan=plan, row=row, facts=self.facts())
-        line: StepLine[_Row] = made
+        line: StepLine[_Row] = step_line(self.ROW)(at=utc_now(), step=key, plan=plan, row=row, facts=self.facts())
         return line
 
     def _take(self, line: StepLine[_Row]) -> None:
@@ -483,16 +380,3 @@ class StepStudy(ABC, Generic[_Spec, _Step, _Row, _Payload]):
         """Write a line of the journal, if there is one."""
         if self._journal is not None:
             self._journal.keep(line)
-
-    @property
-    def _payload(self) -> str:
-        return self.PAYLOAD or _study_of(self.RECORD)
-
-
-def _line_of(line: Any, row: type[Frozen]) -> Any:  # noqa: ANN401 - a class that is made here
-    """Return the class of lines of a journal that have rows of a class."""
-    return line[row]
-
-
-def _study_of(record: type[Record]) -> str:
-    return str(record.model_fields["study"].default)

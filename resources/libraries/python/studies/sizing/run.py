@@ -1,6 +1,7 @@
 """A sizing from its two specifications to the record."""
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +15,21 @@ from resources.libraries.python.errors import (
     SystemBroken,
     Unsupported,
 )
-from resources.libraries.python.model.service.load import Specifications
+from resources.libraries.python.model.service.load import Specifications, load_sizing
 from resources.libraries.python.model.service.spec import MeasuredSize, Size, Sizing, name_of
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.step_journal import StepJournal
-from resources.libraries.python.studies.shared.progress import human_time
+from resources.libraries.python.studies.shared.progress import StepEnded, human_time
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sizing.analysis import TraceFiles, sizing_rows
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
-from resources.libraries.python.studies.sizing.search.size_search import carried_over, outcome
+from resources.libraries.python.studies.sizing.search.size_search import carried, carried_over, outcome
 from resources.libraries.python.studies.sizing.size_trials import SizeTrials, search_of
 from resources.libraries.python.whole_files import write_whole
 
+_log = logging.getLogger(__name__)
 OVERSUBSCRIBED = "oversubscribed"
 """The fact of a service that has more CPUs than there are."""
 
@@ -39,22 +41,23 @@ class ServiceSizing(StepStudy[Specifications, Size, MeasuredSize, Sizing]):
     ROW = MeasuredSize
     MEASURED = "sizes were measured"
     FATAL = (ConfigError, InUse, RunStopped, Unsupported)  # which the next size would meet as well
+    read = staticmethod(load_sizing)
     cost: SizingCost
     folder: Path
     """For traces, tables and templates of this test; that of its journal."""
     trials: SizeTrials
 
+    @classmethod
+    def headline(cls, found: Sizing) -> str:
+        best, result = found.named().get(found.best or ""), "no size carries the lowest load"
+        if best is not None and best.capacity is not None:
+            result = f"best {best.name}, {carried(best, found.workload.unit)}"
+        return f"{found.deployment.vnf_name}: {sizes_in_words(len(found.sizes))}, {result} [{found.stopped}]"
+
     def set_up(self) -> None:
         self.cost = cost(self.spec.deployment, self.spec.workload)
         self.draft.drivers = {"orchestrator": str(self._topology.world)}
-        self.report: Callable[[str], None] = lambda _: None
-        """Takes the events of the search in sentences."""
-        self.on_load: Callable[[int, str], None] = lambda _loads, _sentence: None
-        """See `SizeTrials`."""
-        self._search = search_of(self.spec.deployment, self.spec.workload, self._say)
-
-    def _say(self, sentence: str) -> None:
-        self.report(sentence)
+        self._search = search_of(self.spec.deployment, self.spec.workload, _log.info)
 
     def identity(self) -> str:
         return self.spec.deployment.model_dump_json() + self.spec.workload.model_dump_json()
@@ -84,8 +87,25 @@ class ServiceSizing(StepStudy[Specifications, Size, MeasuredSize, Sizing]):
             host.orchestrator,
             time=host.time,
             trace=TraceFiles(self.folder).add,
-            on_load=self.on_load,
+            on_load=self._loaded,
         )
+
+    def _loaded(self, loads: int, sentence: str) -> None:
+        _log.info("%s", sentence)
+        done, each = len(self.rows), 1 / self.cost.loads
+        self._progress(done + 1, sentence, left=self.cost.sizes - done - loads * each, work=each * min(1, loads))
+
+    def ended(self, step: StepEnded) -> None:
+        """Report a size, whose work is that of its loads."""
+        before = "" if step.work else " was measured before"
+        _log.info("%s%s: %s", step.name, before, step.found)
+        self._progress(
+            step.number, f"{step.name}: {step.found}", left=self.cost.sizes - step.number, failed=step.failed
+        )
+
+    def _progress(self, number: int, found: str, *, left: float, work: float = 0.0, failed: bool = False) -> None:
+        left, sizes = max(0.0, left), max(number, self.cost.sizes)
+        self._on_step(StepEnded(number, sizes, "size", found, left=left, work=work, failed=failed))
 
     def steps(self) -> Iterator[Sequence[Size]]:
         for size in self._search.wanted():
@@ -133,6 +153,7 @@ class ServiceSizing(StepStudy[Specifications, Size, MeasuredSize, Sizing]):
         # Templates for OpenStack, where its flavors can have that many CPUs.
         if all(flavor.vcpus % 1 == 0 for flavor in self.spec.deployment.flavors.values()):
             write_heat(self.spec, {row.name: row.size for row in found.sizes}, self.folder / "heat")
+        _log.info("traces, tables and journal: %s", self.folder)
         return found
 
     def enough(self) -> None:

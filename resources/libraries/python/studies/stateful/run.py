@@ -14,7 +14,7 @@ from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.planning.plan import digest, drivers_of
 from resources.libraries.python.search.profiles import NDR, profile
 from resources.libraries.python.studies.shared.step_study import StepStudy
-from resources.libraries.python.studies.stateful.analysis import checks, in_words
+from resources.libraries.python.studies.stateful.analysis import checks, in_words, stateful_tables
 from resources.libraries.python.studies.stateful.connection_cell import MIN_CPS, ConnectionCell
 from resources.libraries.python.studies.stateful.model.record import (
     CellConnections,
@@ -24,7 +24,7 @@ from resources.libraries.python.studies.stateful.model.record import (
     StatefulRecord,
     TableCapacity,
 )
-from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
+from resources.libraries.python.studies.stateful.model.spec import StatefulSpec, load_stateful
 from resources.libraries.python.studies.stateful.planning import cost
 from resources.libraries.python.studies.stateful.rate import ConnectionLimits, most_one_way_pps, search_rate
 from resources.libraries.python.studies.stateful.search import search_capacity
@@ -42,6 +42,16 @@ class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections, StatefulDensit
     RECORD = StatefulRecord
     ROW = CellConnections
     MEASURED = "cells were measured"
+    read = staticmethod(load_stateful)
+    tables = staticmethod(stateful_tables)
+
+    @classmethod
+    def headline(cls, found: StatefulDensity) -> str:
+        return f"{found.spec.name}: {len(found.cells)} cells"
+
+    @classmethod
+    def sentences(cls, found: StatefulDensity) -> Iterator[str]:
+        return (f"{cell.name}: {in_words(cell)}" for cell in found.cells)
 
     def set_up(self) -> None:
         self.cost = cost(self.spec)

@@ -1,18 +1,45 @@
 """A sweep as people ask for it, and its loads as they write them: `10000-200000/10000`, `auto`, `on 2 off 1 at 500`."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import TypeVar
 
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import Frozen, error_text
-from resources.libraries.python.model.bounds import ASKED, LONGEST_QUOTE, MAX_SWEEP_LOADS, quoted
-from resources.libraries.python.model.request.cell import Cell, Frame
+from resources.libraries.python.model.base import Frozen, error_text, first_error
+from resources.libraries.python.model.bounds import (
+    ASKED,
+    LONGEST_LOAD_S,
+    LONGEST_NUMBER,
+    LONGEST_QUOTE,
+    MAX_SWEEP_LOADS,
+    quoted,
+)
+from resources.libraries.python.model.request.cell import Cell, Dimensions, Frame, ServiceType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import are_vms
 from resources.libraries.python.model.request.traffic import Departures, Protocol
+from resources.libraries.python.model.request.variables import (
+    DEPARTURES,
+    FLOWS,
+    FRAME,
+    PROTOCOL,
+    STOP_LOSS,
+    SWEEP_DURATION,
+    SWEEP_RATES,
+    SWEEP_WIDTH,
+    Lookup,
+)
+from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.studies.density.model.selection import parse_kinds, parse_sizes
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates
+from resources.libraries.python.testbed.deployment.generator_limits import departures_of, protocol_of
 
 DEFAULT_WIDTH = 0.02
+NO_NF = "none"
+"""In the place of NF kinds: the path without any."""
 _Kind = TypeVar("_Kind", Rates, Bursts)
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _RATES = re.compile(rf"{_NUMBER}(?:-{_NUMBER}/{_NUMBER})?")
@@ -97,6 +124,12 @@ class SweepRequest(Frozen):
     """Relative width of the break-point's interval down to which further loads are measured; None measures none."""
     smt: bool | None = None
     """Whether SMT is on, or switched off for the sweep; None for as it is. The plan says which, also for the digest."""
+    once: bool = False
+    """Whether it is left out where the same was measured in this run."""
+    parts: tuple[str, ...] = ()
+    """Services that the chain consists of, from whose profiles it is predicted; empty for no prediction."""
+    compare_smt: bool = False
+    """Whether it is compared with the same sweep with SMT."""
 
     def check(self) -> None:
         """Check that branches can share flows equally.
@@ -107,3 +140,95 @@ class SweepRequest(Frozen):
         branches = len(self.cell.instances)
         if self.flows < 1 or self.flows % branches:
             raise ConfigError(f"{self.flows} flows for {branches} branches: each branch needs the same number of them")
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRow:
+    """Keys of a test; empty ones are taken from the variables."""
+
+    nf_kinds: str = NO_NF
+    nf_sizes: str = "1c"
+    branches: str = "1"
+    shared_nodes: str = ""
+    frame: str = ""
+    flows: str = ""
+    protocol: str = ""
+    rates: str = ""
+    duration: str = ""
+    bursts: str = ""
+    smt: str = ""
+    once: str = ""
+    parts: str = ""
+    compare_smt: str = ""
+
+
+def asked_sweep(lookup: Lookup, topology: Topology, name: str, keys: Mapping[str, str]) -> SweepRequest:
+    """Sweep of a test; keys that it leaves out are taken from the variables.
+
+    Args:
+        lookup: The variables.
+        topology: The testbed.
+        name: Of the service.
+        keys: Of the test.
+
+    Raises:
+        ConfigError: A key or a value is wrong.
+    """
+    known = [each.name for each in fields(SweepRow)]
+    if unknown := [key for key in keys if key not in known]:
+        raise ConfigError(f"sweep {quoted(name)}: unknown key '{quoted(unknown[0])}'; there are {', '.join(known)}")
+    row = SweepRow(**keys)
+    cell = _cell(name, row)
+    flows = row.flows or FLOWS.text(lookup) or "auto"
+    asked = SweepRequest(
+        name=name,
+        cell=cell,
+        frame=frame(row.frame or FRAME.text(lookup)),
+        flows=len(cell.instances) if flows == "auto" else _whole(flows, "flows", 1000),
+        protocol=protocol_of(topology.tg.generator.driver, row.protocol or PROTOCOL.text(lookup)),
+        departures=departures_of(topology.tg.generator.driver, DEPARTURES.text(lookup)),
+        duration_s=_whole(row.duration or SWEEP_DURATION.text(lookup), "seconds of a load", LONGEST_LOAD_S),
+        rates=None if row.bursts else parse_rates(row.rates or SWEEP_RATES.text(lookup)),
+        bursts=parse_bursts(row.bursts) if row.bursts else None,
+        stop_loss_ratio=STOP_LOSS.of(lookup),
+        width=SWEEP_WIDTH.of(lookup),
+        smt=_switch("smt", row.smt),
+        once=_switch("once", row.once) or False,
+        parts=tuple(part for part in row.parts.split("+") if part),
+        compare_smt=_switch("compare_smt", row.compare_smt) or False,
+    )
+    asked.check()
+    return asked
+
+
+def _cell(name: str, row: SweepRow) -> Cell:
+    """A service is a CSP: its NFs are linked to each other, and the vSwitch is at its edges only.
+
+    Virtual machines are never linked to each other: a service of them is a VSC.
+    """
+    none = row.nf_kinds == NO_NF
+    kinds = () if none else parse_kinds(row.nf_kinds)
+    try:
+        return Cell(
+            service_type=ServiceType.VSC if are_vms(kinds) else ServiceType.CSP,
+            **Dimensions(_whole(row.branches, "branches", 100), 0 if none else max(1, len(kinds))).columns,
+            nf_sizes=parse_sizes(row.nf_sizes),
+            nf_kinds=kinds,
+            shared_nodes=tuple(
+                _whole(node, "the number of a shared node", 100) for node in row.shared_nodes.split("+") if node
+            ),
+        )
+    except ValidationError as error:
+        raise ConfigError(f"service {name}: {first_error(error)[1]}") from error
+
+
+def _whole(text: str, what: str, most: int) -> int:
+    if not text.isdecimal() or len(text) > LONGEST_NUMBER or not 1 <= int(text) <= most:
+        raise ConfigError(f"{what}: '{quoted(text)}' is not a whole number from 1 to {most}")
+    return int(text)
+
+
+def _switch(key: str, text: str) -> bool | None:
+    if text not in ("", "on", "off"):
+        raise ConfigError(f"{key}: '{quoted(text)}' is neither 'on' nor 'off'")
+    return None if not text else text == "on"

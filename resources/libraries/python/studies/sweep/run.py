@@ -1,17 +1,23 @@
 """A sweep from plan to record: the phases of its keywords, without Robot."""
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError, SystemBroken
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell
-from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.model.request.variables import FIREWALL, NAT, PROFILES, ROUTER, Lookup
+from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.environment import SMT_CONTROL
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import StepJournal
+from resources.libraries.python.studies.density.model.selection import parse_kinds
+from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
     MeasuredPath,
@@ -23,12 +29,21 @@ from resources.libraries.python.studies.sweep.analysis.points import observe
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.analysis.seconds import vnfs
+from resources.libraries.python.studies.sweep.analysis.sentences import (
+    break_point_in_words,
+    errors_in_words,
+    profile_in_words,
+    smt_in_words,
+)
 from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
+from resources.libraries.python.studies.sweep.analysis.tables import tables_of
 from resources.libraries.python.studies.sweep.load_steps import (
     BEYOND,
     LoadStep,
     MeasuredLoad,
+    duration_s,
     is_lossy,
+    loads,
     next_load,
     point,
     rates_around,
@@ -37,18 +52,24 @@ from resources.libraries.python.studies.sweep.load_steps import (
 from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile, SmtGain
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSpec
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
-from resources.libraries.python.studies.sweep.request import RelativeBursts, SweepRequest
+from resources.libraries.python.studies.sweep.request import RelativeBursts, SweepRequest, asked_sweep
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import keeps_a_log
+from resources.libraries.python.testbed.deployment.health import reason_of
 
 _Result = TypeVar("_Result")
+_EACH_SECOND_S = 0.14
+"""Overhead of a second of load: preparing, settling and reading counters. Measured on local.yaml."""
+_EXPECTED_LOADS = 12
+"""Before rates that depend on the service are found."""
+_log = logging.getLogger(__name__)
 
 
 class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
     """Measures a service, which stays deployed, at one load after the other.
 
-    Where a load breaks the service, the test is repeated as a whole.
+    Where a load breaks the service, it is deployed anew and the load repeated.
 
     Raises:
         ConfigError: Flows cannot be shared equally by the branches.
@@ -59,6 +80,32 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
     LOAD = SweepSpec
     MEASURED = "loads were measured"
     FATAL = (CsitError, OSError)
+    tables = staticmethod(tables_of)
+
+    @classmethod
+    def asked(cls, name: str, keys: Mapping[str, str], choices: Lookup, topology: Topology) -> SweepRequest:
+        """Return the sweep of a service of this name, as keys and variables say; there is no file."""
+        return asked_sweep(choices, topology, name, keys)
+
+    @classmethod
+    def refuse(cls, choices: Lookup, topology: Topology) -> None:
+        """Refuse wrong variables; each test may have values of its own."""
+        for each in (FIREWALL, NAT, ROUTER):
+            parse_kinds(each.text(choices))
+        _profiles(choices, topology)
+        asked_sweep(choices, topology, "path", {})
+
+    @classmethod
+    def headline(cls, found: Sweep) -> str:
+        return f"{found.name}: {f'{len(found.points)} loads' if found.points else f'{len(found.samples)} samples'}"
+
+    @classmethod
+    def lines(cls, record: SweepRecord) -> Iterator[str]:
+        yield from super().lines(record)
+        if record.profile is not None:
+            yield break_point_in_words(record.profile)
+        yield from errors_in_words([each.model_copy(update={"notes": ()}) for each in record.predictions])
+        yield from smt_in_words(record.smt_gains)
 
     def set_up(self) -> None:
         asked, driver = self.spec, self._topology.tg.generator.driver
@@ -67,17 +114,20 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
         by_log = keeps_a_log(driver)
         self._sampling = Sampling(self._cell, asked.frame, asked.protocol, asked.departures, by_log=by_log)
         self.draft.pattern = "sweep" if asked.bursts is None else "bursts"
+        self.cost = _cost(asked.name, asked.duration_s if asked.bursts else _EXPECTED_LOADS * asked.duration_s)
 
     def plan(self) -> Plan:
         """Derive the plan.
 
         Raises:
-            PlanError: The service does not fit, or SMT cannot be switched off.
+            PlanError: The service does not fit, SMT cannot be switched off, or the same was measured in this run.
         """
         if self.spec.smt is not None:
             self._refuse_fixed_smt()
         self.draft.plan = plan = self._cell.plan(self.spec.flows // len(self.spec.cell.instances), self.spec.smt)
         self.draft.smt_off = plan.smt_off
+        if self.spec.once and (same := self._earlier.get(self.digest())):
+            raise PlanError(f"{self.spec.name} has been measured by {same.test_id}")
         return plan
 
     def _refuse_fixed_smt(self) -> None:
@@ -97,40 +147,41 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
 
     def digest(self) -> str:
         """Digest of the sweep and its plan: sweeps of the same digest are parts of one."""
-        return digest_of(self.spec.model_dump_json(exclude={"smt"}), digest(self.draft.plan or self.plan()))
-
-    @property
-    def is_deployed(self) -> bool:
-        """Whether the service is deployed."""
-        return self._cell.is_deployed
-
-    def problems(self) -> tuple[str, ...]:
-        """Problems of the deployed service; empty when it is healthy."""
-        return self._cell.problems()
-
-    def moved(self) -> tuple[str, ...]:
-        """Data threads that have moved since the deployment."""
-        return self._cell.moved()
+        return digest_of(
+            self.spec.model_dump_json(exclude={"smt", "once", "parts", "compare_smt"}),
+            digest(self.draft.plan or self.plan()),
+        )
 
     def resume(self, journal: StepJournal[Any]) -> None:
         super().resume(journal)
         if self.remark:
             self.draft.warnings.append(f"{self.remark}; the others after a new deployment")
 
-    def deploy_service(self) -> float:
-        """Deploy the service; return the seconds it took."""
-        plan = self.draft.plan or self.plan()
-        self.draft.warnings.extend(plan.warnings)
-        self.bring_up(self._cell, plan)
-        self.draft.facts = self.facts()
-        return self._cell.deploy_s or 0.0
+    def preview(self) -> Sequence[str]:
+        return ()
 
-    def verify_traffic(self) -> None:
-        """Send at a low rate and see packets of every branch arrive in both directions.
+    def prepare(self) -> None:
+        super().prepare()
+        self.cost = _cost(self.spec.name, duration_s(self.load), len(loads(self.load)))
+
+    def load_in_words(self) -> Iterator[str]:
+        row, spec = loads(self.load), self.load
+        first, last = min(load.rate_pps for load in row), max(load.rate_pps for load in row)
+        flows = f"{spec.flows} flow{'s' if spec.flows > 1 else ''} each way"
+        yield f"{len(row)} loads from {rate(first)} to {rate(last)} per flow, {flows}, {human_time(self.cost.seconds)}"
+
+    def _up(self) -> None:
+        """Deploy the service, unless it is, and see packets of every branch arrive in both directions.
 
         Raises:
-            NoTraffic: Some do not; the text names the last hop that saw them.
+            CsitError: A part does not start, or packets do not arrive.
         """
+        if self.is_deployed:
+            return
+        plan = self.draft.plan or self.plan()
+        self.draft.warnings += [text for text in plan.warnings if text not in self.draft.warnings]
+        self.bring_up(self._cell, plan)
+        self.draft.facts = self.facts()
         self._cell.verify_traffic()
 
     def find_load(self) -> SweepSpec:
@@ -139,6 +190,10 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
         Raises:
             NoTraffic: Next to nothing comes back.
         """
+        return self.careful("search of the load", self._found)
+
+    def _found(self) -> SweepSpec:
+        self._up()
         asked = self.spec
         rates, bursts = asked.rates, asked.bursts
         if isinstance(bursts, RelativeBursts):
@@ -158,9 +213,7 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
         )
 
     def steps(self) -> Iterator[Sequence[LoadStep]]:
-        yield from steps_of(self.load, self._further, whole_bursts=self._sampling.by_log)
-        if found := self._cell.problems():
-            raise SystemBroken("; ".join(found))
+        return steps_of(self.load, self._further, whole_bursts=self._sampling.by_log)
 
     def key(self, load: LoadStep) -> str:
         return f"{load.rate_pps} pps from second {load.begin_s}"
@@ -184,11 +237,24 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
     def plan_of(self, load: LoadStep) -> Plan:  # noqa: ARG002 - one for all
         return self.draft.plan or self.plan()
 
-    def careful(self, name: str, measure: Callable[[], _Result]) -> _Result:  # noqa: ARG002 - stays deployed
+    def careful(self, name: str, measure: Callable[[], _Result]) -> _Result:
+        """Deploy and measure by a function; the service stays deployed unless that breaks it."""
+        try:
+            return measure()
+        except (CsitError, OSError) as error:
+            if not self.breaks(error):
+                raise
+            self.draft.warnings.append(f"{name}: measured once more: {reason_of(error)}")
+        if removal := self.remove():
+            self.draft.warnings.append(f"{name}: {removal}")
         return measure()
 
     def measure(self, load: LoadStep) -> MeasuredLoad:
-        return self._sampling.measure(self.load, load)
+        self._up()
+        found = self._sampling.measure(self.load, load)
+        if problems := self.problems():
+            raise SystemBroken("; ".join(problems))
+        return found
 
     def analyse(self, rows: Sequence[MeasuredLoad]) -> Sweep:
         return Sweep(
@@ -203,6 +269,17 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
     def run(self) -> Sweep:
         found = super().run()
         self._warn(found)
+        if found.points:
+            for line in profile_in_words(self.profile()):
+                _log.info("%s", line)
+        if self.spec.parts or self.spec.compare_smt:
+            profiles = _profiles(self._choices, self._topology)
+            for record in self._earlier.values():
+                profiles.put(record)
+            if self.spec.parts:
+                self.predict(self.spec.parts, profiles)
+            if self.spec.compare_smt:
+                self.compare_smt(profiles)
         return found
 
     def _points(self, rows: Sequence[MeasuredLoad]) -> list[SweepPoint]:
@@ -265,7 +342,7 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
         points = self._points(self.rows)
         if not points or self.spec.width is None or not self.spec.cell.nf_nodes:
             return None
-        vcpus = {vnf.name: vnf.vcpus for vnf in vnfs(self._cell.deployment.plan)}
+        vcpus = {vnf.name: vnf.vcpus for vnf in vnfs(self.draft.plan or self.plan())}
         found, _ = find_break_point(observe(points)[0], vcpus)
         return next_load(found, points, self.spec.width)
 
@@ -279,7 +356,21 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
         dark = [vnf.name for vnf in found.vnfs if not any(vnf.name in sample.cpu for sample in found.samples)]
         if dark:
             self.draft.warnings.append(f"no CPU accounting for {', '.join(dark)}")
-        self.draft.warnings.extend(self._cell.moved())
+        self.draft.warnings.extend(self.moved())
+
+
+def _cost(name: str, seconds: float, steps: int = _EXPECTED_LOADS) -> StudyCost:
+    return StudyCost(name, steps, steps, "loads", seconds * (1 + _EACH_SECOND_S), {"loads": steps})
+
+
+def _profiles(lookup: Lookup, topology: Topology) -> ProfileStore:
+    """Profiles of this testbed, earlier ones below the folder `PROFILES`.
+
+    Raises:
+        ConfigError: There is no such folder.
+    """
+    folder = PROFILES.text(lookup)
+    return ProfileStore(topology.world, topology.metadata.name, Path(folder) if folder else None)
 
 
 def predictions(

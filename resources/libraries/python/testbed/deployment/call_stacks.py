@@ -7,10 +7,20 @@ from resources.libraries.python.errors import CommandFailed, NotReady, Unsupport
 from resources.libraries.python.model.bounds import LONGEST_ACCOUNT
 from resources.libraries.python.model.measurements.stacks import Stacks
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
-from resources.libraries.python.testbed.deployment.parts import Parts
+from resources.libraries.python.testbed.deployment.parts import Parts, Testbed
 
 _UNSAMPLED = (Unsupported, NotReady, CommandFailed)
 """Errors of sampling, which cost a test nothing but its stacks."""
+
+
+def refuse_unsampled(world: Testbed) -> None:
+    """Refuse a testbed with a node that cannot sample call stacks.
+
+    Raises:
+        Unsupported: There is one.
+    """
+    if why := world.unsampled():
+        raise Unsupported(f"STACKS: {'; '.join(map(str, why))}")
 
 
 def sample_stacks(parts: Parts, measure: Callable[[Trial], TrialResult], trial: Trial, label: str) -> Stacks | str:

@@ -149,6 +149,7 @@ class CellUnderTest:
 
     @property
     def is_deployed(self) -> bool:
+        """Whether there is a running deployment."""
         return self._deployment is not None
 
     def measure(self, trial: Trial, keep: Callable[[TrialResult], None] = lambda _: None) -> TrialResult:

@@ -14,7 +14,7 @@ from resources.libraries.python.studies.chains.analysis.features import (
     WAITING,
 )
 from resources.libraries.python.studies.chains.analysis.prediction import CPU_PER_PACKET, DELAY, Judged
-from resources.libraries.python.studies.chains.model.record import ChainStudy, CommonCause, Excess, VnfBound
+from resources.libraries.python.studies.chains.model.record import ChainStudy, CommonCause, Excess, Suspect, VnfBound
 from resources.libraries.python.studies.chains.model.spec import Chain
 
 _LIKELY = 0.05
@@ -22,6 +22,8 @@ _LIKELY = 0.05
 _UP_TO = 1.25
 """Times the smallest excess of a cause from which on its size depends on chain or load."""
 _MAX_NAMED = 6
+_MAX_SUSPECTS = 5
+_MAX_REASONS = 4
 
 
 def _percent(ratio: float) -> str:
@@ -166,3 +168,32 @@ def bound_in_words(found: VnfBound) -> str:
     """`nat is CPU-bound: forwards 96 of 120 Mbit/s with 99 % of its CPUs`."""
     what = "at no limit alone" if found.bound == "none" else f"{found.bound}-bound"
     return f"{found.vnf} is {what}: {found.evidence}"
+
+
+def suspects_in_words(study: ChainStudy) -> Iterator[str]:
+    """The first suspects with their reasons, and chains that could not be measured."""
+    failed: dict[str, dict[str, None]] = {}
+    for run in study.runs:
+        if run.failed:
+            failed.setdefault(run.failed, {})[run.chain.name] = None
+    if not study.suspects:
+        yield verdict_in_words(study)
+    for cause in study.causes[:_MAX_SUSPECTS]:
+        yield cause_in_words(cause)
+    for rank, suspect in enumerate(study.suspects[:_MAX_SUSPECTS], 1):
+        yield _suspect(rank, suspect)
+        for reason in suspect.reasons[:_MAX_REASONS]:
+            yield f"    {reason}"
+        if (pair := study.stacks_of(suspect)) and suspect.reference is not None:
+            yield f"    call stacks: {pair[1].sampled}"
+            yield f"    of {suspect.reference.chain.name} ({suspect.reference.relation}): {pair[0].sampled}"
+    if len(study.suspects) > _MAX_SUSPECTS:
+        yield f"and {len(study.suspects) - _MAX_SUSPECTS} more suspects"
+    for reason, names in failed.items():
+        yield f"not measured: {'; '.join(names)}: {reason}"
+
+
+def _suspect(rank: int, suspect: Suspect) -> str:
+    fault = f"; a fault was planted: {suspect.planted}" if suspect.planted else ""
+    by = " and ".join(suspect.rules)
+    return f"suspect {rank} by {by}: {suspect.chain.name}, mean Cook's distance {suspect.mean_distance:.3g}{fault}"

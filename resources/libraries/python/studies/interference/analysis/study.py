@@ -40,7 +40,7 @@ def analyse(
         places: Network functions that fit on one server, where that was found out.
 
     Returns:
-        With the placement of all of them on two servers as advice, where all pairs were measured.
+        With advice on the placement of those that are on no server yet, where all pairs were measured.
     """
     reference = [each for each in measurements if not each.point]
     throughputs = Throughputs(reference)
@@ -69,10 +69,10 @@ def analyse(
         network_shares=by_size if spec.together > 2 else {},
         notes=(*notes, *_stand_ins(spec), *_of_network(network), *_of_cpu(cpu)),
     )
-    if len(_measured(found)) <= SERVERS:
+    if len(_measured(found)) <= len(spec.servers):
         return found
     try:
-        return advised(found, ((),) * SERVERS)
+        return advised(found, spec.servers)
     except ConfigError as error:
         return found.model_copy(update={"notes": (*found.notes, f"no placement is advised: {error}")})
 

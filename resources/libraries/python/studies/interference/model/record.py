@@ -108,6 +108,7 @@ def _resources(asked: object) -> object:
 
 Group = tuple[str, tuple[str, ...]]
 """A target and what is beside it; nothing where it is alone."""
+EMPTY_SERVERS: tuple[tuple[str, ...], ...] = ((), ())
 _LISTS = {"frame": "frames", "load_pps": "loads_pps"}
 
 
@@ -139,6 +140,12 @@ class InterferenceSpec(Frozen):
     """Measure all that share the server once more with an equal share of each of these guaranteed to each."""
     verify: Annotated[int, Field(ge=0, exclude_if=lambda count: not count), at_most(MAX_VERIFIED)] = 0
     """Placements on two servers, the best ones by prediction, that are measured as they are before advice is given."""
+    servers: Annotated[
+        tuple[tuple[str, ...], ...],
+        Field(min_length=1, exclude_if=lambda servers: servers == EMPTY_SERVERS),
+        at_most_items(MAX_NAMES),
+    ] = EMPTY_SERVERS
+    """Network functions that each server has already; the others are placed."""
     seed: int = 1
     """Seed of the order of measurements, which are interleaved against drift."""
 
@@ -159,6 +166,15 @@ class InterferenceSpec(Frozen):
         names = [one.name for one in self.contenders]
         if doubled := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"network functions named {', '.join(sorted(doubled))} more than once")
+        return self
+
+    @model_validator(mode="after")
+    def _servers_of_study(self) -> Self:
+        names, there = [one.name for one in self.contenders], [name for server in self.servers for name in server]
+        if unknown := sorted(set(there) - set(names)):
+            raise ValueError(f"servers: {', '.join(unknown)}: not a network function of this study")
+        if not set(names) - set(there):
+            raise ValueError("servers: they have all network functions of the study already; leave out one to place")
         return self
 
     @model_validator(mode="after")
