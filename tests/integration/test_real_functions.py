@@ -37,7 +37,10 @@ GATEWAY, NAT, PROCESS = NfKind("linux_gateway"), NfKind("linux_nat"), NfKind("pr
 MONITORS = tuple(NfKind(each.name) for each in MONITOR_DRIVERS if each.name != "suricata")
 """Those of Debian 12; Suricata has a file of its own."""
 NGINX = (NfKind("nginx_proxy"), NfKind("nginx_balancer"))
-WAITING = "import time\nwhile True: time.sleep(60)"
+WAITING = f"""import subprocess, time
+subprocess.Popen(["nsenter", "--net=/proc/{os.getpid()}/ns/net", "setsid", "sleep", "4711"])
+while True: time.sleep(60)"""
+"""It has a process that leaves its network namespace."""
 
 COUNTING = """import sys
 (row,) = (line.split() for line in open("/proc/net/dev") if line.strip().startswith(sys.argv[1] + ":"))
@@ -158,6 +161,8 @@ def test_a_users_program_gets_its_interfaces_counts_and_is_stopped_as_specified(
         result = deployment.parts.generator.run(trial())
         assert result.received == result.sent
         assert done(deployment) == {"nf-1-1": ProcessedPackets(result.sent // 2)}
+        assert any("4711" in command for command in processes("sleep").values())
+    assert not any("4711" in command for command in processes("sleep").values())
     assert stopped.read_text() == "csn1x1i1 csn1x1i2"
     gone = UserProgram(start=("no-such-program",))
     with pytest.raises(CsitError, match=r"^the program of nf-1-1 is not there: no-such-program$"):

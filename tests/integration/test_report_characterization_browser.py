@@ -12,7 +12,7 @@ from csit_utils.studies.registry import views
 from csit_utils.studies.sweep.pages.profiles import plain
 from resources.libraries.python.studies.sweep.analysis.curves import CURVES
 from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, answers
-from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate
+from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate, profile_of
 from resources.libraries.python.studies.sweep.model.profile import (
     BreakPoint,
     Fit,
@@ -22,6 +22,7 @@ from resources.libraries.python.studies.sweep.model.profile import (
 )
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.browser import IN_CHROMIUM, Browser
+from tests.truth.sweeps import simulated
 from tests.unit.csit_utils.characterization_records import dataset_of, one_of_each
 from tests.unit.csit_utils.in_memory import InMemory
 
@@ -179,6 +180,17 @@ def test_every_curve_of_the_catalogue_is_known_to_the_page(browser: Browser, sit
             )
             assert found["rate"] == (pytest.approx(best.rate, rel=2e-6) if best.rate else None), curve.name
             assert found["limitedBy"] == (best.limited_by.value if best.limited_by else None), curve.name
+
+
+def test_the_interval_on_the_page_is_that_of_the_profile(browser: Browser, site: Path) -> None:
+    """Rate and ends are means of those of two functions of the loss, by their weights."""
+    browser.open(site / "profiles.html")
+    profile = profile_of("s", simulated(1, 0.05).points, {"vnf": 1})
+    loss = profile.of(ProfileMetric.LOSS)
+    assert loss is not None and loss.sat is not None and loss.sat.rival is not None
+    best = highest_rate(profile, QualityBounds(loss_percent=5.0))
+    found = browser.value(f"csit.highestRate({json.dumps(plain(profile))}, [['loss', 5]])")
+    assert (found["low"], found["rate"], found["high"]) == pytest.approx((best.low, best.rate, best.high), rel=1e-5)
 
 
 def one_metric(name: str, coefficients: dict[str, float], metric: ProfileMetric) -> Profile:

@@ -29,6 +29,8 @@ CONFIDENCE = 0.95
 """Confidence level of intervals."""
 FALSE_CALLS = 0.05
 """False discovery rate: expected share of false ones among the reported changes."""
+MARGIN = 0.005
+"""Share by which the bounds of a single figure are widened, as they do not count the noise between runs."""
 
 
 class Method(StrEnum):
@@ -47,7 +49,7 @@ class Outcome(StrEnum):
     PROGRESSION = "progression"
     NO_CHANGE = "no change seen"
     CANNOT_TELL = "cannot tell"
-    """One run per side, few cells, and overlapping bounds."""
+    """One run per side, few cells, and bounds that are hardly apart."""
     UNLIKE = "unlike"
     """The figures have different meanings."""
 
@@ -229,7 +231,9 @@ def judge_sides(a: CellSide, b: CellSide) -> Judgement:
     """Judge the change from one side to the other."""
     change = _relative_change(a.mean_pps, b.mean_pps)
     if a.runs == b.runs == 1:
-        low, high = _relative_change(a.high_pps, b.low_pps), _relative_change(max(0.0, a.low_pps), b.high_pps)
+        less, more = 1 - MARGIN, 1 + MARGIN
+        low = _relative_change(more * a.high_pps, less * b.low_pps)
+        high = _relative_change(max(0.0, less * a.low_pps), more * b.high_pps)
         return Judgement(Method.BOUNDS, change, low, high, None)
     spread_a = max(a.stdev_pps if a.stdev_pps is not None else b.stdev_pps or 0.0, a.resolution_pps)
     spread_b = max(b.stdev_pps if b.stdev_pps is not None else a.stdev_pps or 0.0, b.resolution_pps)

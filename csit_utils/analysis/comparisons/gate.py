@@ -82,8 +82,8 @@ def decide(comparison: Comparison, candidate: Sequence[TestRow], tolerance: floa
 def _why(change: Change) -> str:
     if change.outcome is Outcome.UNLIKE:
         return "; ".join(change.remarks)
-    bounds = "no" if change.metric in UNBOUNDED else "overlapping"
-    return f"one run per side, too few cells to estimate the noise, and {bounds} bounds"
+    bounds = "no bounds" if change.metric in UNBOUNDED else "bounds that are hardly apart"
+    return f"one run per side, too few cells to estimate the noise, and {bounds}"
 
 
 def _missing(cell: CellMetric, candidate: Sequence[TestRow]) -> str:

@@ -71,11 +71,23 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 
 
 def test_one_run_on_either_side_is_judged_by_bounds_only() -> None:
-    apart = pdr([row(RATE)], [row(0.99 * RATE)])
+    apart = pdr([row(RATE)], [row(0.98 * RATE)])
     assert (apart.method, apart.outcome, apart.probability) == (Method.BOUNDS, Outcome.REGRESSION, None)
     overlapping = pdr([row(RATE)], [row(0.997 * RATE)])
     assert overlapping.outcome is Outcome.CANNOT_TELL
     assert overlapping.low < 0 < overlapping.high
+
+
+@pytest.mark.parametrize("width", [0.0, 0.005])
+def test_two_figures_that_differ_by_noise_only_are_seldom_called_changed(width: float) -> None:
+    """Two runs that differ by 0.3 %, of which a search gives bounds on a grid of its width."""
+    rng, called = Random(3), 0
+    for _ in range(500):
+        rates = [RATE * rng.gauss(1.0, 0.003) for _ in range(2)]
+        lows = [rate - rate % (width * RATE) if width else rate for rate in rates]
+        a, b = ([row(low, pdr_upper_pps=low + width * RATE, ndr_lower_pps=None, ndr_upper_pps=None)] for low in lows)
+        called += pdr(a, b).outcome is not Outcome.CANNOT_TELL
+    assert called <= 25
 
 
 PLACES = [("CSC", chains, nodes) for chains in (1, 2, 4) for nodes in (1, 2, 4, 6)]
@@ -178,7 +190,7 @@ def test_probabilities_are_adjusted_for_how_many_cells_there_are() -> None:
 
 
 def test_bounds_that_lie_apart_upwards_are_a_progression() -> None:
-    found = pdr([row(RATE)], [row(1.01 * RATE)])
+    found = pdr([row(RATE)], [row(1.02 * RATE)])
     assert (found.method, found.outcome) == (Method.BOUNDS, Outcome.PROGRESSION)
 
 

@@ -97,10 +97,11 @@ def made(runs: int, mean: float, deviation: float | None, low: float, high: floa
     )
 
 
-def test_bounds_of_single_runs_give_the_least_and_the_greatest_ratio() -> None:
+def test_widened_bounds_of_single_runs_give_the_least_and_the_greatest_ratio() -> None:
     found = judge_sides(made(1, 100, None, 90, 110), made(1, 120, None, 115, 130))
     assert (found.method, found.probability) == (Method.BOUNDS, None)
-    assert (found.change, found.low, found.high) == pytest.approx((0.2, 115 / 110 - 1, 130 / 90 - 1))
+    expected = 0.2, 115 * 0.995 / 110.55 - 1, 130 * 1.005 / 89.55 - 1
+    assert (found.change, found.low, found.high) == pytest.approx(expected)
     from_nothing = judge_sides(made(1, 0, None, 0, 0), made(1, 120, None, 115, 130))
     assert (from_nothing.change, from_nothing.low, from_nothing.high) == (inf, inf, inf)
 

@@ -202,7 +202,7 @@ if (document.getElementById("compare-data")) {
       if (differences.length) place.append(csit.make("p", { class: "warn bad" },
         csit.make("b", {}, state.insist ? "Compared on request, although the definitions differ: " : "Not compared, because the definitions differ: "), `${differences.join("; ").replaceAll(" in B", ` in ${LETTERS[at + 1]}`)}.`));
       const bounds = one.changes.some((change) => change.method === "bounds");
-      if (bounds) place.append(csit.make("p", { class: "note" }, "One run on both sides: bounds that do not overlap differ, but the noise between runs is unknown. Compare several runs to know more."));
+      if (bounds) place.append(csit.make("p", { class: "note" }, "One run on both sides: bounds that are apart by more than 1 % differ, but the noise between runs is unknown. Compare several runs to know more."));
     });
   }
 

@@ -1,6 +1,6 @@
 // What differs between two sets of runs, cell by cell: the same rules as `analysis/comparisons/comparison.py`, where they are explained.
 {
-  const CONFIDENCE = 0.95, FALSE_CALLS = 0.05;
+  const CONFIDENCE = 0.95, FALSE_CALLS = 0.05, MARGIN = 0.005;
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const median = (values) => {
     if (!values.length) return 0;
@@ -34,7 +34,11 @@
     const relative = (before, after) => (before ? after / before - 1 : after ? Infinity : 0);
     const change = relative(a.mean, b.mean);
     if (a.n === 1 && b.n === 1) {
-      return { method: "bounds", change, low: relative(a.high, b.low), high: relative(Math.max(0, a.low), b.high), probability: null };
+      const less = 1 - MARGIN, more = 1 + MARGIN;
+      return {
+        method: "bounds", change, low: relative(more * a.high, less * b.low),
+        high: relative(Math.max(0, less * a.low), more * b.high), probability: null,
+      };
     }
     const spread = (own, other) => Math.max(own.stdev ?? other.stdev ?? 0, own.resolution);
     const errorA = spread(a, b) / Math.sqrt(a.n), errorB = spread(b, a) / Math.sqrt(b.n);

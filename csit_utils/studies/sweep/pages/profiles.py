@@ -250,4 +250,6 @@ def _fit(fit: Fit | None) -> Mapping[str, object] | None:
         "c": fit.coefficients,
         "covariance": fit.covariance,
         "times": student(fit),
+        "rival": _fit(fit.rival),
+        "weight": fit.rival_weight,
     }
