@@ -11,11 +11,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from csit_utils.dataset.contents import InMemory
-from csit_utils.dataset.load import load
+from csit_utils.commands.results.inputs import opened
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import ConfigError, CsitError
 from tests.chromium import CHROMIUM, Chromium
 
 PICTURES = Path(__file__).with_name("pictures")
@@ -40,16 +39,17 @@ def main() -> int:
     given = parser.parse_args()
     if CHROMIUM is None:
         return _refuse("Chromium is not installed: apt-get install chromium")
-    dataset = load([given.folder / "output.xml"])
-    if dataset.problems or not dataset.recorded:
-        return _refuse(
-            f"{given.folder}: no results, or damaged ones{''.join(f'; {each}' for each in dataset.problems)}"
-        )
-    if any(item.result.simulated for item in dataset.recorded):
+    try:
+        found = opened([given.folder / "output.xml"]).contents()
+    except ConfigError as error:
+        return _refuse(str(error))
+    if found.problems:
+        return _refuse("; ".join(each.text for each in found.problems))
+    if any(row.simulated for row in found.tests):
         return _refuse(f"{given.folder}: simulated results; the pictures show measured ones")
     given.into.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as profile:
-        start = write_site(ReportContents(InMemory(dataset)), Path(made))
+        start = write_site(ReportContents(found), Path(made))
         with Chromium(Path(profile)) as browser:
             for name, picture in _pictures(browser, start.with_name("density.html")):
                 path = given.into / name

@@ -1,39 +1,43 @@
 """CPU time and memory of the commands that read a history, by the number of its tests.
 
-Run by `.venv/bin/python -m tests.history_scale 10000 100000`. A history has one run of 100 tests a night on one
-testbed: NDR and PDR of a matrix, with noise, and a step down of one cell in the last tenth of the nights.
+Run by `.venv/bin/python -m tests.history_scale 10000 100000 1000000 [COMMAND ...]`. A history has one run of 432 tests
+a night on one testbed: NDR and PDR of three matrices, with noise, and a step down of one cell in the last tenth of the
+nights. The newest nights have records; earlier ones, which no command may need, have rows only.
 """
 
 import hashlib
-import random
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from math import ceil
 from pathlib import Path
 
-import msgspec
+import numpy as np
+import pyarrow as pa
 
-from csit_utils.dataset.rows import TestRow
-from csit_utils.dataset.store import details
-from csit_utils.dataset.store.layout import Layout, run_of
-from csit_utils.dataset.store.staging import Detail, Entry, stage
+from csit_utils.dataset.store import columns, details
+from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, partition, run_of
+from csit_utils.dataset.store.staging import Detail, Partition
 from csit_utils.dataset.testrows import recorded_row
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.recording.packed_record import pack
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of
 
-TESTS_A_NIGHT = 100
+SIZES = range(1, 13)
+TESTS_A_NIGHT = len(ServiceType) * len(SIZES) ** 2
+WITH_RECORDS = 60
+"""Newest nights whose tests have records."""
 STEP = 0.9
 _FIRST = datetime(2020, 1, 1, 20, tzinfo=UTC)
-_NOTHING = msgspec.json.encode({"latency": []})
+_NOISY = ("ndr_lower_pps", "ndr_upper_pps", "pdr_lower_pps", "pdr_upper_pps")
 COMMANDS = {
     "trend": ("trend", "{0}"),
     "gate": ("gate", "before=14", "run={1}", "--data", "{0}"),
+    "compare": ("compare", "run={2}", "run={1}", "--data", "{0}"),
     "show": ("show", "{0}"),
     "answer": ("answer", "{0}", "--rate", "1Mpps"),
     "report": ("report", "{0}", "-o", "{0}-site"),
@@ -41,36 +45,57 @@ COMMANDS = {
 }
 
 
-def make(folder: Path, tests: int) -> str:
-    """Make a dataset; return the id of its last run."""
-    layout = Layout.make(folder)
-    cells = [(chains, nodes) for chains in range(1, 11) for nodes in range(1, 11)]
-    found = [result(ServiceType.CSC, chains, nodes, histograms=False, passed=True) for chains, nodes in cells]
-    rows = [recorded_row(item) for item in dataset_of(*found).recorded]
-    noise = random.Random(1)
-    nights = tests // TESTS_A_NIGHT
-    run = ""
+def make(folder: Path, tests: int) -> list[str]:
+    """Make a dataset; return the ids of its runs, oldest first."""
+    layout = Layout.make(folder, temporary=True)
+    every = dataset_of(
+        *(
+            result(service, chains, nodes, histograms=False, passed=True)
+            for service in ServiceType
+            for chains in SIZES
+            for nodes in SIZES
+        )
+    ).recorded
+    rows = columns.WaitingRows("", {})
+    for item in every:
+        rows.add(recorded_row(item))
+    table = rows.table()
+    assert table is not None
+    records = [pack(item.result, item.digest) for item in every]
+    noise = np.random.default_rng(1)
+    nights = ceil(tests / TESTS_A_NIGHT)
+    runs = []
     with layout.writing(lambda: None):
         for night in range(nights):
             digest = hashlib.sha256(str(night).encode()).hexdigest()
-            run = run_of(digest)
-            layout.commit(stage(layout, _night(rows, night, nights, run, noise), f"{run}.xml", digest, None))
-    return run
+            scale = noise.normal(1, 0.01, TESTS_A_NIGHT)
+            if night > 0.9 * nights:
+                scale[0] *= STEP
+            runs.append(run_of(digest))
+            own = _columns(table, night, runs[-1], scale)
+            layout.commit(_staged(layout, digest, own, records if night >= nights - WITH_RECORDS else []))
+    return runs
 
 
-def _night(rows: list[TestRow], night: int, nights: int, run: str, noise: random.Random) -> Iterator[Entry]:
-    for number, row in enumerate(rows):
-        started = (_FIRST + timedelta(days=night, minutes=number)).isoformat()
-        scale = noise.gauss(1, 0.01) * (STEP if number == 0 and night > 0.9 * nights else 1)
-        figures = {
-            name: getattr(row, name) * scale
-            for name in ("ndr_lower_pps", "ndr_upper_pps", "pdr_lower_pps", "pdr_upper_pps")
-        }
-        anchor = f"test-{night}-{number}"
-        yield (
-            replace(row, anchor=anchor, started_at=started, run=run, **figures),
-            Detail(anchor, details.ROWS, _NOTHING),
-        )
+def _columns(table: pa.Table, night: int, run: str, scale: np.ndarray) -> pa.Table:
+    started = _FIRST + timedelta(days=night)
+    new = {name: pa.array(table.column(name).to_numpy() * scale) for name in _NOISY}
+    new["anchor"] = pa.array([f"test-{night}-{number}" for number in range(TESTS_A_NIGHT)])
+    new["started_at"] = pa.array([(started + timedelta(minutes=number)).isoformat() for number in range(TESTS_A_NIGHT)])
+    new["run"] = new["source"] = pa.array([run] * TESTS_A_NIGHT)
+    for name, column in new.items():
+        table = table.set_column(table.column_names.index(name), name, column)
+    return table
+
+
+def _staged(layout: Layout, digest: str, table: pa.Table, records: list[str]) -> Import:
+    testbed, night = table.column("testbed")[0].as_py(), table.column("started_at")[0].as_py()[:10]
+    tests, texts = (layout.staged(digest, name, 0) for name in (TESTS, DETAILS))
+    part = Partition(f"{partition(testbed, night)}/{digest[:16]}.parquet", tests, texts, run_of(digest), {})
+    part.write_table(table)
+    for anchor, record in zip(table.column("anchor").to_pylist(), records, strict=False):
+        part.add_detail(anchor, Detail(anchor, details.RECORD, record))
+    return Import(digest, f"{run_of(digest)}.xml", None, (part.close(testbed, night),), (), (), {})
 
 
 _RUN = """
@@ -101,9 +126,9 @@ def main(sizes: list[int], names: list[str]) -> None:
     for tests in sizes:
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary) / "history"
-            run = make(folder, tests)
+            runs = make(folder, tests)
             for name in names or COMMANDS:
-                words = [word.format(folder, run) for word in COMMANDS[name]]
+                words = [word.format(folder, runs[-1], runs[-2]) for word in COMMANDS[name]]
                 seconds, cpu_s, peak_mb, status = measured(words)
                 print(f"{tests}\t{name}\t{seconds:.1f}\t{cpu_s:.1f}\t{peak_mb:.0f}\t{status}", flush=True)
 

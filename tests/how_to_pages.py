@@ -1,4 +1,4 @@
-"""Files that a how-to page creates, as it says."""
+"""Files that a how-to page creates or edits, as it says."""
 
 import re
 import subprocess
@@ -8,7 +8,9 @@ from pathlib import Path
 
 from resources.libraries.python.paths import PROJECT
 
-ADD_A_DRIVER, ADD_A_STUDY = (PROJECT / "docs" / "how-to" / f"add-a-{what}.md" for what in ("driver", "study"))
+ADD_A_DRIVER, ADD_A_METRIC, ADD_A_STUDY = (
+    PROJECT / "docs" / "how-to" / f"add-a-{what}.md" for what in ("driver", "metric", "study")
+)
 _FILES = re.compile(r"^`(\S+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -24,6 +26,12 @@ def write_files_of(page: Path, folder: Path) -> None:
         assert not target.exists(), f"{name} is there already"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
+
+
+def apply_edits_of(page: Path, folder: Path) -> None:
+    """Apply the differences that a page has in the place of whole files."""
+    edits = "".join(files_of(page).values())
+    subprocess.run(["git", "apply", "--unsafe-paths"], cwd=folder, input=edits, text=True, check=True)
 
 
 def lint(folder: Path, check: Sequence[str], paths: Iterable[str]) -> str:

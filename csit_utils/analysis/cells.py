@@ -4,13 +4,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from statistics import median
 
 from csit_utils.analysis.comparisons.comparability import resolution_pps
-from csit_utils.analysis.grouping import Metric, Series, System, bounds, error_pps, series_of, system_of
-from csit_utils.analysis.measures import Measure, MeasuredRow
+from csit_utils.analysis.grouping import Series, System, bounds, error_of, series_of, system_of
 from csit_utils.dataset.goal_order import of_row
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import MEASURES, MeasuredRow, TestRow
 from csit_utils.studies.density.analysis.density import asks_for
 from resources.libraries.python.model.request.cell import Dimensions
 
@@ -21,18 +22,17 @@ class CellMetric:
 
     series: Series
     dimensions: Dimensions
-    metric: Metric | Measure
+    metric: Measure
 
     @property
     def name(self) -> str:
         """Name for a line of text: `sim-a (simulated) CSC 2R1C NF-1c vSwitch-1c 64B NDR`."""
-        series = self.series
-        if isinstance(self.metric, Measure):
-            return f"{series.system.name} {place_text(series, self.dimensions)} {self.metric}"
-        return (
-            f"{series.system.name} {series.service_type} {self.dimensions.locator} {series.nf_name} "
-            f"{series.vswitch_name} {series.frame} {self.metric}"
-        )
+        return f"{self.series.system.name} {place_text(self.series, self.dimensions)} {self.metric}"
+
+    @property
+    def of_matrix(self) -> bool:
+        """Whether it is a cell of the density matrix."""
+        return self.metric in MEASURES
 
 
 def place_text(series: Series, dimensions: Dimensions) -> str:
@@ -62,7 +62,7 @@ class CellFigure:
         lowest = self.value_pps if self.lowest_pps is None else self.lowest_pps
         return None if self.upper_pps is None else self.upper_pps - lowest
 
-    def out_of_order(self, metric: Metric | Measure) -> str:
+    def out_of_order(self, metric: Measure) -> str:
         """Return the remark on a PDR below its NDR, of either; empty where there is none."""
         found = of_row(self.row)
         return found.text if found is not None and metric in found.numbers else ""
@@ -79,12 +79,13 @@ def when(row: TestRow) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def figure(row: TestRow, metric: Metric) -> CellFigure | None:
+def figure(row: TestRow, metric: Measure) -> CellFigure | None:
     """Return the figure of a test; None if it failed, has none, or has only an upper bound."""
     found = bounds(row, metric)
     if found is None or found.lower is None:
         return None
-    return CellFigure(row, found.lower, found.upper, error_pps(row, metric))
+    lowest = getattr(row, metric.lower_bound) if metric.lower_bound else None
+    return CellFigure(row, found.lower, found.upper, error_of(row, metric), lowest)
 
 
 def figures(rows: Iterable[TestRow]) -> dict[CellMetric, list[CellFigure]]:
@@ -103,18 +104,16 @@ def figures(rows: Iterable[TestRow]) -> dict[CellMetric, list[CellFigure]]:
                 cell = CellMetric(series, dimensions, each.measure)
                 asked[cell].append(CellFigure(row, each.value, each.highest, 0.0, each.lowest))
             continue
-        for metric in _with_figures(row):
-            if (found := figure(row, metric)) is not None:
+        for metric, value in zip(MEASURES, _values(row), strict=True):
+            if value is not None and (found := figure(row, metric)) is not None:
                 group = asked if asks_for(row, metric) else by_the_way
                 group[CellMetric(series, dimensions, metric)].append(found)
     every = {**by_the_way, **asked}
     return {cell: sorted(every[cell], key=lambda each: each.at) for cell in sorted(every)}
 
 
-def _with_figures(row: TestRow) -> list[Metric]:
-    """Return the metrics of which a row has a rate."""
-    rates = (row.ndr_lower_pps, row.pdr_lower_pps, row.soak_lower_pps, row.mrr_pps, row.orr_pps)
-    return [metric for metric, rate_pps in zip(Metric, rates, strict=True) if rate_pps is not None]
+_values = attrgetter(*MEASURES.values())
+"""Values of all measures, of a row: most tests have few of them."""
 
 
 def runs_of(rows: Iterable[TestRow]) -> Mapping[System, Mapping[str, datetime]]:
@@ -128,7 +127,7 @@ def runs_of(rows: Iterable[TestRow]) -> Mapping[System, Mapping[str, datetime]]:
     return found
 
 
-def resolution(found: Sequence[CellFigure], metric: Metric | Measure) -> float:
+def resolution(found: Sequence[CellFigure], metric: Measure) -> float:
     """Return by how much figures of a cell may differ without a change of the system, in pps.
 
     The largest of half of the width between the bounds of a search, the standard error of a mean of trials, and the

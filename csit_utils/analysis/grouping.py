@@ -3,27 +3,13 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 from math import sqrt
 from operator import attrgetter
 from typing import NamedTuple
 
-from csit_utils.dataset.rows import OWN, TestRow
-
-
-class Metric(StrEnum):
-    """Throughput metrics."""
-
-    NDR = "NDR"
-    PDR = "PDR"
-    SOAK = "SOAK"
-    MRR = "MRR"
-    ORR = "ORR"
-
-
-RECEIVE_RATES = (Metric.MRR, Metric.ORR)
-"""Means of several trials at one load; the others are bounds of a search."""
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import MEASURES, OWN, TestRow
 
 
 def _cores_of(nf_size: str) -> list[float]:
@@ -100,29 +86,28 @@ class ThroughputBounds(NamedTuple):
     complete: bool
 
 
-_OF_A_SEARCH = ("lower_pps", "upper_pps", "complete", "lowest_tried_pps")
-_SEARCHED = {
-    metric: attrgetter(*(f"{metric.lower()}_{column}" for column in _OF_A_SEARCH))
-    for metric in (Metric.NDR, Metric.PDR, Metric.SOAK)
+_BOUNDS = {
+    measure: attrgetter(column, measure.upper_bound, measure.complete, measure.tried)
+    for measure, column in MEASURES.items()
+    if measure.complete
 }
-"""Columns of a search, of a row."""
+"""Columns of searches, of a row."""
 
 
-def is_measured(row: TestRow, metric: Metric) -> bool:
-    """Whether a test has searched or measured a metric, whatever came out."""
-    name = "pps" if metric in RECEIVE_RATES else "loss_ratio"
-    return getattr(row, f"{metric.lower()}_{name}") is not None
+def is_measured(row: TestRow, measure: Measure) -> bool:
+    """Whether a test has searched or measured a figure, whatever came out."""
+    return getattr(row, measure.searched or MEASURES[measure]) is not None
 
 
-def bounds(row: TestRow, metric: Metric) -> ThroughputBounds | None:
+def bounds(row: TestRow, measure: Measure) -> ThroughputBounds | None:
     """Return the figure of a row; None if it has none, or if the test failed, so that its figures are unreliable."""
     if not row.recorded or row.status != "PASS":
         return None
-    if metric in RECEIVE_RATES:
-        rate_pps = row.mrr_pps if metric is Metric.MRR else row.orr_pps
-        lower, upper, complete, tried = rate_pps, rate_pps, True, None
-    else:
-        lower, upper, complete, tried = _SEARCHED[metric](row)
+    if measure not in _BOUNDS:
+        value = getattr(row, MEASURES[measure])
+        upper = getattr(row, measure.upper_bound or MEASURES[measure])
+        return None if value is None else ThroughputBounds(value, upper, complete=True)
+    lower, upper, complete, tried = _BOUNDS[measure](row)
     if lower is None:
         upper = tried if upper is None else upper
     if lower is None and upper is None:
@@ -132,22 +117,28 @@ def bounds(row: TestRow, metric: Metric) -> ThroughputBounds | None:
     return ThroughputBounds(lower, upper, complete is not False)
 
 
-def trials_of(row: TestRow, metric: Metric) -> int | None:
-    """Return the number of trials of a receive rate."""
-    return row.mrr_trials if metric is Metric.MRR else row.orr_trials if metric is Metric.ORR else None
+def beside(measure: Measure, rows: Iterable[TestRow]) -> list[Measure]:
+    """Return a throughput and the measures that follow it in tables, where any test has them."""
+    more = [each for each in MEASURES if each.beside == measure]
+    return [measure, *(each for each in more if any(is_measured(row, each) for row in rows))]
 
 
-def error_pps(row: TestRow, metric: Metric) -> float:
-    """Return the standard error of a mean of trials in pps; 0 for a search, which has bounds."""
-    if metric not in RECEIVE_RATES:
+def figures_beside(row: TestRow) -> list[tuple[Measure, float]]:
+    """Return the values of the measures that tables show beside throughputs."""
+    found = ((each, bounds(row, each)) for each in MEASURES if each.beside)
+    return [(each, value.lower) for each, value in found if value is not None and value.lower is not None]
+
+
+def error_of(row: TestRow, measure: Measure) -> float:
+    """Return the standard error of a mean of trials, in the unit of the measure; 0 for all others."""
+    if not measure.stdev:
         return 0.0
-    stdev_pps = row.mrr_stdev_pps if metric is Metric.MRR else row.orr_stdev_pps
-    return (stdev_pps or 0.0) / sqrt(trials_of(row, metric) or 1)
+    return (getattr(row, measure.stdev) or 0.0) / sqrt(getattr(row, measure.trials) or 1)
 
 
-def per_core(row: TestRow, metric: Metric) -> float | None:
+def per_core(row: TestRow, measure: Measure) -> float | None:
     """Return the throughput per requested data core in pps."""
-    found = bounds(row, metric)
+    found = bounds(row, measure)
     if found is None or found.lower is None or not row.data_cores:
         return None
     return found.lower / row.data_cores

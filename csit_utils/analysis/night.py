@@ -28,7 +28,7 @@ from csit_utils.analysis.cells import CellMetric, when
 from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FEWEST_CELLS, Outcome, compare, side
 from csit_utils.analysis.trends.steps import MIN_RUNS
 from csit_utils.analysis.trends.trend import FEWEST, Trend, trends
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import UNBOUNDED, TestRow
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.request.cell import Dimensions
 
@@ -299,6 +299,8 @@ def known_tests(rows: Iterable[tuple[NightKey, TestRow]]) -> dict[NightKey, Stor
     keys = {id(row): key for key, row in pairs}
     newest: dict[_Place, Trend] = {}
     for trend in trends([row for _, row in pairs]):
+        if trend.cell.metric in UNBOUNDED:
+            continue  # one that is often 0 would look the least certain of all
         # What a study measures in several places is apart; where drivers changed, only the present ones count.
         where = trend.cell.series.service_type, trend.cell.dimensions
         place = keys[id(trend.figures[-1].row)], str(trend.cell.metric), where

@@ -1,6 +1,7 @@
 """Selections of tests such as `testbed=lab-1,night=2026-11-20`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from difflib import get_close_matches
@@ -8,6 +9,7 @@ from fnmatch import fnmatchcase
 
 from csit_utils.analysis.cells import when
 from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.store.layout import Import, StoredPart
 from resources.libraries.python.errors import ConfigError
 
 _NOON = timedelta(hours=12)
@@ -52,6 +54,14 @@ class SelectedTests:
             for found in (_KEYS[key](row),)
         )
 
+    def may_be_in(self, _import: Import, part: StoredPart) -> bool:
+        """Whether a part of a dataset may have a selected test, by what its import says of it."""
+        return all(
+            known is None or any(_matches(found, value) for found in known for value in values)
+            for key, values in self.conditions
+            for known in (_values_in(part, key),)
+        )
+
     def of(self, rows: Sequence[TestRow]) -> list[TestRow]:
         """Return the selected tests.
 
@@ -64,6 +74,19 @@ class SelectedTests:
             key, _ = next(alone, self.conditions[0])
             raise ConfigError(f"{self.text}: matches no test; {_known(rows, key)}")
         return found
+
+
+def _values_in(part: StoredPart, key: str) -> Collection[object] | None:
+    """Values of a property in a part; None if it may have others."""
+    if key == "testbed":
+        return (part.testbed,)
+    if key != "night":
+        known: Collection[str] | None = getattr(part.values, "service_type" if key == "service" else key)
+        return known
+    with suppress(ValueError, OverflowError):
+        # Its tests began on this day in their own time zone, some before noon.
+        return [date.fromisoformat(part.night) + timedelta(days) for days in range(-2, 2)] if part.night else ()
+    return None
 
 
 def parse_chosen(text: str) -> SelectedTests:

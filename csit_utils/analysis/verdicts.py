@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from csit_utils.analysis.grouping import Metric
+from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import TestRow
 
 _SHORT = {
@@ -19,13 +19,13 @@ _SHORT = {
 """Short forms of verdicts."""
 
 
-def verdict_of(row: TestRow, metric: Metric) -> tuple[str, ...]:
+def verdict_of(row: TestRow, metric: Measure) -> tuple[str, ...]:
     """Return the verdict kinds of a figure, most important first; those of the whole test if the row has no others."""
     own: str | None = getattr(row, f"{metric.lower()}_verdict")
     return tuple((own or row.verdicts).split())
 
 
-def verdict_of_runs(runs: Iterable[TestRow], metric: Metric) -> tuple[str, ...]:
+def verdict_of_runs(runs: Iterable[TestRow], metric: Measure) -> tuple[str, ...]:
     """Return the verdict kinds of a figure over several runs of a cell."""
     return tuple(dict.fromkeys(kind for row in runs for kind in verdict_of(row, metric)))
 

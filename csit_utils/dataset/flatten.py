@@ -1,9 +1,10 @@
 """Conversion of items of a dataset to flat rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from csit_utils.dataset.items import Dataset
-from csit_utils.dataset.rows import FlowRow, HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow, TrialRow
+from csit_utils.dataset.items import Characterized, Dataset, Status
+from csit_utils.dataset.measures import Measure, MeasuredSubject
+from csit_utils.dataset.rows import FlowRow, HopRow, InstanceRow, LatencyRow, MeasuredRow, TestRow, ThreadRow, TrialRow
 from csit_utils.dataset.testrows import recorded_row, unrecorded_row
 
 
@@ -154,3 +155,37 @@ def thread_rows(dataset: Dataset) -> Iterator[ThreadRow]:
                 thread.running,
                 thread.waiting,
             )
+
+
+def measured_row(item: Characterized, subject: MeasuredSubject, measures: Iterable[Measure]) -> MeasuredRow:
+    """Return a row of one subject of a record, without values where the test did not pass."""
+    record = item.record
+    return MeasuredRow(
+        anchor=item.anchor,
+        test_id=record.test_id,
+        test_name=record.test_name,
+        source=item.source,
+        recorded=True,
+        status=item.status.value,
+        message=item.message,
+        tags=" ".join(record.tags),
+        run=item.source,
+        label=item.label,
+        started_at=record.started_at,
+        finished_at=record.finished_at,
+        world=record.world.value,
+        simulated=record.simulated,
+        testbed=record.testbed,
+        drivers=", ".join(f"{role} {name}" for role, name in sorted(record.drivers.items())),
+        version=record.version,
+        revision=record.environment.revision,
+        environment=record.environment.digest,
+        goals=subject.load,
+        test_type=" ".join(measures),
+        service_type=subject.service,
+        **subject.dimensions.columns,
+        nf_size=subject.size,
+        vs_dtc=subject.vs_dtc,
+        frame=subject.frame,
+        measures=subject.values if item.status is Status.PASS and record.passed else (),
+    )

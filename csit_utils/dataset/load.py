@@ -1,28 +1,22 @@
 """Reading of result files."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import BinaryIO
+from collections.abc import Iterable, Iterator
 
 from pydantic_core import from_json
 
-from csit_utils.dataset.inputs import Source, content_of, files_of, sources_of_file
+from csit_utils.dataset.inputs import Source
 from csit_utils.dataset.items import (
     Characterized,
-    Dataset,
-    ImportedTest,
     Item,
     Problem,
     ReadError,
     RecordedTest,
-    Refusal,
     Status,
     Unrecorded,
     item_of,
 )
 from csit_utils.dataset.kinds import READABLE
 from csit_utils.dataset.records import parse_record
-from csit_utils.dataset.robot_output import scanned
 from csit_utils.dataset.scan import ScannedTest
 
 _CSIT_TEST = {"version", "test_id", "test_name_long"}
@@ -79,34 +73,6 @@ def _named(items: Iterable[Item], tool: str, source: str) -> Iterator[Item]:
 NO_RECORD = "the test left no result record"
 
 
-def read_output_xml(path: Path) -> Iterator[Item]:
-    """Yield every test of an output of Robot Framework, then a problem if the file is damaged.
-
-    A truncated file yields all complete tests.
-    """
-    for source in sources_of_file(path):
-        yield from read_source(source) if isinstance(source, Source) else (source,)
-
-
-def items(stream: BinaryIO, source: Source) -> Iterator[Item]:
-    """Yield the items of an output of Robot Framework."""
-    for found in scanned(stream, source):
-        if not isinstance(found, ScannedTest):
-            yield found
-        elif found.record is None:
-            yield unrecorded(found, source.name, found.message or NO_RECORD)
-        else:
-            yield from _recorded(found, found.record, source.name)
-
-
-def _recorded(test: ScannedTest, text: bytes | str, source: str) -> Iterator[Item]:
-    try:
-        yield recorded_test(test, text, source)
-    except ReadError as error:
-        yield unrecorded(test, source, str(error))
-        yield Problem(source, str(error))
-
-
 def recorded_test(test: ScannedTest, text: bytes | str, source: str) -> RecordedTest | Characterized:
     """Return a test with its record.
 
@@ -126,54 +92,6 @@ def unrecorded(test: ScannedTest, source: str, message: str) -> Unrecorded:
     """Return a test without a readable record."""
     status = test.status or Status.FAIL
     return Unrecorded(test.long_name, test.name, test.tags, source, status, message, test.started_at)
-
-
-def load(paths: Iterable[Path], progress: Callable[[int, int], None] = lambda _done, _total: None) -> Dataset:
-    """Read output.xml files, record files (`.json`), files of other tools, archives, and directories of them.
-
-    An unreadable file becomes a problem and does not affect others. A result that occurs twice, in
-    different files or in one given twice, counts once.
-
-    Args:
-        paths: Files and folders.
-        progress: Called after each file with the number of files read and the total; an archive is one file.
-    """
-    dataset = Dataset()
-    seen: set[str] = set()
-    refused: set[Refusal] = set()  # every suite of a service type reports the same ones
-    for item in _read([place for path in paths for place in files_of(path)], progress):
-        if isinstance(item, RecordedTest | Characterized | ImportedTest):
-            if item.digest in seen:
-                continue
-            seen.add(item.digest)
-        if isinstance(item, Refusal):
-            if item in refused:
-                continue
-            refused.add(item)
-        dataset.add(item)
-    return dataset
-
-
-def _read(places: Sequence[Path | Problem], progress: Callable[[int, int], None]) -> Iterator[Item]:
-    for number, place in enumerate(places, start=1):
-        for source in sources_of_file(place):
-            if isinstance(source, Problem):
-                yield source
-            else:
-                yield from read_source(source)
-        progress(number, len(places))
-
-
-def read_source(source: Source) -> Iterator[Item]:
-    """Yield the items of one file of any kind."""
-    try:
-        with source.open() as stream:
-            if source.is_json:
-                yield from read_json(content_of(stream), source.name)
-            else:
-                yield from items(stream, source)
-    except ReadError as error:
-        yield named_problem(source, error)
 
 
 def named_problem(source: Source, error: ReadError) -> Problem:

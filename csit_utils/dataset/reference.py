@@ -4,10 +4,9 @@ import csv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from csit_utils.dataset.contents import Contents, InMemory
 from csit_utils.dataset.foreign.parts import frame_of, goal_columns
 from csit_utils.dataset.goal_words import GoalWords
-from csit_utils.dataset.items import Dataset, ImportedTest, Status
+from csit_utils.dataset.items import ImportedTest, Status
 from csit_utils.dataset.rows import TestRow, frame_text
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import Dimensions, ServiceType
@@ -19,21 +18,6 @@ _PUBLISHED = Path(__file__).parent / "published"
 _STEP_PPS = 100_000.0
 """The slides print Mpps with one decimal."""
 _SLIDES = 'slides "NF Service Density", IETF 105, BMWG, July 2019'
-
-
-def reference(name: str) -> Contents:
-    """Return a set of published figures as contents of a report.
-
-    Args:
-        name: One of `names()`.
-
-    Raises:
-        ConfigError: No such set.
-    """
-    dataset = Dataset()
-    for item in reference_items(name):
-        dataset.add(item)
-    return InMemory(dataset)
 
 
 def reference_items(name: str) -> Iterator[ImportedTest]:

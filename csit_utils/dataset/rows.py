@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Annotated, Any, get_args, get_type_hints
 
 from csit_utils.dataset.goal_words import profile_text
+from csit_utils.dataset.measures import PPS, Measure, MeasuredValue
 from resources.libraries.python.model.measurements.energy import IDLE, joules_per_packet_at, row_at, watts_at
 from resources.libraries.python.model.request.cell import Cell, Dimensions, Frame
 from resources.libraries.python.studies.density.planning.matrix import core_usage
@@ -67,7 +68,8 @@ EITHER = "both"
 class At:
     """Where the record of a density test has the value of a column.
 
-    This alone adds a column: what is read of a record, the Parquet and CSV columns and their types follow.
+    This alone adds a column: what is read of a record, the Parquet and CSV columns and their types follow. With a
+    measure, the column is also compared, followed over time and explained.
     """
 
     path: str
@@ -76,6 +78,26 @@ class At:
     """Called with the value if it is there; None for the value itself."""
     label: str = ""
     """Name on the page of a test; empty if it is not listed there."""
+    measure: Measure | None = None
+
+
+def _searched(name: str, asked_by: str = "") -> Measure:
+    of = name.lower()
+    return Measure(
+        name,
+        goal=name,
+        asked_by=asked_by,
+        searched=f"{of}_loss_ratio",
+        upper_bound=f"{of}_upper_pps",
+        complete=f"{of}_complete",
+        tried=f"{of}_lowest_tried_pps",
+    )
+
+
+NDR, PDR, SOAK = _searched("NDR"), _searched("PDR"), _searched("SOAK", "NDRPDR")
+MRR = Measure("MRR", goal="MRR", stdev="mrr_stdev_pps", trials="mrr_trials")
+ORR = Measure("ORR", goal="ORR", asked_by="MRR", optional=True, stdev="orr_stdev_pps", trials="orr_trials")
+"""Not measured where the highest load of a search is that of MRR."""
 
 
 def frame_text(frame: Frame) -> str:
@@ -228,7 +250,7 @@ class TestRow:
     """Physical cores that the plan takes on the DUT: system, main and data cores, halves rounded up; not the
     generator's. None where there was no plan."""
     ndr_loss_ratio: Annotated[float | None, At("ndr.goal.loss_ratio")] = None
-    ndr_lower_pps: Annotated[float | None, At("ndr.lower_pps")] = None
+    ndr_lower_pps: Annotated[float | None, At("ndr.lower_pps", measure=NDR)] = None
     ndr_upper_pps: Annotated[float | None, At("ndr.upper_pps")] = None
     ndr_complete: Annotated[bool | None, At("ndr.complete")] = None
     ndr_lowest_tried_pps: Annotated[float | None, At("ndr.lowest_tried_pps")] = None
@@ -236,7 +258,7 @@ class TestRow:
     ndr_l2_bps: float | None = None
     ndr_pps_per_core: float | None = None
     pdr_loss_ratio: Annotated[float | None, At("pdr.goal.loss_ratio")] = None
-    pdr_lower_pps: Annotated[float | None, At("pdr.lower_pps")] = None
+    pdr_lower_pps: Annotated[float | None, At("pdr.lower_pps", measure=PDR)] = None
     pdr_upper_pps: Annotated[float | None, At("pdr.upper_pps")] = None
     pdr_complete: Annotated[bool | None, At("pdr.complete")] = None
     pdr_lowest_tried_pps: Annotated[float | None, At("pdr.lowest_tried_pps")] = None
@@ -244,7 +266,7 @@ class TestRow:
     pdr_l2_bps: float | None = None
     pdr_pps_per_core: float | None = None
     soak_loss_ratio: Annotated[float | None, At("soak.goal.loss_ratio")] = None
-    soak_lower_pps: Annotated[float | None, At("soak.lower_pps")] = None
+    soak_lower_pps: Annotated[float | None, At("soak.lower_pps", measure=SOAK)] = None
     soak_upper_pps: Annotated[float | None, At("soak.upper_pps")] = None
     soak_complete: Annotated[bool | None, At("soak.complete")] = None
     soak_lowest_tried_pps: Annotated[float | None, At("soak.lowest_tried_pps")] = None
@@ -259,14 +281,14 @@ class TestRow:
     """Whether no instance lost more than NDR allows there; None if not decided."""
     rate_pdr_sustained: Annotated[bool | None, At("at_rate.sustained", lambda found: found.get("PDR"))] = None
     mrr_offered_pps: Annotated[float | None, At("mrr.offered_pps")] = None
-    mrr_pps: Annotated[float | None, At("mrr.mean_pps")] = None
+    mrr_pps: Annotated[float | None, At("mrr.mean_pps", measure=MRR)] = None
     mrr_stdev_pps: Annotated[float | None, At("mrr.stdev_pps")] = None
     mrr_trials: Annotated[int | None, At("mrr.receive_rates_pps", len)] = None
     mrr_l1_bps: float | None = None
     mrr_l2_bps: float | None = None
     mrr_pps_per_core: float | None = None
     orr_offered_pps: Annotated[float | None, At("orr.offered_pps")] = None
-    orr_pps: Annotated[float | None, At("orr.mean_pps")] = None
+    orr_pps: Annotated[float | None, At("orr.mean_pps", measure=ORR)] = None
     orr_stdev_pps: Annotated[float | None, At("orr.stdev_pps")] = None
     orr_trials: Annotated[int | None, At("orr.receive_rates_pps", len)] = None
     orr_l1_bps: float | None = None
@@ -362,6 +384,19 @@ PLACES = {
     if isinstance(at, At)
 }
 """Place in the record by column."""
+MEASURES: dict[Measure, str] = {at.measure: column for column, at in PLACES.items() if at.measure is not None}
+"""Columns of measures, in their order."""
+THROUGHPUTS = tuple(measure for measure in MEASURES if measure.unit == PPS)
+"""Measures of the density matrix."""
+UNBOUNDED = frozenset(measure for measure in MEASURES if not (measure.upper_bound or measure.stdev))
+"""Measures of whose error a single value says nothing."""
+
+
+@dataclass(frozen=True)
+class MeasuredRow(TestRow):
+    """A record of another study as a test: the service is its `service_type`, the load its `goals`."""
+
+    measures: tuple[MeasuredValue, ...] = ()
 
 
 @dataclass(frozen=True)

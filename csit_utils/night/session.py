@@ -12,10 +12,10 @@ from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter
 from robot.api import SuiteVisitor
 
 from csit_utils.analysis.night import NightLine, NightPlan
+from csit_utils.commands.results.inputs import opened
 from csit_utils.commands.runs.outcome import unfinished
 from csit_utils.commands.runs.robot import run_suites
 from csit_utils.dataset.inputs import output_of
-from csit_utils.dataset.load import load
 from csit_utils.night.candidates import CHARACTERIZATION, DENSITY
 from csit_utils.report.units import seconds
 from resources.libraries.python.errors import CsitError, without_middle
@@ -254,7 +254,8 @@ def _lacks(folder: Path) -> str | None:
     output = output_of(folder)
     if not output.exists():
         return "no output.xml was written"
-    return unfinished(load([output]), ended=(folder / JOURNAL_FILE).exists() and has_ended(folder))
+    found = opened([output]).contents(may_be_empty=True)
+    return unfinished(found, ended=(folder / JOURNAL_FILE).exists() and has_ended(folder))
 
 
 def arguments_of(tests: Sequence[TestOfNight], choices: NightChoices, folder: Path) -> list[str]:

@@ -1,19 +1,15 @@
 """Records of studies other than density: on pages, on a terminal, and as CSV files."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from csit_utils.analysis.measures import OF_WORKLOAD
 from csit_utils.dataset.items import Characterized
-from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.figures import Figure
-from csit_utils.report.published_figures import PublishedSection, sections
-from csit_utils.report.report_context import ReportContents
-from csit_utils.report.study import Page, View
-from csit_utils.studies.density.figures.cell_maps import CellMaps
+from csit_utils.report.published_figures import PublishedSection
+from csit_utils.report.study import View
+from csit_utils.report.units import unit
 from csit_utils.studies.registry import kind_of
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.recording.writer import write_tables
@@ -25,52 +21,6 @@ class RenderedRecord(Protocol):
     @property
     def figures(self) -> tuple[Figure, ...]:
         """Its plots."""
-
-
-@dataclass(frozen=True)
-class DrawnRecord:
-    """A record with its plots on a page."""
-
-    view: View
-    maps: CellMaps | None = None
-    plots: tuple[Figure, ...] = ()
-
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """All that the page's script needs."""
-        return (*([self.maps.figure] if self.maps else []), *self.plots)
-
-
-def page_of_records(
-    page: str,
-    title: str,
-    kind: str,
-    name: str,
-    draw: Callable[[View], RenderedRecord],
-    *,
-    published: Callable[[Any, PublishedFigure], float | None] | None = None,
-    **more: object,
-) -> Page[ReportContents]:
-    """Return the page of all records of a kind, shown where there are any.
-
-    Args:
-        page: Name of the page.
-        title: Its title.
-        kind: Kind of the records.
-        name: Name of the drawn records in the template.
-        draw: Returns a drawn record.
-        published: Returns a record's own figure beside a published one; None without published ones.
-        more: Further values for the template.
-    """
-
-    def build(shown: ReportContents) -> Mapping[str, object] | None:
-        found = [view for view in shown.characterizations if view.record.kind == kind]
-        if not found:
-            return None
-        papers = sections(shown.papers, kind, found, published) if published is not None else ()
-        return {**keys_of_page(name, found, [draw(view) for view in found], papers), **more}
-
-    return Page(page, title, build)
 
 
 def keys_of_page(
@@ -134,7 +84,7 @@ def characterization_objects(items: Iterable[Characterized]) -> Iterator[Mapping
             "headline": view.headline,
             "measures": [
                 {
-                    "name": each.measure.value,
+                    "name": each.measure,
                     "subject": row.service_type,
                     "nf_chains": row.nf_chains,
                     "nf_nodes": row.nf_nodes,
@@ -142,7 +92,7 @@ def characterization_objects(items: Iterable[Characterized]) -> Iterator[Mapping
                     "frame": row.frame,
                     "load": row.goals,
                     "value": each.value,
-                    "unit": {None: "pps", OF_WORKLOAD: row.frame}.get(each.measure.unit, each.measure.unit),
+                    "unit": unit(each.measure, row),
                     "lowest": each.lowest,
                     "highest": each.highest,
                 }

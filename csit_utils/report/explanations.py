@@ -1,19 +1,6 @@
 """Explanations of metrics, for the report and for `./csit explain`."""
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Definition and interpretation of a metric."""
-
-    name: str
-    title: str
-    what: str
-    unit: str
-    how: str
-    misread: str
-
+from csit_utils.dataset.measures import Explanation
 
 SHARED = (
     Explanation(

@@ -126,11 +126,6 @@ def axis(title: str, **more: Any) -> Json:  # noqa: ANN401 - attributes of Plotl
     return {"title": {"text": escape(title)}, "rangemode": "tozero", **more}
 
 
-def axes(x: str, y: str, **more: Any) -> Json:  # noqa: ANN401 - attributes of Plotly
-    """Return a layout with two axes from zero."""
-    return {"xaxis": axis(x), "yaxis": axis(y), **more}
-
-
 def categories(y: str, **more: Any) -> Json:  # noqa: ANN401 - attributes of Plotly
     """Return a layout of bars side by side or on each other, whose horizontal axis has names."""
     return {"xaxis": {"type": "category"}, "yaxis": axis(y), **more}
@@ -145,12 +140,6 @@ def matrix_axis(cells: Iterable[str], **more: Any) -> Json:  # noqa: ANN401 - at
         "categoryarray": list(dict.fromkeys(cells)),
         **more,
     }
-
-
-def matrix_shares(cells: Iterable[str], y: str) -> Json:
-    """Return a layout of bars whose parts add up to 100 % in each cell of the density matrix."""
-    shares = {"title": {"text": y}, "range": [0, 100]}
-    return {"barmode": "stack", "bargap": 0.25, "xaxis": matrix_axis(cells, tickangle="auto"), "yaxis": shares}
 
 
 def one_choice(

@@ -15,8 +15,9 @@ from jinja2.bccache import Bucket
 from jinja2.compiler import CodeGenerator, Frame
 from markupsafe import Markup, escape
 
-from csit_utils.analysis.grouping import Metric, per_core
+from csit_utils.analysis.grouping import per_core
 from csit_utils.analysis.verdicts import verdict_of
+from csit_utils.dataset.rows import MEASURES
 from csit_utils.report import units
 from csit_utils.report.details.testview import bounds_pair, bounds_text
 from csit_utils.report.links import cell_anchor, cell_href, test_href
@@ -207,11 +208,11 @@ def _environment() -> Environment:
         percent=units.percent,
     )
     environment.globals.update(
-        Metric=Metric,
         bounds_pair=bounds_pair,
         bounds_text=bounds_text,
         cell_anchor=cell_anchor,
         cell_href=cell_href,
+        measures=MEASURES,
         per_core=per_core,
         test_href=test_href,
         verdict_of=verdict_of,

@@ -4,8 +4,8 @@ import re
 from functools import lru_cache
 from hashlib import sha256
 
-from csit_utils.analysis.grouping import Metric, Series
-from csit_utils.analysis.measures import Measure
+from csit_utils.analysis.grouping import Series
+from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import TestRow
 
 
@@ -14,7 +14,7 @@ def test_href(row: TestRow) -> str:
     return f"#{row.anchor}"
 
 
-def cell_anchor(series: Series, metric: Metric | Measure, place: tuple[int, int] | None = None) -> str:
+def cell_anchor(series: Series, metric: Measure, place: tuple[int, int] | None = None) -> str:
     """Return the id of a cell of a heat map: `csc-4x2-ndr-64b-1c-vs1-sim-3f2a`, equal in all reports of the series.
 
     Args:
@@ -40,6 +40,6 @@ def _digest(series: Series) -> str:
     return sha256(repr(series).encode()).hexdigest()[:4]
 
 
-def cell_href(series: Series, metric: Metric, place: tuple[int, int]) -> str:
+def cell_href(series: Series, metric: Measure, place: tuple[int, int]) -> str:
     """Return the link to a cell of a heat map on the density page."""
     return f"#{cell_anchor(series, metric, place)}"

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from csit_utils.dataset.papers import Paper, PublishedFigure
-from csit_utils.report.figures import Figure, Json, bars, categories, no_choice
+from csit_utils.report.figures import Figure
+from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.study import View
 from csit_utils.report.units import digits3, percent
 
@@ -92,25 +92,31 @@ def _bars(paper: Paper, kind: str, rows: Sequence[PublishedRow]) -> Figure | Non
     own = [(row, each) for row in rows for each in row.own]
     if not own:
         return None
-    names = {id(row): ", ".join(filter(None, (row.figure.subject, row.figure.condition))) for row in rows}
     views = {each.view.anchor: each.view for _, each in own}
-    data = [
-        _bar(f"published, {paper.title}", [(names[id(row)], row.figure.value, row.text) for row in rows], 6),
-        *(
-            _bar(
-                called(view, list(views.values())),
-                [(names[id(row)], each.value, each.text) for row, each in own if each.view.anchor == anchor],
-                number,
-            )
-            for number, (anchor, view) in enumerate(views.items())
-        ),
-    ]
+    names = {anchor: called(view, list(views.values())) for anchor, view in views.items()}
+    shown: list[Row] = [_row(f"published, {paper.title}", row, row.figure.value, row.text) for row in rows]
+    for anchor in views:
+        shown += [_row(names[anchor], row, each.value, each.text) for row, each in own if each.view.anchor == anchor]
     first = rows[0].figure
-    axis = f"{first.quantity}, {first.unit}" if first.unit else first.quantity
-    layout = categories(axis, barmode="group", meta={"width": 90 + 90 * len(rows)})
+    plot = Plot(
+        f"{paper.name}-{kind}",
+        f"{first.quantity.capitalize()}: published by {paper.title} and measured here",
+        kind,
+        Column("where", text=True),
+        Column("value", f"{first.quantity}, {first.unit}" if first.unit else first.quantity),
+        colour="line",
+        mark="bars",
+        hover=("text",),
+        layout={"meta": {"width": 90 + 90 * len(rows)}},
+    )
     simulated = any(view.simulated for view in views.values())
-    title = f"{first.quantity.capitalize()}: published by {paper.title} and measured here"
-    return no_choice(f"published-{paper.name}-{kind}", title, data, layout, simulated=simulated)
+    return plot.draw(RecordTables("published", simulated, None, {kind: shown}))
+
+
+def _row(line: str, row: PublishedRow, value: float, text: str) -> Row:
+    where = ", ".join(filter(None, (row.figure.subject, row.figure.condition)))
+    where = where.replace(", ", "\n").replace(" beside ", "\nbeside ")
+    return {"line": line, "where": where, "value": value, "text": text}
 
 
 def called(view: View, among: Sequence[View]) -> str:
@@ -118,13 +124,3 @@ def called(view: View, among: Sequence[View]) -> str:
     same = sum(other.title == view.title for other in among) > 1
     name = view.record.test_name if same else view.title
     return f"{name} on {view.record.testbed}{', simulated' * view.simulated}"
-
-
-def _bar(name: str, points: Sequence[tuple[str, float, str]], colour: int) -> Json:
-    return bars(
-        name,
-        [(escape(where).replace(", ", "<br>").replace(" beside ", "<br>beside "), value) for where, value, _ in points],
-        colour,
-        texts=[escape(f"{where}: {text}") for where, _, text in points],
-        hover=f"{escape(name)}<br>%{{text}}",
-    )

@@ -11,9 +11,9 @@ _LISTED = 5
 
 
 def runs_shown(shown: ReportContents) -> Sequence[str]:
-    """Return a sentence for each testbed with several runs."""
+    """Return a sentence for each testbed with several runs, and one on runs that the report leaves out."""
     chosen = {run.name for run in shown.runs}
-    found = []
+    found = [shown.contents.left_out] if shown.contents.left_out else []
     for testbed in shown.history.testbeds:
         every = shown.history.of(testbed)
         own = [run for run in every if run.name in chosen]

@@ -95,7 +95,7 @@ def render(page: Page[ReportContents], shown: ReportContents) -> RenderedPage | 
     rest = dict(values)
     figures: Sequence[Figure] = rest.pop("figures", ())  # type: ignore[assignment]
     count: int = rest.pop("count", 0)  # type: ignore[assignment]
-    html = fill(f"pages/{page.name}.html.j2", rest)
+    html = fill(f"pages/{page.template or page.name}.html.j2", rest)
     return RenderedPage(page.name, page.title, html, tuple(figures), count)
 
 

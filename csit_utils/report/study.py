@@ -4,13 +4,14 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar
 
-from csit_utils.analysis.measures import Measure, MeasuredRow
+from csit_utils.dataset.flatten import measured_row
 from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject
+from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.report.details.capsule import rerun_command
 from csit_utils.report.details.noise import NoiseView, noise_floor
-from csit_utils.report.explanations import Explanation
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.planning.cost import StudyCost
 
@@ -29,10 +30,12 @@ class Page(Generic[ContextT]):
     title: str
     """Title in the navigation."""
     build: Callable[[ContextT], Mapping[str, object] | None]
-    """Returns values for the template `pages/{name}.html.j2`; None if there is nothing to show.
+    """Returns values for the template; None if there is nothing to show.
 
     `figures` among them is a list of `Figure`; `count` is a number of items that need attention, for the navigation.
     """
+    template: str = ""
+    """Its name below `pages/`, without `.html.j2`; that of the page unless given."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +106,8 @@ class View:
         return tuple(part for part in parts if part)
 
 
-def no_lines(_content: object) -> Iterable[str]:
-    """No details beyond the headline."""
+def nothing(_content: object) -> Iterable[Never]:
+    """Return what most kinds have of lines, tables, measures and call stacks."""
     return ()
 
 
@@ -116,21 +119,6 @@ def never(_content: object) -> bool:
 def of_spec(content: Any) -> object:  # noqa: ANN401 - of any study
     """The specification is the identity of the subject."""
     return content.spec.model_dump_json()
-
-
-def no_measures(_item: Characterized, _content: object) -> Iterator[MeasuredRow]:
-    """No quantity that is compared or followed over time."""
-    return iter(())
-
-
-def no_stacks(_record: object) -> "Iterator[CellStacks]":
-    """No call stacks with a reference."""
-    return iter(())
-
-
-def no_tables(_record: object) -> Iterable[tuple[str, Sequence[tuple[object, ...]]]]:
-    """No table."""
-    return ()
 
 
 @dataclass(frozen=True)
@@ -165,17 +153,19 @@ class RecordKind:
     """The result in one sentence; None where nothing was measured after all."""
     identity: Callable[[Any], object] = of_spec
     """Identity of the subject: a later record with the same identity is a repetition."""
-    lines: Callable[[Any], Iterable[str]] = no_lines
+    lines: Callable[[Any], Iterable[str]] = nothing
     """Details for `show --why`."""
-    warnings: Callable[[Any], Iterable[str]] = no_lines
+    warnings: Callable[[Any], Iterable[str]] = nothing
     """Further warnings."""
-    measured: Callable[[Characterized, Any], Iterator[MeasuredRow]] = no_measures
+    measures: tuple[Measure, ...] = ()
     """Quantities that are compared and followed over time."""
-    tables: Callable[[Any], Iterable[tuple[str, Sequence[tuple[object, ...]]]]] = no_tables
+    measured: Callable[[Any], Iterable[MeasuredSubject]] = nothing
+    """Their values."""
+    tables: Callable[[Any], Iterable[tuple[str, Sequence[tuple[object, ...]]]]] = nothing
     """Of a record, name and rows of each table, the heads first: CSV files."""
     queried: QueriedTables | None = None
     """None without such tables."""
-    stacks: "Callable[[Any], Iterable[CellStacks]]" = no_stacks
+    stacks: "Callable[[Any], Iterable[CellStacks]]" = nothing
     """Call stacks that a record has beside their reference."""
     name_first: Callable[[Any], bool] = never
     """Whether the headline begins with a name, which keeps its case at the beginning of a sentence."""
@@ -203,7 +193,7 @@ class RecordKind:
     def rows_of(self, item: Characterized) -> Iterator[MeasuredRow]:
         """Yield a record's quantities as rows of tests."""
         if (found := self.content(item.record)) is not None:
-            yield from self.measured(item, found)
+            yield from (measured_row(item, each, self.measures) for each in self.measured(found))
 
 
 @dataclass(frozen=True)
@@ -218,7 +208,6 @@ class Study:
     """Position among the studies, in the navigation and in lists."""
     pages: tuple[Page[Any], ...] = ()
     kinds: tuple[RecordKind, ...] = ()
-    measures: tuple[Measure, ...] = ()
     explanations: tuple[Explanation, ...] = ()
     preview: Callable[[Path, Mapping[str, str]], StudyCost] | None = None
     """Cost of a test of its suite, given the file of its specification, and the keys that it sets."""

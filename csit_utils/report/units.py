@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
 
-from csit_utils.analysis.grouping import Metric, Series
-from csit_utils.analysis.measures import OF_WORKLOAD, Measure
+from csit_utils.analysis.grouping import Series
+from csit_utils.dataset.measures import OF_WORKLOAD, PPS, Measure
+from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.quantities import (
     DASH,
     DECIMAL,
@@ -81,14 +82,12 @@ def common_unit(values_pps: Sequence[float]) -> tuple[float, str]:
     return 1.0, "pps"
 
 
-def unit(metric: Metric | Measure, series: Series) -> str | None:
-    """Return the unit of a figure: that of its workload, empty for a ratio, None for packets per second."""
-    if isinstance(metric, Metric):
-        return None
-    return series.frame if metric.unit == OF_WORKLOAD else metric.unit
+def unit(metric: Measure, of: Series | TestRow) -> str:
+    """Return the unit of a figure, empty for a ratio. Workloads have their own."""
+    return of.frame or "" if metric.unit == OF_WORKLOAD else metric.unit
 
 
-def amount(metric: Metric | Measure, series: Series, value: float) -> str:
+def amount(metric: Measure, of: Series | TestRow, value: float | None) -> str:
     """Return a figure with its unit: `212 kpps`, `600 calls/s`."""
-    of = unit(metric, series)
-    return rate(value) if of is None else f"{digits3(value)} {of}".rstrip()
+    text = unit(metric, of)
+    return rate(value) if text == PPS else DASH if value is None else f"{digits3(value)} {text}".rstrip()

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module
 
-from csit_utils.analysis.measures import Measure, MeasuredRow
 from csit_utils.dataset.items import Characterized
-from csit_utils.report.explanations import SHARED, Explanation
+from csit_utils.dataset.measures import Explanation, Measure
+from csit_utils.dataset.rows import MEASURES, MeasuredRow
+from csit_utils.report.explanations import SHARED
 from csit_utils.report.study import RecordKind, Study, View
 from csit_utils.studies import folders
 from resources.libraries.python.errors import ConfigError, Unsupported
@@ -48,7 +49,8 @@ def kind_of(item: Characterized) -> RecordKind:
 def explanations() -> dict[str, Explanation]:
     """Return the explanations of metrics by name."""
     of_studies = (text for study in studies() for text in study.explanations)
-    return {text.name: text for text in (*of_studies, *SHARED)}
+    of_measures = (measure.explanation for measure in (*MEASURES, *measures()))
+    return {text.name: text for text in (*of_studies, *of_measures, *SHARED) if text is not None}
 
 
 def cost_of(study: str, arguments: Sequence[str], world: World) -> StudyCost | None:
@@ -75,7 +77,7 @@ def cost_of(study: str, arguments: Sequence[str], world: World) -> StudyCost | N
 
 def measures() -> tuple[Measure, ...]:
     """Return the quantities of studies that are compared and followed over time."""
-    return tuple(measure for study in studies() for measure in study.measures)
+    return tuple(dict.fromkeys(measure for kind in record_kinds().values() for measure in kind.measures))
 
 
 def measured_rows(items: Iterable[Characterized]) -> list[MeasuredRow]:

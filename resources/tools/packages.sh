@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages of a purpose, if something of it is missing:
 # packages.sh venv [PYTHON] | bench | local | vm | emulate | integration | checks (both) | characterization | spark
-# The one place that knows which system packages the project uses. Without root it says what to install and ends with 1.
+# Packages of drivers are those that their declarations name. Without root it says what to install and ends with 1.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin
 say() { printf 'csit: %s\n' "$*" >&2; }
@@ -59,23 +59,25 @@ need_services() { # those of tests/characterization
     need_service nginx command -v nginx
     need httperf command -v httperf
 }
-need_flows() { # the generator D-ITG, and who reports the sender's rate beside it
-    need d-itg command -v ITGSend
-    need_service sysstat command -v sar
+need_drivers() { # ROLE...: programs that drivers of these roles declare; some packages have a service, which must not run
+    while read -r program packages; do
+        case $packages in
+        suricata) ;; # see want_ids
+        *)
+            for package in $packages; do
+                need_service "$package" command -v "$program"
+            done
+            ;;
+        esac
+    done <<END
+$(python3 "$(dirname "$0")/driver_packages.py" "$@")
+END
 }
-need_functions() { # network functions: monitors, nginx, OpenVPN, WireGuard, the generator iperf3; conntrack counts beside ours
+need_functions() { # generators and network functions, with what their tests compare them to
+    need_drivers generators functions
     need conntrack command -v conntrack
-    need tcpdump command -v tcpdump
-    need netsniff-ng command -v netsniff-ng
-    need pktstat command -v pktstat
-    need ngrep command -v ngrep
-    need_service nginx command -v nginx
     need libnginx-mod-stream test -e /usr/lib/nginx/modules/ngx_stream_module.so
-    need_service openvpn command -v openvpn
-    need openssl command -v openssl
     need wireguard-go command -v wireguard-go
-    need wireguard-tools command -v wg
-    need_service iperf3 command -v iperf3
 }
 optional=
 backports=
@@ -106,17 +108,14 @@ need_bench() {
 need_integration() {
     need_network
     need_services
-    need_flows
     need_functions
     want_ids
     need_vm
     need_emulate
-    need nftables command -v nft
+    need_drivers vswitches
     need_lab
     need faketime command -v faketime # a wall clock that tests step
-    need openvswitch-switch command -v ovs-vswitchd
     need openvswitch-switch-dpdk test -e /usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
-    need dpdk-dev command -v dpdk-testpmd
     need 'librte-net-af-packet[0-9]*' sh -c 'ls /usr/lib/*/dpdk/pmds-*/librte_net_af_packet.so*' # numbered by DPDK version
     need gcc command -v gcc # builds the revisions of a forwarder that is bisected
     need libc6-dev test -e /usr/include/stdio.h
@@ -154,9 +153,7 @@ spark) # a runtime that is too old is as good as none
     ;;
 characterization)
     need_services
-    need_flows
     need_functions
-    need nftables command -v nft
     ;;
 *) say "no packages are known for '$purpose'" && exit 2 ;;
 esac
@@ -215,7 +212,9 @@ pauses=0
 # shellcheck disable=SC2086 # a list of words
 if [ -n "$optional" ]; then install $optional || say "what needs it is skipped"; fi
 if [ -n "$services" ]; then
-    # shellcheck disable=SC2086 # a list of words
-    if command -v systemctl >/dev/null; then systemctl --quiet disable $services >/dev/null 2>&1 || :; fi
-    say "not started, and not enabled at boot; tests start their own:$services"
+    for service in $services; do
+        [ -e "/etc/init.d/$service" ] || [ -e "/lib/systemd/system/$service.service" ] || continue
+        if command -v systemctl >/dev/null; then systemctl --quiet disable "$service" >/dev/null 2>&1 || :; fi
+        say "not started, and not enabled at boot; tests start their own: $service"
+    done
 fi

@@ -10,7 +10,7 @@ import shutil
 import zipfile
 from collections import deque
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -24,9 +24,8 @@ from csit_utils.bisection.page import as_object, render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
 from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
-from csit_utils.dataset.inputs import Source, sources
-from csit_utils.dataset.items import Problem, RecordedTest
-from csit_utils.dataset.load import items, read_json, read_source
+from csit_utils.dataset.items import RecordedTest
+from csit_utils.dataset.load import read_json
 from csit_utils.night.session import NightChoices, NightJournal
 from csit_utils.report.units import seconds
 from csit_utils.studies.density.analysis.other_goals import goal_of, other_goals
@@ -82,6 +81,7 @@ from resources.libraries.python.testbed.node.scripts.energy import watts_of
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 from tests.fuzz.capture_inputs import CAPTURE_PIECES, CAPTURES, PACKED, captured_load, packed_capture
 from tests.fuzz.oracle import ATTEMPTS, refused
+from tests.loaded import load
 from tests.unit.csit_utils.foreign_files import EXAMPLES
 from tests.unit.csit_utils.stateful_cells import cell
 from tests.unit.drivers.generators.iperf3.iperf3_reports import HERE as IPERF3
@@ -264,15 +264,14 @@ def _notation(content: bytes, _: Path) -> None:
             assert len(str(error)) <= 600
 
 
-def _output(content: bytes, _: Path) -> None:
-    for each in items(io.BytesIO(content), Source("output.xml", lambda: nullcontext(io.BytesIO(content)))):
-        assert not isinstance(each, Problem) or len(each.text) < 2000
+def _output(content: bytes, folder: Path) -> None:
+    path = folder / "output.xml"
+    path.write_bytes(content)
+    assert all(len(each.text) < 2000 for each in load([path]).problems)
 
 
 def _archive(path: Path) -> None:
-    for each in sources(path):
-        if not isinstance(each, Problem):
-            deque(read_source(each), 0)
+    load([path])
 
 
 def _packed(content: bytes, _: Path) -> None:

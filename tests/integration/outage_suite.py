@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.host.programs.disturbances import MOVED
 from resources.libraries.python.studies.outage.model.record import OutageRecord
 from tests.integration.robot_runs import going_on, study_suite
+from tests.loaded import load
 
 _PINNED = """
 sleep %s

@@ -15,13 +15,13 @@ from typing import IO, Any
 
 import pytest
 
-from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.host.links.namespaces import run_inside
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.integration.machine_watch import entries
 from tests.integration.preloaded import PreloadedRun
+from tests.loaded import load
 
 PROJECT = Path(__file__).parents[2]
 DENSITY = PROJECT / "tests" / "density"

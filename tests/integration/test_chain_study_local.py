@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.functions.nginx.program import missing as nginx_missing
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
@@ -19,6 +18,7 @@ from resources.libraries.python.model.measurements.features import HOST, VSWITCH
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
+from tests.loaded import load
 from tests.realtime import CPU, LOSS, realtime
 
 NO_GUESTS = "; ".join(map(str, (*vm_missing(), *nginx_missing())))

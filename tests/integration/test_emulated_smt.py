@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.integration.emulated import Emulated
 from tests.integration.robot_runs import PROJECT, going_on, run_robot
+from tests.loaded import load
 from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.load import load
 from tests.integration.emulated import Emulated
 from tests.integration.robot_runs import going_on, study_suite
+from tests.loaded import load
 from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]

@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from csit_utils.dataset.flatten import rows_of_tests
-from csit_utils.dataset.load import load
 from csit_utils.studies.density.pages.energy import energy_blocks
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing_on
 from resources.libraries.python.model.measurements.energy import IDLE
@@ -31,6 +30,7 @@ from tests.builders import shipped
 from tests.integration.energy_counters import counter
 from tests.integration.redfish_bmc import EACH_CPU_W, PASSWORD, PASSWORD_VARIABLE, STILL_W, Bmc, emulator
 from tests.integration.robot_runs import PROJECT, results, run_robot
+from tests.loaded import load
 from tests.realtime import RATE, realtime
 
 pytestmark = pytest.mark.root

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.load import load
 from tests.integration.local_faults import (
     TINY,
     Fault,
@@ -32,6 +31,7 @@ from tests.integration.robot_runs import (
     results,
     wait_for_network_state,
 )
+from tests.loaded import load
 from tests.realtime import LOSS, realtime
 
 pytestmark = pytest.mark.root

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
-from resources.libraries.python.drivers.generators.iperf3.driver import missing
 from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
@@ -20,7 +20,7 @@ from tests.builders import shipped
 from tests.integration.user_space import cell, machine_stays_as_it_was, prepared, qualified_by_a_run
 from tests.realtime import RATE, realtime
 
-LACKING = "; ".join(map(str, (*missing(), *nft_missing())))
+LACKING = "; ".join(("iperf3 is not installed",) * (path_of("iperf3") is None) + (*map(str, nft_missing()),))
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from tests.integration.lab import Lab
@@ -12,6 +11,7 @@ from tests.integration.lab_faults import STEP_FAULTS, nf_loses_its_port, run_los
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options
 from tests.integration.pauses import STEPS, Moment
 from tests.integration.robot_runs import SUITE
+from tests.loaded import load
 from tests.realtime import LOSS, realtime
 
 MISSING = "; ".join(map(str, nft_missing())) or ("" if path_of("tcpdump") else "tcpdump is missing")

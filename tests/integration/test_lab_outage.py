@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.host.programs.disturbances import MOVED
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as ovs_missing
 from tests.integration.lab import Lab
@@ -18,6 +17,7 @@ from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_
 from tests.integration.outage_suite import check_events, study_watched
 from tests.integration.robot_runs import run_robot, study_suite
 from tests.integration.user_space import NO_VPP, VPP_PREFIX
+from tests.loaded import load
 from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.load import load
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import run_robot, study_suite
+from tests.loaded import load
 from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]

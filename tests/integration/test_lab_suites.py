@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
 from resources.libraries.python.drivers.functions.vm.image import image
@@ -26,6 +25,7 @@ from tests.integration.lab_runs import RT_LIMIT, TG_CPUS, needs_lab, options, st
 from tests.integration.pauses import SENDING, Moment
 from tests.integration.redfish_bmc import PASSWORD, PASSWORD_VARIABLE, emulator
 from tests.integration.robot_runs import PROJECT, results, run_robot
+from tests.loaded import load
 from tests.realtime import LOSS, RATE, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.functions.openvpn.driver import missing as openvpn_missing
 from resources.libraries.python.drivers.functions.testpmd.driver import missing as missing_testpmd
@@ -37,7 +36,16 @@ from resources.libraries.python.studies.outage.planning import starved
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.builders import shipped
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
-from tests.integration.user_space import NO_VPP, cell, deployed, planned, send_and_count, topology_with, vpp_topology
+from tests.integration.user_space import (
+    NO_VPP,
+    cell,
+    deployed,
+    planned,
+    send_and_count,
+    topology_with,
+    vpp_topology,
+)
+from tests.loaded import load
 from tests.realtime import LOSS, realtime
 
 NO_CAPTURE = "" if path_of("tcpdump") else "tcpdump is missing"

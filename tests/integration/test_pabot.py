@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.integration.pauses import BETWEEN, Moment, Paused
 from tests.integration.robot_runs import PROJECT, events
+from tests.loaded import load
 
 pytestmark = pytest.mark.parallel
 

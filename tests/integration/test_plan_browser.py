@@ -27,7 +27,7 @@ def page_of(folder: Path, name: str, cpus: int | None = None) -> Path:
     selection = parse_selection(cells="1-10x1-10", nf_sizes="0.5c,1c", vswitch="1,4")
     rows = list(candidates(testbed, cores, selection))
     made = folder / f"{name}.html"
-    made.write_text(render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType), 1)), encoding="utf-8")
+    made.write_text(render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType))), encoding="utf-8")
     return made
 
 
@@ -96,7 +96,7 @@ def test_a_lab_has_a_core_map_for_each_machine(browser: Browser, tmp_path_factor
     testbed = load_topology(TOPOLOGIES / "available" / "lab-3n-vpp.yaml")
     rows = list(candidates(testbed, {}, parse_selection(service_types="CSC", cells="2x2", nf_sizes="1c")))
     page = tmp_path_factory.mktemp("lab") / "lab.html"
-    page.write_text(render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType), 1)), encoding="utf-8")
+    page.write_text(render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType))), encoding="utf-8")
     browser.events.clear()
     browser.look(1400, 900)
     browser.open(page)

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -11,13 +12,16 @@ from resources.libraries.python.drivers.functions.monitor.registration import DR
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of
 from resources.libraries.python.drivers.host.cgroups.cgroups import discover
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import SCHED_DEADLINE
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.drivers.host.links import namespaces
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.testbed.kinds import machine
+from tests.integration.local_fabric import send
 from tests.integration.local_functions import TOPOLOGY, done, named, running, trial
 from tests.integration.user_space import machine_stays_as_it_was, processes, send_and_count
 from tests.realtime import CPU, LOSS, realtime
@@ -33,7 +37,10 @@ GATEWAY, NAT, PROCESS = NfKind("linux_gateway"), NfKind("linux_nat"), NfKind("pr
 MONITORS = tuple(NfKind(each.name) for each in MONITOR_DRIVERS if each.name != "suricata")
 """Those of Debian 12; Suricata has a file of its own."""
 NGINX = (NfKind("nginx_proxy"), NfKind("nginx_balancer"))
-WAITING = "import time\nwhile True: time.sleep(60)"
+WAITING = f"""import subprocess, time
+subprocess.Popen(["nsenter", "--net=/proc/{os.getpid()}/ns/net", "setsid", "sleep", "4711"])
+while True: time.sleep(60)"""
+"""It has a process that leaves its network namespace."""
 
 COUNTING = """import sys
 (row,) = (line.split() for line in open("/proc/net/dev") if line.strip().startswith(sys.argv[1] + ":"))
@@ -98,11 +105,14 @@ def test_nginx_sends_on_load_and_probes_of_both_ways_also_before_and_behind_a_na
             "nf-1-1": ProcessedPackets(sent, 0), "nf-1-2": ProcessedPackets(sent), "nf-1-3": ProcessedPackets(sent, 0)
         }  # fmt: skip
         assert named("nf-1-2")["translated"] == pytest.approx(sent / 2, abs=1)  # each way has its own flows
-        others = deployment.parts.generator.run(trial(protocol=Protocol.IP))
-        assert others.received == others.sent
+        with pytest.raises(Unsupported, match="takes UDP datagrams only"):
+            deployment.parts.generator.run(trial(protocol=Protocol.IP))
+        for flow in deployment.plan.flows:
+            namespaces.run_inside("csit-generator", partial(send, flow, result.sent // len(deployment.plan.flows)))
+        wait_until("packets past nginx", lambda: "" if len(deployment.problems()) == 2 else "no problem", 10.0)
         (first, _) = deployment.problems()
         assert first.startswith("nf-1-1 received ")
-        assert first.endswith("were UDP datagrams to ports 49191 and 49190")
+        assert first.endswith("were UDP of the ports 49191, 49190")
         deployment.parts.generator.run(trial(20_000.0))  # most of what came is datagrams again
 
 
@@ -151,6 +161,8 @@ def test_a_users_program_gets_its_interfaces_counts_and_is_stopped_as_specified(
         result = deployment.parts.generator.run(trial())
         assert result.received == result.sent
         assert done(deployment) == {"nf-1-1": ProcessedPackets(result.sent // 2)}
+        assert any("4711" in command for command in processes("sleep").values())
+    assert not any("4711" in command for command in processes("sleep").values())
     assert stopped.read_text() == "csn1x1i1 csn1x1i2"
     gone = UserProgram(start=("no-such-program",))
     with pytest.raises(CsitError, match=r"^the program of nf-1-1 is not there: no-such-program$"):

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from csit_utils.dataset.contents import InMemory
-from csit_utils.dataset.load import load
 from csit_utils.dataset.reference import FDIO_2019, reference_items
 from csit_utils.report.report_context import Details, ReportContents
 from csit_utils.report.site import single_file, write_site
 from resources.libraries.python.model.request.cell import ServiceType
 from tests.integration.browser import IN_CHROMIUM, Browser
+from tests.loaded import load
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.robot_output import write_output_xml
 
 pytestmark = [pytest.mark.parallel, IN_CHROMIUM]

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.contents import InMemory
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from csit_utils.report.units import DASH
@@ -13,7 +12,7 @@ from csit_utils.studies.registry import views
 from csit_utils.studies.sweep.pages.profiles import plain
 from resources.libraries.python.studies.sweep.analysis.curves import CURVES
 from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, answers
-from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate
+from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate, profile_of
 from resources.libraries.python.studies.sweep.model.profile import (
     BreakPoint,
     Fit,
@@ -23,7 +22,9 @@ from resources.libraries.python.studies.sweep.model.profile import (
 )
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.browser import IN_CHROMIUM, Browser
+from tests.truth.sweeps import simulated
 from tests.unit.csit_utils.characterization_records import dataset_of, one_of_each
+from tests.unit.csit_utils.in_memory import InMemory
 
 pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 
@@ -99,7 +100,7 @@ def test_all_pages_are_silent_and_as_wide_as_the_window(browser: Browser, site: 
     assert browser.complaints() == []
 
 
-def test_what_was_not_measured_has_neither_lines_nor_a_legend(browser: Browser, tmp_path: Path) -> None:
+def test_what_was_not_measured_is_no_choice(browser: Browser, tmp_path: Path) -> None:
     def without_delay(record: SweepRecord) -> SweepRecord:
         assert record.sweep is not None
         points = tuple(point.model_copy(update={"delay_s": None}) for point in record.sweep.points)
@@ -110,11 +111,10 @@ def test_what_was_not_measured_has_neither_lines_nor_a_legend(browser: Browser, 
     browser.look(1280, 900)
     browser.open(page)
     browser.show_all()
-    plot = "document.querySelector('figure.plot[data-figure=sweeps-1]')"
+    plot = "document.querySelector('figure.plot[data-figure=sweeps-1-loads]')"
     assert browser.value(f"{plot}.querySelectorAll('.legend .traces').length") == 2
-    browser.value(f"[...{plot}.querySelectorAll('button')].find((one) => one.textContent === 'delay').click()")
-    browser.wait(f"{plot}.textContent.includes('not measured')")
-    assert browser.value(f"{plot}.querySelectorAll('.legend .traces').length") == 0
+    choices = browser.value(f"[...{plot}.querySelectorAll('.choices button')].map((one) => one.textContent)")
+    assert "loss" in choices and "delay" not in choices
 
 
 def test_a_point_a_function_and_the_saturation_have_hover_texts(browser: Browser, site: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_point_a_function_and_the_saturation_have_hover_texts(browser: Browser
         browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
     browser.wait(f"{plot}.querySelector('.hoverlayer .hovertext')")
     said = browser.value(f"{plot}.querySelector('.hoverlayer').textContent")
-    assert "input 0.0" in said and "pps)" in said and "throughput 0.0" in said
+    assert "input 0.0" in said and "pps)" in said
     label = browser.value(
         f"{plot}.querySelector('.annotation .cursor-pointer, .annotation rect').getBoundingClientRect().toJSON()"
     )
@@ -180,6 +180,17 @@ def test_every_curve_of_the_catalogue_is_known_to_the_page(browser: Browser, sit
             )
             assert found["rate"] == (pytest.approx(best.rate, rel=2e-6) if best.rate else None), curve.name
             assert found["limitedBy"] == (best.limited_by.value if best.limited_by else None), curve.name
+
+
+def test_the_interval_on_the_page_is_that_of_the_profile(browser: Browser, site: Path) -> None:
+    """Rate and ends are means of those of two functions of the loss, by their weights."""
+    browser.open(site / "profiles.html")
+    profile = profile_of("s", simulated(1, 0.05).points, {"vnf": 1})
+    loss = profile.of(ProfileMetric.LOSS)
+    assert loss is not None and loss.sat is not None and loss.sat.rival is not None
+    best = highest_rate(profile, QualityBounds(loss_percent=5.0))
+    found = browser.value(f"csit.highestRate({json.dumps(plain(profile))}, [['loss', 5]])")
+    assert (found["low"], found["rate"], found["high"]) == pytest.approx((best.low, best.rate, best.high), rel=1e-5)
 
 
 def one_metric(name: str, coefficients: dict[str, float], metric: ProfileMetric) -> Profile:
@@ -244,5 +255,5 @@ def test_tables_are_saved_with_raw_numbers(browser: Browser, site: Path) -> None
     browser.value("document.querySelectorAll('.saves button')[0].click()")
     name, text = browser.value("window.taken")[:2]
     assert name == "sizings.csv"
-    assert text.splitlines()[0] == "service,mode,core pinning,sizes,best size,vCPUs,capacity,ended"
+    assert text.splitlines()[0] == "service,mode,pinning,sizes,best,vcpus,capacity,stopped"
     assert ",500.0," in text

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.contents import InMemory
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
 from resources.libraries.python.model.request.cell import ServiceType
@@ -14,6 +13,7 @@ from resources.libraries.python.planning.plan import digest
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, plain
+from tests.unit.csit_utils.in_memory import InMemory
 
 pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 

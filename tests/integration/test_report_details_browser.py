@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from plotly.offline import get_plotlyjs
 
-from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.items import Dataset, RecordedTest, Status
 from csit_utils.report.html import script, style
 from csit_utils.report.pages import environment, failures, spread
@@ -19,6 +18,7 @@ from resources.libraries.python.studies.density.model.record import DensityRecor
 from tests.builders import cpu_noise, qualification, qualified_point
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.measured_extras import BURSTS, LOSSES, METERED
 
 pytestmark = [pytest.mark.parallel, IN_CHROMIUM]

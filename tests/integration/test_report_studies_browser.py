@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.contents import InMemory
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from csit_utils.studies.registry import views
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.characterization_records import dataset_of
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.outages import outage_record
 from tests.unit.csit_utils.stateful_cells import stateful_record
 from tests.unit.csit_utils.study_records import chain_studied, interfered
@@ -72,9 +72,8 @@ def test_the_map_shows_the_chosen_metric_and_its_cells(browser: Browser, site: P
     first, colour = browser.value(f"[{own}.querySelector('b').textContent, {own}.style.background]")
     assert float(first) == pytest.approx(0.5, abs=0.03)
     point(browser, own)
-    browser.wait(
-        "document.getElementById('tip').textContent.startsWith('monitor beside balancer: normalized throughput')"
-    )
+    tip = "network function monitor, beside balancer: normalized throughput"
+    browser.wait(f"document.getElementById('tip').textContent.startsWith('{tip}')")
     browser.value(
         f"{{ const list = {MAP}.querySelector('select'); list.value = 'response time';"
         " list.dispatchEvent(new Event('change')); }"

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.items import RecordedTest
-from csit_utils.dataset.load import read_output_xml
 from tests.integration.preloaded import PreloadedRun
 from tests.integration.robot_runs import DENSITY, ELSEWHERE, PROJECT, argv, csit, environment, events, run_robot
+from tests.loaded import items
 
 pytestmark = pytest.mark.parallel
 
@@ -35,7 +35,7 @@ def dataset(output: Path) -> list[tuple[str, ...]]:
         (item.status.value, item.message, TIMES.sub("", item.result.model_dump_json()))
         if isinstance(item, RecordedTest)
         else (str(replace(item, source="")),)
-        for item in read_output_xml(output / "output.xml")
+        for item in items(output / "output.xml")
     ]
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.items import Characterized
-from csit_utils.dataset.load import read_output_xml
 from tests.integration.pauses import KEEPING, Moment, Paused
 from tests.integration.preloaded import PreloadedRun
 from tests.integration.robot_runs import ELSEWHERE, PROJECT, argv, csit, environment, run_robot
+from tests.loaded import items
 
 pytestmark = pytest.mark.parallel
 
@@ -136,11 +136,11 @@ def stateful(folder: Path) -> Study:
 
 def dataset(folder: Path) -> list[tuple[str, str, str]]:
     """Status, message and record of all tests, byte by byte but for wall-clock times."""
-    items = list(read_output_xml(folder / "output.xml"))
-    assert all(isinstance(item, Characterized) for item in items)
+    found = items(folder / "output.xml")
+    assert all(isinstance(item, Characterized) for item in found)
     return [
         (item.status.value, item.message, TIMES.sub("", item.record.model_dump_json()))
-        for item in items
+        for item in found
         if isinstance(item, Characterized)
     ]
 
@@ -222,7 +222,7 @@ def test_a_study_with_other_settings_begins_anew_and_says_so(ended: Path) -> Non
     measurements = [row["row"] for row in rows if row.get("line") == "step"]
     again = measurements[-3 * (1 + 3 + 3) :]  # alone; beside each, without and with a guarantee
     assert {row["repetition"] for row in again} == {0}
-    (item,) = read_output_xml(ended / "output.xml")
+    (item,) = items(ended / "output.xml")
     assert isinstance(item, Characterized)
     assert item.record.interference is not None
     found = item.record.interference.measurements

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.items import Status
-from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
@@ -14,6 +13,7 @@ from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.studies.sweep.model.profile import Indicator, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.robot_runs import PROJECT, run_robot
+from tests.loaded import load
 
 pytestmark = pytest.mark.parallel
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
+from tests.loaded import load
 from tests.realtime import CPU, RATE, realtime
 
 pytestmark = pytest.mark.root

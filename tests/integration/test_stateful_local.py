@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.host.links.namespaces import name_of
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
@@ -24,6 +23,7 @@ from resources.libraries.python.testbed.node.scripts import tunables
 from tests.builders import shipped
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
 from tests.integration.user_space import cell, deployed
+from tests.loaded import load
 from tests.realtime import LOSS, realtime
 
 LACK = "; ".join([*map(str, nft_missing()), *([] if path_of("conntrack") else ["conntrack is missing"])])

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from csit_utils.dataset.items import Characterized, RecordedTest
-from csit_utils.dataset.load import read_output_xml
 from tests.integration.clocks import FAKETIME, Clock
 from tests.integration.disks import filled, small_disk
 from tests.integration.pauses import BETWEEN, DEPLOYED, KEEPING, REMOVING, SENDING, WRITING, Moment, Paused
 from tests.integration.robot_runs import DENSITY, PROJECT, csit, going_on, run_robot
+from tests.loaded import items
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
 
@@ -162,7 +162,7 @@ STUDIES: Mapping[str, Study] = {
 def dataset(output: Path) -> list[Any]:
     """Status, message and record of all tests."""
     found: list[Any] = []
-    for item in read_output_xml(output / "output.xml"):
+    for item in items(output / "output.xml"):
         if isinstance(item, RecordedTest | Characterized):
             record = item.result if isinstance(item, RecordedTest) else item.record
             row = json.loads(RESUMED.sub("null", record.model_dump_json()))

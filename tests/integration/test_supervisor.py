@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from resources.libraries.python.drivers.host.cgroups.cgroup_tree import end
+from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup, discover
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.paths import PROJECT
 
@@ -18,10 +20,20 @@ WITHIN_S = 30.0
 SCRIPT = "setsid sh -c 'sleep 1000; true' & sleep 1000 & echo started; wait"
 """One of its processes leaves group and session."""
 IN_A_NAMESPACE = f"""
-supervisor = NamespaceSupervisor()
+supervisor = Supervisor()
 script = subprocess.Popen(["unshare", "--net", "sh", "-c", {SCRIPT!r}], stdout=subprocess.PIPE)
 script.stdout.readline()
 supervisor.add(Path(f"/proc/{{script.pid}}/ns/net"))
+"""
+OUTSIDE = f"/proc/{os.getpid()}/ns/net"
+LEAVES_ITS_NAMESPACE = f"nsenter --net={OUTSIDE} setsid sh -c 'sleep 1000 & sleep 1000' & echo started; wait"
+IN_A_GROUP = f"""
+supervisor = Supervisor()
+program = ["unshare", "--net", "sh", "-c", {LEAVES_ITS_NAMESPACE!r}]
+script = subprocess.Popen(entering([folder / "cgroup.procs" for folder in GROUP], program), stdout=subprocess.PIPE)
+script.stdout.readline()
+for place in (Path(f"/proc/{{script.pid}}/ns/net"), *GROUP):
+    supervisor.add(place)
 """
 AS_A_CHILD = f"""
 script = subprocess.Popen(supervised(["sh", "-c", {SCRIPT!r}]), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -43,7 +55,8 @@ def marked(folder: Path, *, but: int = 0) -> list[int]:
 def parent(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
     """A process that has started a script, and waits."""
     head = "import subprocess, sys\nfrom pathlib import Path\n"
-    head += "from resources.libraries.python.supervisor import NamespaceSupervisor, supervised\n"
+    head += "from resources.libraries.python.drivers.host.cgroups.cgroup_exec import entering\n"
+    head += "from resources.libraries.python.supervisor import Supervisor, supervised\n"
     made = subprocess.Popen(
         [sys.executable, "-c", f"{head}{code}\nprint('ready', flush=True)\nsys.stdin.read()"],
         cwd=PROJECT,
@@ -71,6 +84,27 @@ def test_after_kill_9_of_the_parent_nothing_of_its_script_runs(tmp_path: Path, c
         made.kill()
         made.wait()
         wait_until("end of the script", lambda: " ".join(map(str, marked(tmp_path))), WITHIN_S)
+
+
+def test_a_process_that_left_its_namespace_is_found_by_its_control_group(tmp_path: Path) -> None:
+    group = ControlGroup(discover(), f"supervised-{os.getpid()}")
+    try:
+        group.make()
+        folders = ", ".join(f"Path({str(folder)!r})" for folder in group.folders)
+        with parent(tmp_path, f"GROUP = ({folders},)\n{IN_A_GROUP}") as made:
+            outside = Path(OUTSIDE).stat().st_ino
+
+            def missing() -> str:
+                left = [pid for pid in group.processes() if Path(f"/proc/{pid}/ns/net").stat().st_ino == outside]
+                return "" if len(left) >= 2 else f"{len(left)} of 2"
+
+            wait_until("processes outside of the namespace", missing, WITHIN_S)
+            made.kill()
+            made.wait()
+            wait_until("end of the script", lambda: " ".join(map(str, marked(tmp_path))), WITHIN_S)
+    finally:
+        end(group.folders, 0)
+        group.remove()
 
 
 def test_a_supervisor_that_is_closed_has_ended_the_script(tmp_path: Path) -> None:

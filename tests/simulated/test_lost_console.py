@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.items import Status
-from csit_utils.dataset.load import load
+from tests.loaded import load
 from tests.simulated.in_process import DENSITY, SIM
 from tests.unit.unwritable import unwritable
 

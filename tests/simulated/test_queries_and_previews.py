@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from csit_utils.dataset.items import Dataset
-from csit_utils.dataset.load import load
 from csit_utils.studies.registry import explanations
 from resources.libraries.python.model.load import load_topology
+from tests.loaded import load
 from tests.simulated.in_process import DENSITY, SIM, STUDIES, csit, passed, robot_words, topology_with
 
 SPECS = STUDIES / "specs"

@@ -12,7 +12,7 @@ import pytest
 from robot.rebot import rebot
 
 from csit_utils.dataset.items import Dataset
-from csit_utils.dataset.load import load
+from tests.loaded import load
 from tests.simulated.in_process import Ended, csit, passed
 
 PAGES = {

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.items import Characterized, RecordedTest
-from csit_utils.dataset.load import read_output_xml
 from resources.libraries.python.paths import PROJECT
+from tests.loaded import items
 from tests.simulated.conftest import MATRIX
 from tests.simulated.in_process import DENSITY, QUIETLY, SIM, STUDIES, csit, journal, passed, robot_words
 
@@ -32,7 +32,7 @@ def contents(output: Path) -> list[tuple[str, ...]]:
 
 
 def _contents(path: Path) -> Iterator[tuple[str, ...]]:
-    for item in read_output_xml(path):
+    for item in items(path):
         if isinstance(item, RecordedTest | Characterized):
             record = item.result if isinstance(item, RecordedTest) else item.record
             yield item.status.value, item.message, TIMES.sub("", record.model_dump_json())

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from csit_utils.dataset.items import Characterized, RecordedTest, Status
-from csit_utils.dataset.load import read_output_xml
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.integration.robot_runs import PROJECT, run_robot
+from tests.loaded import items
 from tests.traffic.machine_state import MachineState, left_since
 
 LOCAL = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}")
@@ -51,7 +51,7 @@ class FinishedRun:
 
     def _items(self) -> list[RecordedTest | Characterized]:
         """Tests with a record."""
-        found = read_output_xml(self.output / "output.xml")
+        found = items(self.output / "output.xml")
         return [item for item in found if isinstance(item, RecordedTest | Characterized)]
 
     def table(self, name: str) -> list[dict[str, str]]:

@@ -17,10 +17,10 @@ from random import Random
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from csit_utils.analysis.grouping import Metric
 from csit_utils.analysis.trends.twobands import find_two_bands, unseen_two_bands
 from csit_utils.dataset.flatten import instance_rows, latency_rows, rows_of_tests
 from csit_utils.dataset.items import Dataset, RecordedTest, Status
+from csit_utils.dataset.rows import PDR
 from csit_utils.studies.density.analysis.answers import AnswerVerdict, Question, answers, evidence
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
@@ -156,7 +156,7 @@ def _questions(seed: int) -> Iterator[AnsweredQuestion]:
         is_true = _truth(system, load_pps, bound_ns)
         if is_true is None:
             continue
-        question = Question(load_pps / system.services, bound_ns, Metric.PDR)
+        question = Question(load_pps / system.services, bound_ns, PDR)
         before = after = _answer(question, [searched])
         if before is None:
             after = _answer(question, [searched, system.at_rate(question.rate_pps)])

@@ -1,9 +1,9 @@
 """Drivers are found by their registrations, and the how-to page that adds one holds."""
 
 import ast
-import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -12,21 +12,32 @@ import pytest
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.functions.monitor.registration import Ngrep, Suricata
-from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.sim.simulation import simulation_of
+from resources.libraries.python.drivers.sim.truth import SimulatedTruth, one_pps
+from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.driver import Driver, Form, FunctionDriver, RequiredProgram
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.cpu import layout
+from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.studies.density.model.selection import parse_kinds
+from resources.libraries.python.planning.traffic import as_taken
+from resources.libraries.python.studies.density.model.selection import parse_kinds, parse_selection
+from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.planning.rows import make_rows
 from resources.libraries.python.studies.shared.choices import choices
 from resources.libraries.python.testbed.deployment.generator_limits import resends
 from resources.libraries.python.testbed.kinds import machine
-from tests.how_to_driver import added_drivers
-from tests.how_to_pages import ADD_A_DRIVER, lint, write_files_of
+from tests.how_to_driver import DRIVERS as DRIVERS_FOLDER
+from tests.how_to_driver import added_drivers, with_bridge
+from tests.how_to_pages import ADD_A_DRIVER, files_of, lint, write_files_of
 
 ROOT = Path(__file__).parents[2]
 DRIVERS: list[Driver] = [
@@ -38,8 +49,11 @@ DRIVERS: list[Driver] = [
 
 @pytest.fixture
 def topology(tmp_path: Path) -> Iterator[Path]:
-    with added_drivers(tmp_path) as topologies:
-        yield topologies["local-learning-bridge"]
+    with added_drivers(tmp_path):
+        file = with_bridge(tmp_path)
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+        file.write_text("".join(line for line in lines if "suricata:" not in line), encoding="utf-8")
+        yield file
 
 
 def test_a_package_and_a_topology_add_a_vswitch(topology: Path) -> None:
@@ -53,22 +67,77 @@ def test_a_package_and_a_topology_add_a_vswitch(topology: Path) -> None:
     assert driver_registry.load(factory).__name__ == "LearningBridge"
 
 
+def haproxy_cell() -> Cell:
+    return Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2, nf_kinds=(NfKind("haproxy"),))
+
+
 def test_a_package_adds_a_network_function(tmp_path: Path) -> None:
-    with added_drivers(tmp_path) as topologies:
-        testbed = load_topology(topologies["local-table-router"])
-        (asked,) = parse_kinds("table_router")
-        cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2, nf_kinds=(asked,))
-        plan = make_plan(testbed, cell, layout((cpu, cpu, 0, 0) for cpu in range(32)))
-        assert plan.suite_id == "eth-l2bd-1ch-4veth-2dcr1t-tablerouter"
+    with added_drivers(tmp_path):
+        testbed, simulated = with_generator("iperf3"), load_topology(ROOT / "topologies/sim.yaml")
+        (asked,) = parse_kinds("haproxy")
+        plan = make_plan(testbed, haproxy_cell(), layout((cpu, cpu, 0, 0) for cpu in range(32)))
+        assert plan.suite_id == "eth-l2bd-1ch-4veth-2dcr1t-haproxy"
+        assert plan.load_ports[Protocol.TCP] == (5201,)
         assert Plan.model_validate_json(plan.model_dump_json()) == plan
-        assert [function.kind.is_namespace for function in plan.functions] == [True, True]
-        assert not list(machine.missing(testbed.dut))
-        assert driver_registry.load(asked.driver.factory or "").__name__ == "TableRouters"
-        simulated = load_topology(ROOT / "topologies/sim.yaml").dut.model_copy(update={"containers": (asked,)})
-        assert simulated.kind_of(ServiceType.CSC, None) == "table_router"
-    assert "table_router" not in driver_registry.functions()
-    with pytest.raises(ConfigError, match="no NF kind 'table_router'"):
-        parse_kinds("table_router")
+        lacking = [str(each) for each in machine.missing_for_some(testbed.dut) if "haproxy" in str(each)]
+        assert bool(lacking) == (path_of("haproxy") is None)
+        assert driver_registry.load(asked.driver.factory or "").__name__ == "Haproxies"
+        assert one_pps(asked, 0.5) == asked.driver.simulated.half_core_pps == 0.1e6
+        truth = SimulatedTruth(make_plan(simulated, haproxy_cell(), simulated.dut.layout), simulation_of(simulated))
+        assert 0 < truth.capacity_pps(frame("64B")) < 0.3e6
+        assert asked in DutNode.model_validate(testbed.dut.model_dump()).offered
+    assert "haproxy" not in driver_registry.functions()
+    with pytest.raises(ConfigError, match="no NF kind 'haproxy'"):
+        parse_kinds("haproxy")
+
+
+def with_generator(name: str) -> Topology:
+    topology = load_topology(ROOT / "topologies/local.yaml")
+    tg = topology.tg.model_copy(update={"generator": topology.tg.generator.model_copy(update={"driver": name})})
+    return topology.model_copy(update={"nodes": {**topology.nodes, topology.tg_name: tg}})
+
+
+@pytest.mark.parametrize(
+    ("generator", "asked", "expected"),
+    [
+        ("iperf3", None, Protocol.TCP),
+        ("ditg", Protocol.TCP, Protocol.TCP),
+        ("sim", None, Protocol.TCP),
+        ("iperf3", Protocol.UDP, None),
+        ("auto", None, None),
+        ("otg", Protocol.TCP, None),
+    ],
+)
+def test_a_proxy_of_tcp_is_sent_connections_or_refused(
+    generator: str, asked: Protocol | None, expected: Protocol | None, tmp_path: Path
+) -> None:
+    trial = Trial(load_pps=1e3, duration_s=1, frame=frame("512B"), protocol=asked)
+    with added_drivers(tmp_path):
+        kind = NfKind("haproxy")
+        if expected is None:
+            with pytest.raises(Unsupported, match="an NF of kind haproxy takes TCP connections only"):
+                as_taken(trial, generator, [kind])
+        else:
+            assert as_taken(trial, generator, [kind]).protocol is expected
+        if asked is None:
+            selection = parse_selection(
+                service_types="CSC", cells="1x1,2x1", nf_sizes="1c", nf_kinds="haproxy", frames="512B"
+            )
+            testbed = with_generator(generator)
+            (one, two) = candidates(testbed, layout((cpu, cpu, 0, 0) for cpu in range(32)), selection)
+            made = make_rows(testbed, layout((cpu, cpu, 0, 0) for cpu in range(32)), selection, TestType.MRR)
+            assert one.runs == two.runs == (expected is not None)
+            assert len(made.rows) == 2 * (expected is not None)
+            assert all("iperf3" in row.refused.reason for row in made.refused)
+
+
+def test_a_driver_of_the_page_is_one_folder() -> None:
+    lines = Counter[str]()
+    for name, text in files_of(ADD_A_DRIVER).items():
+        role, package, _ = name.removeprefix(DRIVERS_FOLDER).split("/")
+        lines[f"{role}/{package}"] += len(text.splitlines())
+    assert set(lines) == {"vswitches/learning_bridge", "functions/haproxy"}
+    assert max(lines.values()) <= 250
 
 
 @pytest.mark.parametrize(
@@ -150,9 +219,11 @@ def test_every_kind_has_its_place_in_topologies() -> None:
 
 
 def test_packages_of_programs_are_those_that_are_installed_for_tests() -> None:
-    script = (ROOT / "resources/tools/packages.sh").read_text(encoding="utf-8")
-    packages = {program.package for driver in DRIVERS for program in driver.programs} - {"vpp"}  # not in Debian
-    assert not {each for each in packages if not re.search(rf"(?m)(need|need_service|optional=).*\b{each}\b", script)}
+    argv = [sys.executable, "resources/tools/driver_packages.py", "vswitches", "generators", "functions"]
+    found = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    declared = {f"{each.name} {each.package}" for driver in DRIVERS for each in driver.programs if each.path is None}
+    assert declared <= set(found.splitlines())
+    assert "iperf3 iperf3" in declared
 
 
 def test_a_driver_may_name_the_products_whose_programs_it_runs() -> None:
@@ -185,7 +256,7 @@ def test_code_of_the_page_passes_the_linter(check: tuple[str, ...], tmp_path: Pa
 
 
 def test_the_page_names_all_of_its_files() -> None:
-    assert ADD_A_DRIVER.read_text(encoding="utf-8").count("```python") == 6
+    assert ADD_A_DRIVER.read_text(encoding="utf-8").count("```python") == len(files_of(ADD_A_DRIVER))
 
 
 def test_a_driver_that_is_added_changes_no_digest_of_a_testbed(tmp_path: Path) -> None:
@@ -197,5 +268,17 @@ def test_a_driver_that_is_added_changes_no_digest_of_a_testbed(tmp_path: Path) -
 
     before = digest()
     with added_drivers(tmp_path):
-        assert {"learning_bridge", "table_router"} <= set(driver_registry.settings_of("DUT").model_fields)
+        assert {"learning_bridge", "haproxy"} <= set(driver_registry.settings_of("DUT").model_fields)
         assert digest() == before
+
+
+def test_an_option_that_is_added_changes_no_digest(tmp_path: Path) -> None:
+    def digest(folder: Path, option: str) -> str:
+        with added_drivers(
+            folder, lambda text: text.replace("    isolated: bool", f"    {option}\n    isolated: bool")
+        ):
+            testbed = load_topology(with_bridge(folder))
+            assert ("more" in testbed.model_dump()["nodes"]["DUT1"]["learning_bridge"]) == (not option.startswith("#"))
+            return testbed.digest
+
+    assert digest(tmp_path / "before", "# one") == digest(tmp_path / "after", "more: int = 7")

@@ -100,7 +100,6 @@ MAY_NAME_PRODUCTS = {
 MAY_NAME_OTHERS = {
     "drivers/host/links/rate_limits.py": "a limit of the network is a rule of nftables, whatever the NF is",
     "drivers/services/orchestrator.py": "programs that the scripts of two services start",
-    "drivers/sim/": "figures of simulated NFs by kind, fitted together",
     "drivers/vpp/cli.py": "the command that makes interfaces of tunnels, and its reply",
     "drivers/vswitches/ovs/registration.py": "the kind of NF that it shares memory with",
 }

@@ -1,5 +1,6 @@
 """Whose processes a supervisor ends: neither those of its own namespace, nor of one that has another number now."""
 
+import subprocess
 from pathlib import Path
 
 from resources.libraries.python import supervisor
@@ -7,5 +8,20 @@ from resources.libraries.python import supervisor
 
 def test_a_supervisor_never_ends_the_processes_around_it() -> None:
     own = Path("/proc/self/ns/net")
-    assert supervisor._inside({own: own.stat().st_ino}) == []
-    assert supervisor._inside({own: 1, Path("/run/netns/of-no-run"): 2}) == []
+    assert supervisor._inside({own: own.stat().st_ino}) == set()
+    assert supervisor._inside({own: 1, Path("/run/netns/of-no-run"): 2}) == set()
+
+
+def test_processes_of_a_control_group_are_those_of_its_groups_too(tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    with subprocess.Popen(["sleep", "1000"]) as one, subprocess.Popen(["sleep", "1000"]) as other:
+        for folder, process in ((tmp_path, one), (inside, other)):
+            (folder / "cgroup.procs").write_text(f"{process.pid}\n", encoding="ascii")
+        try:
+            assert supervisor._inside({tmp_path: tmp_path.stat().st_ino}) == {one.pid, other.pid}
+            assert supervisor._inside({tmp_path: 1}) == set()
+        finally:
+            one.kill()
+            other.kill()
+    assert supervisor._inside({tmp_path: tmp_path.stat().st_ino}) == set(), "they have ended"

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
-from csit_utils.analysis.grouping import Metric, Series
-from csit_utils.analysis.measures import Measure
+from csit_utils.analysis.grouping import Series
 from csit_utils.dataset.goal_words import FORWARDED, GoalWords, one_way, percent_words, read_goal
+from csit_utils.dataset.measures import PPS, Measure
 from csit_utils.dataset.rows import TestRow
 
 
@@ -41,11 +41,11 @@ class _Side:
     one_way: bool
     goal: GoalWords | None
     sent: str
-    """Kind of load of a study other than density."""
+    """The load, for a figure that no goal of a search decides."""
 
 
 def likeness(
-    one: TestRow | Series, other: TestRow | Series, metric: Metric | Measure, called: tuple[str, str] = ("A", "B")
+    one: TestRow | Series, other: TestRow | Series, metric: Measure, called: tuple[str, str] = ("A", "B")
 ) -> ResultDifferences:
     """Return the differences in meaning of a figure between two results.
 
@@ -59,27 +59,27 @@ def likeness(
     return ResultDifferences(tuple(_differences(a, b, metric)), tuple(_remarks(a, b)))
 
 
-def resolution_pps(result: TestRow | Series, metric: Metric | Measure) -> float:
+def resolution_pps(result: TestRow | Series, metric: Measure) -> float:
     """Return the rounding error of a figure in pps; 0.0 if it is not rounded."""
-    goal = read_goal(result.goals or "", metric.value)
+    goal = read_goal(result.goals or "", metric.goal) if metric.unit == PPS else None
     return goal.step_pps / 2 if goal and goal.step_pps else 0.0
 
 
-def without_bounds(row: TestRow, metric: Metric, value_pps: float) -> tuple[float, float]:
+def without_bounds(row: TestRow, metric: Measure, value_pps: float) -> tuple[float, float]:
     """Return lower and upper bound, in pps, of a figure that another tool gives without bounds.
 
     A rounded figure may be off by half a step. The true value may be above a load by the final width of the search, and
     above a forwarded rate also by the allowed loss; the upper bound is infinite if the width is unknown.
     """
     half = resolution_pps(row, metric)
-    goal = read_goal(row.goals or "", metric.value)
+    goal = read_goal(row.goals or "", metric.goal)
     if half or goal is None or goal.relative_width is None:
         return value_pps - half, value_pps + half if half else inf
     lost = (goal.loss_ratio or 0.0) if goal.given_as == FORWARDED else 0.0
     return value_pps, value_pps * (1 + goal.relative_width) / (1 - lost)
 
 
-def _side(result: TestRow | Series, metric: Metric | Measure, called: str) -> _Side:
+def _side(result: TestRow | Series, metric: Measure, called: str) -> _Side:
     goals = result.goals or ""
     of_system = result.system if isinstance(result, Series) else result
     return _Side(
@@ -88,25 +88,25 @@ def _side(result: TestRow | Series, metric: Metric | Measure, called: str) -> _S
         of_system.origin,
         result.frame or "",
         one_way(goals),
-        read_goal(goals, metric.value),
-        goals if isinstance(metric, Measure) else "",
+        read_goal(goals, metric.goal),
+        "" if metric.goal else goals,
     )
 
 
-def _differences(a: _Side, b: _Side, metric: Metric | Measure) -> Iterator[str]:
+def _differences(a: _Side, b: _Side, metric: Measure) -> Iterator[str]:
     if a.simulated != b.simulated:
         yield f"{a.called} is {_world(a)} and {b.called} is {_world(b)}"
     if a.frame.upper() != b.frame.upper():
         yield _frames(a, b)
     if a.one_way != b.one_way:
         yield f"{a.called} counts {_directions(a)} and {b.called} {_directions(b)}"
-    if isinstance(metric, Measure):
+    if not metric.goal:
         if a.sent != b.sent:
             yield f"{a.called} is loaded by {a.sent} and {b.called} by {b.sent}"
     elif a.goal and b.goal:
         yield from _goals_differ(a.goal, b.goal, (a.called, b.called))
     else:
-        yield from (f"{side.called} does not say what {metric} means in it" for side in (a, b) if not side.goal)
+        yield from (f"{side.called} does not say what {metric.goal} means in it" for side in (a, b) if not side.goal)
 
 
 def _goals_differ(a: GoalWords, b: GoalWords, called: tuple[str, str]) -> Iterator[str]:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures, place_text, resolution
 from csit_utils.analysis.comparisons.comparability import likeness, without_bounds
-from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series, trials_of
-from csit_utils.analysis.measures import Measure, worsening
-from csit_utils.dataset.rows import TestRow
+from csit_utils.analysis.grouping import Series
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import UNBOUNDED, TestRow
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.request.cell import Dimensions
 
@@ -29,6 +29,8 @@ CONFIDENCE = 0.95
 """Confidence level of intervals."""
 FALSE_CALLS = 0.05
 """False discovery rate: expected share of false ones among the reported changes."""
+MARGIN = 0.005
+"""Share by which the bounds of a single figure are widened, as they do not count the noise between runs."""
 
 
 class Method(StrEnum):
@@ -47,7 +49,7 @@ class Outcome(StrEnum):
     PROGRESSION = "progression"
     NO_CHANGE = "no change seen"
     CANNOT_TELL = "cannot tell"
-    """One run per side, few cells, and overlapping bounds."""
+    """One run per side, few cells, and bounds that are hardly apart."""
     UNLIKE = "unlike"
     """The figures have different meanings."""
 
@@ -82,7 +84,7 @@ class Change:
     vs_dtc: int | None
     frame: str
     dimensions: Dimensions
-    metric: Metric | Measure
+    metric: Measure
     a: CellSide
     b: CellSide
     change: float
@@ -109,7 +111,7 @@ class Change:
     @property
     def worsening(self) -> float:
         """Relative change for the worse: the decrease, or the increase of what is better the less there is of it."""
-        return worsening(self.metric, self.change)
+        return self.metric.worsening(self.change)
 
 
 @dataclass(frozen=True)
@@ -213,27 +215,25 @@ def side(cell: CellMetric, found: Sequence[CellFigure]) -> CellSide:
     )
 
 
-def interval(found: CellFigure, metric: Metric | Measure) -> tuple[float, float]:
+def interval(found: CellFigure, metric: Measure) -> tuple[float, float]:
     """Return the bounds of a figure; those of its confidence interval for a mean, and infinity without an upper one."""
-    if not isinstance(metric, Metric):
-        lowest = found.value_pps if found.lowest_pps is None else found.lowest_pps
-        return lowest, inf if found.upper_pps is None else found.upper_pps
     if found.error_pps > 0:
-        reach = (
-            float(special_functions.stdtrit(max(1, (trials_of(found.row, metric) or 2) - 1), (1 + CONFIDENCE) / 2))
-            * found.error_pps
-        )
+        freedom = max(1, (getattr(found.row, metric.trials) or 2) - 1)
+        reach = float(special_functions.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * found.error_pps
         return found.value_pps - reach, found.value_pps + reach
-    if metric not in RECEIVE_RATES and found.upper_pps == found.value_pps:
+    if metric.complete and found.upper_pps == found.value_pps:
         return without_bounds(found.row, metric, found.value_pps)
-    return found.value_pps, inf if found.upper_pps is None else found.upper_pps
+    lowest = found.value_pps if found.lowest_pps is None else found.lowest_pps
+    return lowest, inf if found.upper_pps is None else found.upper_pps
 
 
 def judge_sides(a: CellSide, b: CellSide) -> Judgement:
     """Judge the change from one side to the other."""
     change = _relative_change(a.mean_pps, b.mean_pps)
     if a.runs == b.runs == 1:
-        low, high = _relative_change(a.high_pps, b.low_pps), _relative_change(max(0.0, a.low_pps), b.high_pps)
+        less, more = 1 - MARGIN, 1 + MARGIN
+        low = _relative_change(more * a.high_pps, less * b.low_pps)
+        high = _relative_change(max(0.0, less * a.low_pps), more * b.high_pps)
         return Judgement(Method.BOUNDS, change, low, high, None)
     spread_a = max(a.stdev_pps if a.stdev_pps is not None else b.stdev_pps or 0.0, a.resolution_pps)
     spread_b = max(b.stdev_pps if b.stdev_pps is not None else a.stdev_pps or 0.0, b.resolution_pps)
@@ -335,6 +335,8 @@ def _change(
     a, b = side(one, of_a), side(other, of_b)
     like = likeness(of_a[-1].row, of_b[-1].row, one.metric)
     method, change, low, high, probability = judge_sides(a, b)
+    if method is Method.BOUNDS and one.metric in UNBOUNDED:
+        low, high = -inf, inf
     if not like.alike and not insist:
         outcome, probability = Outcome.UNLIKE, None
     elif method is Method.BOUNDS:
@@ -419,5 +421,5 @@ def adjusted_probabilities(probabilities: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _direction(change: float, metric: Metric | Measure) -> Outcome:
-    return Outcome.REGRESSION if worsening(metric, change) > 0 else Outcome.PROGRESSION
+def _direction(change: float, metric: Measure) -> Outcome:
+    return Outcome.REGRESSION if metric.worsening(change) > 0 else Outcome.PROGRESSION

@@ -8,7 +8,7 @@ from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.comparisons.comparison import Change, Comparison, Outcome
 from csit_utils.analysis.grouping import Series, series_of
 from csit_utils.analysis.runs import TestbedKey, history
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import UNBOUNDED, TestRow
 from csit_utils.studies.density.analysis.density import asks_for
 
 
@@ -82,7 +82,8 @@ def decide(comparison: Comparison, candidate: Sequence[TestRow], tolerance: floa
 def _why(change: Change) -> str:
     if change.outcome is Outcome.UNLIKE:
         return "; ".join(change.remarks)
-    return "one run per side, too few cells to estimate the noise, and overlapping bounds"
+    bounds = "no bounds" if change.metric in UNBOUNDED else "bounds that are hardly apart"
+    return f"one run per side, too few cells to estimate the noise, and {bounds}"
 
 
 def _missing(cell: CellMetric, candidate: Sequence[TestRow]) -> str:

@@ -6,7 +6,6 @@ from statistics import median
 
 from csit_utils.analysis.cells import CellFigure
 from csit_utils.analysis.grouping import System
-from csit_utils.analysis.measures import worsening
 from csit_utils.analysis.trends.trend import Trend
 
 
@@ -35,7 +34,7 @@ class CellEvent:
     @property
     def better(self) -> bool:
         """Whether that is a progression."""
-        return worsening(self.trend.cell.metric, self.change) < 0
+        return self.trend.cell.metric.worsening(self.change) < 0
 
     @property
     def before(self) -> CellFigure:

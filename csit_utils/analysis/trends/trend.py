@@ -16,7 +16,6 @@ from enum import StrEnum
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures, resolution, runs_of
 from csit_utils.analysis.comparisons.gate import runs_before
 from csit_utils.analysis.grouping import System
-from csit_utils.analysis.measures import worsening
 from csit_utils.analysis.trends.history import FEWEST, SUSPICION, Drift, levels, look
 from csit_utils.analysis.trends.steps import Step
 from csit_utils.analysis.trends.twobands import TwoBands
@@ -71,7 +70,7 @@ class Trend:
             return TrendState.DRIFT
         if self.steps:
             last = self.steps[-1]
-            worse = worsening(self.cell.metric, last.after - last.before) > 0
+            worse = self.cell.metric.worsening(last.after - last.before) > 0
             return TrendState.REGRESSION if worse else TrendState.PROGRESSION
         return TrendState.TOO_FEW if len(self.figures) < FEWEST else TrendState.STEADY
 
@@ -160,6 +159,6 @@ def changed(found: Iterable[Trend]) -> list[Trend]:
     """Return trends with a confirmed step, largest change for the worse first."""
 
     def worst(trend: Trend) -> float:
-        return max(worsening(trend.cell.metric, step.change) for step in trend.steps)
+        return max(trend.cell.metric.worsening(step.change) for step in trend.steps)
 
     return sorted((each for each in found if each.steps), key=worst, reverse=True)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from csit_utils.commands.results.selections import DATA, SIDE_HELP, DatasetReader
+from csit_utils.commands.results.inputs import MAX_TESTS
+from csit_utils.commands.results.selections import COMPARED, DATA, MAX_COMPARED, SIDE_HELP, DatasetReader
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_sentence, print_table
 from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError
@@ -34,6 +35,7 @@ def compare(
     as_csv: AS_CSV = False,
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
+    max_tests: MAX_TESTS = MAX_COMPARED,
 ) -> None:
     """Compare results with those of A: change and significance.
 
@@ -59,7 +61,7 @@ def compare(
     unknown = [word for word in outcome or () if word not in tuple(Outcome)]
     if unknown:
         raise ConfigError(f"--outcome '{unknown[0]}': choose from {', '.join(Outcome)}")
-    with DatasetReader(data) as reader:
+    with DatasetReader(data, COMPARED, max_tests) as reader:
         baseline, *others = [reader.rows(text) for text in sides]
         lines: list[TableLine] = []
         for text, rows in zip(sides[1:], others, strict=True):
@@ -129,7 +131,7 @@ def as_object(change: "Change", called: str) -> Mapping[str, Any]:
         "nf_size": change.nf_size,
         "vs_dtc": change.vs_dtc,
         "frame": change.frame,
-        "metric": change.metric.value,
+        "metric": change.metric,
         "simulated": change.a.series.system.simulated,
         **sides,
         "change": change.change,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.tables import TableForm, TableLine, print_table
-from csit_utils.report.explanations import Explanation
+from csit_utils.dataset.measures import Explanation
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.variables import VARIABLES, Variable
 from resources.libraries.python.terminal import terminal_width

@@ -50,11 +50,14 @@ def export(
         raise ConfigError("no output format given; --uti writes result files of FD.io CSIT")
     if job is not None and not re.fullmatch(_JOB, job.replace(_TYPE, "mrr")):
         raise ConfigError(f"--job {job!r}: not a job name of CSIT's ETL, such as {_EXAMPLE}")
+    from csit_utils.analysis.grouping import figures_beside  # noqa: PLC0415 - msgspec costs time of every --help
+    from csit_utils.dataset.testrows import recorded_row  # noqa: PLC0415 - as above
+
     dataset = read(inputs)
     found: dict[tuple[str, ...], InfoFile] = {}
     left_out = len(dataset.characterizations) + len(dataset.foreign) + len(dataset.unrecorded)
     for item in dataset.recorded:
-        made = info_file(item.result)
+        made = info_file(item.result, figures_beside(recorded_row(item)))
         if made is None:
             left_out += 1
         elif made.path in found:

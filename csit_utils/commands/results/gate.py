@@ -8,7 +8,8 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 import typer
 
-from csit_utils.commands.results.selections import COMPARED, DATA, SIDE_HELP, DatasetReader
+from csit_utils.commands.results.inputs import MAX_TESTS
+from csit_utils.commands.results.selections import COMPARED, DATA, MAX_COMPARED, SIDE_HELP, DatasetReader
 from csit_utils.commands.results.step_file import write_steps
 from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import ConfigError
@@ -39,6 +40,7 @@ def gate(
         Path | None,
         typer.Option(help="Also write the cells that fell since the last run of BASELINE, for ./csit bisect --step."),
     ] = None,
+    max_tests: MAX_TESTS = MAX_COMPARED,
 ) -> None:
     """Fail if a cell of CANDIDATE regressed against BASELINE.
 
@@ -55,11 +57,11 @@ def gate(
     """  # noqa: D301 - \b keeps the lines of the examples apart
     allowed, count = parse_tolerance(tolerance), parse_before(baseline)
     from csit_utils.analysis.comparisons.comparison import compare  # noqa: PLC0415 - scipy costs time of every --help
-    from csit_utils.analysis.comparisons.gate import decide, runs_before  # noqa: PLC0415 - as above
+    from csit_utils.analysis.comparisons.gate import decide  # noqa: PLC0415 - as above
 
-    with DatasetReader(data, COMPARED) as reader:
+    with DatasetReader(data, COMPARED, max_tests) as reader:
         after = reader.rows(candidate)
-        before = reader.rows(baseline) if count is None else runs_before(after, reader.every(baseline), count)
+        before = reader.rows(baseline) if count is None else reader.before(baseline, after, count)
         found = decide(compare(before, after), after, allowed)
         if junit is not None:
             write_whole(junit, junit_xml(found))

@@ -7,19 +7,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Protocol, Self, TypeVar
+from weakref import finalize
 
 import typer
 
-from csit_utils.dataset.contents import Contents, InMemory, JoinedContents
-from csit_utils.dataset.inputs import Source, sources
+from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.inputs import files_of
 from csit_utils.dataset.items import Dataset, Problem, ReadError
-from csit_utils.dataset.load import load
+from csit_utils.dataset.store.chosen_runs import Choice, newest
 from csit_utils.dataset.store.layout import Layout, is_dataset
-from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.errors import ConfigError
 
 if TYPE_CHECKING:
     from csit_utils.dataset.store.batch import FileImport
@@ -39,6 +42,16 @@ INPUTS = Annotated[
     ),
 ]
 
+MAX_TESTS = Annotated[
+    int,
+    typer.Option(
+        "--max-tests",
+        metavar="N",
+        min=1,
+        help="Tests of a dataset that are read: the newest runs of each testbed as far as these, at least one.",
+    ),
+]
+
 
 class _WithProblems(Protocol):
     @property
@@ -46,97 +59,139 @@ class _WithProblems(Protocol):
         """Inputs that could not be read in full."""
 
 
-def contents_of(
-    inputs: list[Path], *, characterizations: bool = False, columns: Collection[str] | None = None
-) -> Contents:
-    """Return the contents of all inputs; datasets are read lazily.
+LARGE_BYTES = 4_000_000
+"""Size of files, about 200 tests, from which details of records are validated only where they are read."""
+
+
+@dataclass(frozen=True)
+class OpenedInputs:
+    """Datasets, and one made of the other files, which is removed with this object."""
+
+    inputs: list[Path]
+    layouts: tuple[Layout, ...]
+    problems: tuple[Problem, ...]
+    """Of files that could not be imported in full."""
+    validated: bool
+    """Whether all records are valid; else details that are damaged are found when they are read, as a `ReadError`."""
+
+    def contents(
+        self,
+        *,
+        characterizations: bool = False,
+        columns: Collection[str] | None = None,
+        choose: Choice = newest,
+        published: Sequence[str] = (),
+        may_be_empty: bool = False,
+    ) -> "Stored":
+        """Return what is in them, read on demand. Say on stderr which runs of datasets are left out.
+
+        Args:
+            characterizations: Whether studies alone are enough, without density tests.
+            columns: Those of rows that are read; None for all of them.
+            choose: Chooses the runs of datasets that are read.
+            published: Names of sets of published figures that are added.
+            may_be_empty: Whether contents without a test are no error.
+
+        Raises:
+            ConfigError: There is no readable test.
+        """
+        from csit_utils.dataset.store.stored_contents import Stored  # noqa: PLC0415 - pyarrow costs time of every --help
+
+        found = Stored(*self.layouts, wanted=columns, choose=choose, problems=self.problems)
+        if not may_be_empty and not found.tests and not (characterizations and found.characterizations):
+            if found.characterizations and not found.problems:
+                names = ", ".join(map(str, self.inputs))
+                raise ConfigError(f"{names}: contains other studies, but no density tests")
+            _refuse(self.inputs, found.problems)
+        if found.left_out:
+            typer.echo(found.left_out, err=True)
+        if published:
+            figures = _published(published)
+            found = Stored(*self.layouts, figures, wanted=columns, choose=choose, problems=self.problems)
+        return found
+
+
+def opened(inputs: list[Path], *, quickly: bool = False, meanwhile: Callable[[], object] | None = None) -> OpenedInputs:
+    """Open datasets, and import other files into a temporary one.
 
     Args:
         inputs: Files, folders and datasets.
-        characterizations: Whether studies alone are enough, without density tests.
-        columns: Those of rows of datasets that are read; None for all of them.
+        quickly: Whether not all details of records of large files are validated.
+        meanwhile: Called while other processes read; not called where none do.
 
     Raises:
-        ConfigError: The inputs have no readable test, or a dataset has a newer version.
+        ConfigError: A dataset has another version, or there is no room for a temporary one.
     """
-    files = [path for path in inputs if not is_dataset(path)]
-    found: list[Contents] = [_stored(path, columns) for path in inputs if is_dataset(path)]
-    if files:
-        found.append(InMemory(_loaded(files)))
-    joined = found[0] if len(found) == 1 else JoinedContents(*found)
-    if not joined.tests and not (characterizations and joined.characterizations):
-        if joined.characterizations and not joined.problems:
-            raise ConfigError(f"{', '.join(map(str, inputs))}: contains other studies, but no density tests")
-        _refuse(inputs, joined.problems)
-    return joined
-
-
-def _loaded(files: list[Path]) -> Dataset:
-    with ReadingProgress("files") as progress:
-        return load(files, progress)
-
-
-LARGE_BYTES = 4_000_000
-"""Size of files, about 200 tests, from which a temporary dataset is faster than validation of every record."""
-
-
-@contextmanager
-def quickly_read(inputs: list[Path], meanwhile: Callable[[], object] | None = None) -> Iterator[list[Path]]:
-    """Yield inputs with the same contents for `contents_of`: of large files a temporary dataset, read on demand.
-
-    Damage in the details of a record is found when they are read, as a `ReadError`. Files with any other problem are
-    yielded as they are, and so are record files that no output.xml contains.
-
-    Args:
-        inputs: Files, folders and datasets.
-        meanwhile: Called while other processes read; not called where none do.
-    """
-    files = [path for path in inputs if not is_dataset(path)]
-    found = [each for path in files for each in sources(path)]
-    places = [each.path for each in found if isinstance(each, Source) and each.path is not None and not each.is_json]
-    size = sum(path.stat().st_size for path in places)
-    if size < LARGE_BYTES:
-        yield inputs
-        return
-    from csit_utils.dataset.store.batch import import_all  # noqa: PLC0415 - as in _stored
-    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as in _stored
+    from csit_utils.dataset.store.batch import import_all  # noqa: PLC0415 - as in OpenedInputs
+    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as above
 
     convert_without_pandas()
-    with _temporary_folder() as folder:
-        layout = Layout.make(folder / "dataset", temporary=True)
-        has_tests = has_problems = False
-        try:
-            with layout.writing(lambda: None):
-                for each in shown_imports(import_all(layout, files, None, os.cpu_count() or 1, meanwhile)):
-                    has_tests, has_problems = has_tests or each.tests > 0, has_problems or bool(each.problems)
-                    if each.made is not None:  # its rows are read while other processes have work, not after them
-                        _temporary(layout).read_ahead(each.made)
-            # A dataset takes record files in a folder as one run.
-            whole = has_tests and not has_problems and not any(each.files for each in layout.imports())
-        except (OSError, CsitError):  # such as a full disk
-            whole = False
-        try:
-            yield [*filter(is_dataset, inputs), layout.folder] if whole else inputs
-        finally:
-            _TEMPORARY.pop(layout.folder, None)
+    datasets = [Layout(path) for path in inputs if is_dataset(path)]
+    files = [path for path in inputs if not is_dataset(path)]
+    if not files:
+        return OpenedInputs(inputs, tuple(datasets), (), validated=True)
+    validated = not quickly or sum(map(_size, files)) < LARGE_BYTES
+    try:
+        layout = TemporaryLayout()
+        with layout.writing(lambda: None):
+            outcomes = import_all(layout, files, None, os.cpu_count() or 1, meanwhile, validated=validated)
+            problems = [Problem(each.source, text) for each in shown_imports(outcomes) for text in each.problems]
+        # Those of files that were imported in part are in the dataset too.
+        known = {text for each in layout.imports() for text in each.problems}
+    except OSError as error:
+        place = tempfile.gettempdir()
+        raise ConfigError(f"{place}: no temporary dataset: {error.strerror or error}; set TMPDIR") from error
+    return OpenedInputs(
+        inputs, (*datasets, layout), tuple(each for each in problems if each.text not in known), validated
+    )
+
+
+def _size(path: Path) -> int:
+    """Size of the result files at a path."""
+    found = (place for place in files_of(path) if isinstance(place, Path))
+    return sum(place.stat().st_size for place in found if place.is_file())
+
+
+def _published(names: Sequence[str]) -> Layout:
+    from csit_utils.dataset.reference import reference_items  # noqa: PLC0415 - numpy costs time of every --help
+    from csit_utils.dataset.store.batch import item_row  # noqa: PLC0415 - as in OpenedInputs
+    from csit_utils.dataset.store.staging import stage  # noqa: PLC0415 - as above
+
+    layout = TemporaryLayout()
+    with layout.writing(lambda: None):
+        for name in names:
+            items = list(reference_items(name))
+            digest = sha256(name.encode()).hexdigest()
+            rows = (item_row(item, item.digest) for item in items)
+            layout.commit(stage(layout, rows, items[0].row.source, digest, None))
+    return layout
 
 
 _PREFIX = "csit-report-"
+_STARTING_S = 600.0
+"""Age from which a folder without a lock is that of a killed process: a process locks the folder after it is made."""
 
 
-@contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    """Yield a folder that is removed at the end; first remove those of killed processes.
+class TemporaryLayout(Layout):
+    """A dataset in a folder that is removed with this object; first those of killed processes are removed.
 
     A process holds a lock on its folder, which the kernel releases however the process ends.
     """
-    for old in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            if old.stat(follow_symlinks=False).st_uid == os.geteuid():
-                with _locked(old):
-                    shutil.rmtree(old, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name, _locked(Path(name)):
-        yield Path(name)
+
+    def __init__(self) -> None:
+        for old in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+            with suppress(OSError):
+                found = old.stat(follow_symlinks=False)
+                if found.st_uid == os.geteuid() and time.time() - found.st_mtime > _STARTING_S:
+                    with _locked(old):
+                        shutil.rmtree(old, ignore_errors=True)
+        with ExitStack() as stack:
+            name = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
+            folder = Path(stack.enter_context(name))
+            stack.enter_context(_locked(folder))
+            Layout.make(folder / "dataset", temporary=True)
+            super().__init__(folder / "dataset", temporary=True)
+            finalize(self, stack.pop_all().close)
 
 
 @contextmanager
@@ -158,63 +213,45 @@ _Outcome = TypeVar("_Outcome")
 
 
 def from_contents(
-    inputs: list[Path], work: Callable[[Contents], _Outcome], meanwhile: Callable[[], object] | None = None
+    inputs: list[Path],
+    work: Callable[[Contents], _Outcome],
+    choose: Choice,
+    published: Sequence[str] = (),
+    meanwhile: Callable[[], object] | None = None,
 ) -> _Outcome:
     """Return what `work` makes of the contents of all inputs, studies alone included.
 
-    Of large files it is called with a temporary dataset, and if a record is damaged, again with every record validated,
-    which names the damaged ones and leaves them out.
+    If a record of large files is damaged, it is called again after every record was validated, which names the damaged
+    ones and leaves them out.
 
     Args:
         inputs: Files, folders and datasets.
         work: Called with their contents.
+        choose: Chooses the runs of datasets that are read.
+        published: Names of sets of published figures that are added.
         meanwhile: Imports what `work` needs. Called while other processes read; not called where none do.
 
     Raises:
-        ConfigError: As for `contents_of`.
+        ConfigError: As for `opened` and `OpenedInputs.contents`.
     """
-    with quickly_read(inputs, meanwhile) as quick:
-        try:
-            return work(contents_of(quick, characterizations=True))
-        except ReadError:
-            if quick is inputs:
-                raise
-    return work(contents_of(inputs, characterizations=True))
+    quick = opened(inputs, quickly=True, meanwhile=meanwhile)
+    try:
+        return work(quick.contents(characterizations=True, choose=choose, published=published))
+    except ReadError:
+        if quick.validated:
+            raise
+    return work(opened(inputs).contents(characterizations=True, choose=choose, published=published))
 
 
-_TEMPORARY: dict[Path, "Stored"] = {}
-"""Contents of temporary datasets by folder, whose rows have been read while they were made."""
-
-
-def _temporary(layout: Layout) -> "Stored":
-    from csit_utils.dataset.store.stored_contents import Stored  # noqa: PLC0415 - as in _stored
-
-    return _TEMPORARY.setdefault(layout.folder, Stored(layout))
-
-
-def _stored(path: Path, wanted: Collection[str] | None) -> Contents:
-    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - pyarrow costs time, and files do not need it
-    from csit_utils.dataset.store.stored_contents import Stored  # noqa: PLC0415 - as above
-
-    convert_without_pandas()
-    return _TEMPORARY.get(path) or Stored(Layout(path), wanted)
-
-
-def read(inputs: list[Path]) -> Dataset:
-    """Read all inputs, with every record of datasets.
+def read(inputs: list[Path], choose: Choice = newest) -> Dataset:
+    """Read all inputs, with every record, of datasets those of chosen runs.
 
     Raises:
-        ConfigError: As for `contents_of`.
+        ConfigError: As for `opened` and `OpenedInputs.contents`.
     """
-    dataset = _loaded([path for path in inputs if not is_dataset(path)])
-    for path in inputs:
-        if is_dataset(path):
-            from csit_utils.dataset.store.stored_contents import Stored  # noqa: PLC0415 - as above
-
-            for item in Stored(Layout(path)).items():
-                dataset.add(item)
-    if not any((dataset.recorded, dataset.unrecorded, dataset.foreign, dataset.characterizations)):
-        _refuse(inputs, dataset.problems)
+    dataset = Dataset()
+    for item in opened(inputs).contents(characterizations=True, choose=choose).items():
+        dataset.add(item)
     return dataset
 
 

@@ -2,17 +2,18 @@
 
 import os
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from csit_utils.analysis.runs import History
-from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, from_contents, read, report_problems
-from csit_utils.dataset.contents import Contents, InMemory, JoinedContents
-from csit_utils.dataset.items import Dataset
+from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, ReadingProgress, from_contents, read, report_problems
+from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.papers import paper, paper_names
-from csit_utils.dataset.reference import names, reference_items
+from csit_utils.dataset.reference import names
+from csit_utils.dataset.store.chosen_runs import newest
 from resources.libraries.python import special_functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
@@ -64,6 +65,7 @@ def report(
             help="Also write CSV files of tests, latency, trials, flows and studies to this folder.",
         ),
     ] = None,
+    max_tests: MAX_TESTS = 25_000,
 ) -> None:
     """Write HTML pages: matrices, plots, latency, every trial.
 
@@ -86,10 +88,7 @@ def report(
     wanted = list(dict.fromkeys(reference or ()))
     if unknown := [name for name in wanted if name not in (*names(), *paper_names())]:
         raise ConfigError(f"no reference set '{unknown[0]}'; choose from {', '.join((*names(), *paper_names()))}")
-    published = [item for name in wanted if name in names() for item in reference_items(name)]
-    beside = Dataset()
-    for item in published:
-        beside.add(item)
+    published = [name for name in wanted if name in names()]
     papers = [paper(name) for name in wanted if name in paper_names()]
 
     def written(found: Contents) -> tuple[Contents, Path]:
@@ -98,8 +97,7 @@ def report(
         from csit_utils.report.site import write_site  # noqa: PLC0415 - as above
 
         chosen = Details(details) if details else None
-        every = JoinedContents(found, InMemory(beside)) if published else found
-        shown = ReportContents(every, mean=mean, details=chosen, compared=compare, papers=papers)
+        shown = ReportContents(found, mean=mean, details=chosen, compared=compare, papers=papers)
         for name in compare or ():
             _check_side(name, shown.whole_history)
         if single_file or output.suffix in _PAGE:
@@ -109,13 +107,14 @@ def report(
         with ReadingProgress("pages of tests") as progress:
             return found, write_site(shown, output, processes=os.cpu_count() or 1, progress=progress, url=url)
 
-    found, page = from_contents(inputs, written, _loaded)
+    choose = partial(newest, max_tests=max_tests)
+    found, page = from_contents(inputs, written, choose, published, _loaded)
     typer.echo(str(page))
     if csv is not None:
         from csit_utils.dataset.frames import write_csv  # noqa: PLC0415 - see _loaded
         from csit_utils.report.characterizations import write_characterizations  # noqa: PLC0415 - as above
 
-        whole = read(inputs)
+        whole = read(inputs, choose)
         for path in (*write_csv(whole, csv), *write_characterizations(whole.characterizations, csv)):
             typer.echo(str(path))
     report_problems(found)

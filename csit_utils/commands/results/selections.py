@@ -1,18 +1,21 @@
 """Selections of tests on a command line: files, or `KEY=VALUE` of tests in the folders of `--data`."""
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, NamedTuple, Self, TypeVar
 
 import typer
 
+from csit_utils.analysis.comparisons.gate import runs_before
+from csit_utils.analysis.runs import history
 from csit_utils.analysis.selection import KEYS, parse_chosen
-from csit_utils.commands.results.inputs import contents_of, print_problems, quickly_read
+from csit_utils.commands.results.inputs import OpenedInputs, opened, print_problems
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Characterized, ReadError, RecordedTest
-from csit_utils.dataset.reference import names, reference
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.reference import names, reference_items
+from csit_utils.dataset.rows import MEASURES, TestRow
+from csit_utils.dataset.store.chosen_runs import Choice, last_before, newest
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.request.cell import Dimensions
@@ -25,14 +28,7 @@ _OF_EVERY_TEST = (
     "profile", "goals", "test_type", "service_type", *Dimensions(1, 1).columns, "nf_size", "vs_dtc", "frame", "planned",
     "oversubscribed", "data_cores", "verdicts", "quarantined", "call_stacks",
 )  # fmt: skip
-_OF_METRIC = {
-    ("ndr", "pdr", "soak"): ("loss_ratio", "lower_pps", "upper_pps", "complete", "lowest_tried_pps", "verdict"),
-    ("mrr", "orr"): ("offered_pps", "pps", "stdev_pps", "trials", "verdict"),
-}
-COMPARED = (
-    *_OF_EVERY_TEST,
-    *(f"{each}_{name}" for metrics, names in _OF_METRIC.items() for each in metrics for name in names),
-)
+COMPARED = (*_OF_EVERY_TEST, *(name for measure, column in MEASURES.items() for name in (column, *measure.columns)))
 """Columns of tests that trends and gates read of datasets, a third of all."""
 DATA = Annotated[
     list[Path] | None,
@@ -63,25 +59,38 @@ def refuse_missing(data: Sequence[Path] | None, *command: object) -> None:
             raise ConfigError(f"{text}; where there are no results yet, make it by " if command else text, advice)
 
 
-class DatasetReader:
-    """Reads the selections of a command line; each file or folder once, and of large ones only what is asked for.
+MAX_COMPARED = 60_000
+"""Tests of a dataset that are compared, or followed over time, unless more are asked for."""
 
-    Used in a `with` statement, which removes its temporary datasets.
+
+class _Read(NamedTuple):
+    contents: Contents
+    choose: Choice
+
+
+class DatasetReader:
+    """Reads the selections of a command line; files once, and of datasets and large files only what is asked for.
+
+    Used in a `with` statement, which prints problems of inputs where there is an error.
 
     Args:
         data: Files, folders and datasets that selections choose from; None for `results`, which need not exist.
         columns: Those of tests that are read of datasets; None for all of them.
+        max_tests: Tests of a selection that are read of datasets, those of the newest runs.
 
     Raises:
         ConfigError: One that is named does not exist.
     """
 
-    def __init__(self, data: Sequence[Path] | None, columns: Collection[str] | None = None) -> None:
+    def __init__(
+        self, data: Sequence[Path] | None, columns: Collection[str] | None = None, max_tests: int = MAX_COMPARED
+    ) -> None:
         refuse_missing(data)
         self._columns = columns
+        self._newest = partial(newest, max_tests=max_tests)
         self._data = tuple(data or (RESULTS,))
-        self._known: dict[tuple[Path, ...], Contents] = {}
-        self._held = ExitStack()
+        self._opened: dict[tuple[Path, ...], OpenedInputs] = {}
+        self._known: dict[tuple[tuple[Path, ...], str], _Read] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -89,7 +98,6 @@ class DatasetReader:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and issubclass(kind, ConfigError):
             self.report_problems()  # they may be why
-        self._held.close()
 
     def rows(self, text: str) -> list[TestRow]:
         """Return the tests of a selection.
@@ -99,11 +107,31 @@ class DatasetReader:
         """
         path = Path(text)
         if path.exists():
-            return self._tests(path)
+            return self._tests((path,))
         if text in names():
-            return list(reference(text).tests)
+            return [item.row for item in reference_items(text)]
         chosen = parse_chosen(text)
-        return chosen.of(self.every(text))
+        self._check_data(text)
+        found = self._tests(self._data, text, partial(self._newest, wanted=chosen.may_be_in))
+        # Where no test is chosen, the error lists what others have.
+        return [row for row in found if chosen.meets(row)] or chosen.of(self.whole())
+
+    def before(self, text: str, after: Sequence[TestRow], count: int) -> list[TestRow]:
+        """Return the tests of the last runs of `--data` on the testbeds of others before these, oldest run first.
+
+        Args:
+            text: The words that ask for them, for the error.
+            after: The others.
+            count: Largest number of runs per testbed.
+
+        Raises:
+            ConfigError: A file or folder of `--data` does not exist.
+        """
+        self._check_data(text)
+        starts = {run.testbed.name: run.started_at for run in reversed(history(after).runs) if run.started_at}
+        # Twice as many, since a run may be in two files, whose tests count once.
+        choose = partial(last_before, starts=starts, others={row.run for row in after}, count=2 * count)
+        return runs_before(after, self._tests(self._data, text, choose), count)
 
     def studies(self, text: str) -> Sequence[Characterized]:
         """Return the records of other studies than density of a file or folder.
@@ -114,30 +142,15 @@ class DatasetReader:
         path = Path(text)
         if not path.exists():
             raise ConfigError(f"{text} does not exist; name a file or folder with a chain study, or two sides A and B")
-        self._contents(path)
-        return self._whole_if_damaged((path,), lambda found: list(found.characterizations))
-
-    def every(self, text: str) -> Sequence[TestRow]:
-        """Return all tests of `--data`.
-
-        Args:
-            text: The selection, for the error.
-
-        Raises:
-            ConfigError: A file or folder of `--data` does not exist.
-        """
-        missing = [str(place) for place in self._data if not place.exists()]
-        if missing:
-            raise ConfigError(f"{text}: {missing[0]} does not exist; give the results to select from by --data")
-        return self.whole()
+        return self._asked((path,), "", self._newest, lambda found: list(found.characterizations))
 
     def whole(self) -> list[TestRow]:
-        """Return all tests of `--data`.
+        """Return all tests of `--data`, of large datasets those of the newest runs.
 
         Raises:
             ConfigError: It has none, or cannot be read.
         """
-        return self._tests(*self._data)
+        return self._tests(self._data)
 
     def record(self, anchor: str) -> RecordedTest:
         """Return the record of a test that was read.
@@ -145,32 +158,46 @@ class DatasetReader:
         Raises:
             KeyError: No such test, or it has no record.
         """
-        known = self._known.items()
-        paths = next((paths for paths, found in known if any(row.anchor == anchor for row in found.tests)), None)
-        if paths is None:
-            raise KeyError(anchor)
-        return self._whole_if_damaged(paths, lambda found: found.record(anchor))
+        for (paths, text), read in self._known.items():
+            if any(row.anchor == anchor for row in read.contents.tests):
+                return self._asked(paths, text, read.choose, lambda found: found.record(anchor))
+        raise KeyError(anchor)
 
     def report_problems(self) -> bool:
         """Print on stderr which inputs could not be read in full; return whether there are any."""
-        return print_problems([problem.text for contents in self._known.values() for problem in contents.problems])
+        every = (problem.text for read in self._known.values() for problem in read.contents.problems)
+        return print_problems(list(dict.fromkeys(every)))
 
-    def _tests(self, *paths: Path) -> list[TestRow]:
+    def _check_data(self, text: str) -> None:
+        missing = [str(place) for place in self._data if not place.exists()]
+        if missing:
+            raise ConfigError(f"{text}: {missing[0]} does not exist; give the results to select from by --data")
+
+    def _tests(self, paths: tuple[Path, ...], text: str = "", choose: Choice | None = None) -> list[TestRow]:
+        """Tests of files and folders; with a text those of datasets that it chooses, which may be none."""
         from csit_utils.studies.registry import measured_rows  # noqa: PLC0415 - numpy costs time of every --help
 
-        self._contents(*paths)
-        return self._whole_if_damaged(paths, lambda found: [*found.tests, *measured_rows(found.characterizations)])
+        return self._asked(
+            paths, text, choose or self._newest, lambda found: [*found.tests, *measured_rows(found.characterizations)]
+        )
 
-    def _contents(self, *paths: Path) -> Contents:
-        if paths not in self._known:
-            quick = self._held.enter_context(quickly_read(list(paths)))
-            self._known[paths] = contents_of(quick, characterizations=True, columns=self._columns)
-        return self._known[paths]
-
-    def _whole_if_damaged(self, paths: tuple[Path, ...], ask: Callable[[Contents], _Asked]) -> _Asked:
+    def _asked(self, paths: tuple[Path, ...], text: str, choose: Choice, ask: Callable[[Contents], _Asked]) -> _Asked:
         """Ask contents; where a record is damaged, again after every record was validated, without damaged ones."""
+        if paths not in self._opened:
+            self._opened[paths] = opened(list(paths), quickly=True)
+
+        def read() -> Contents:
+            found = self._opened[paths].contents(
+                characterizations=True, columns=self._columns, choose=choose, may_be_empty=bool(text)
+            )
+            self._known[paths, text] = _Read(found, choose)
+            return found
+
+        known = self._known.get((paths, text))
         try:
-            return ask(self._known[paths])
+            return ask(read() if known is None else known.contents)
         except ReadError:
-            self._known[paths] = contents_of(list(paths), characterizations=True, columns=self._columns)
-            return ask(self._known[paths])
+            if self._opened[paths].validated:
+                raise
+            self._opened[paths] = opened(list(paths))
+            return ask(read())

@@ -1,13 +1,15 @@
 """`show`: results in the terminal."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, from_contents, report_problems
+from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, from_contents, report_problems
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.store.chosen_runs import newest
 from resources.libraries.python.errors import ConfigError
 
 
@@ -22,6 +24,7 @@ def show(
     ] = False,
     page: Annotated[Path | None, typer.Option(help="Path of a report to print below the table.")] = None,
     as_json: AS_JSON = False,
+    max_tests: MAX_TESTS = 5_000,
 ) -> None:
     """Show a table of tests: NDR, PDR, MRR, latency, verdict.
 
@@ -55,7 +58,7 @@ def show(
             print_sentence(line)
         return found
 
-    found = from_contents(inputs, printed)
+    found = from_contents(inputs, printed, partial(newest, max_tests=max_tests))
     if page is not None:
         typer.echo(f"Report: {page}")
     report_problems(found)

@@ -22,14 +22,12 @@ def write_steps(path: Path, steps: Iterable[tuple["CellMetric", float, "TestRow"
     Raises:
         CsitError: It cannot be written.
     """
-    from csit_utils.analysis.measures import worsening  # noqa: PLC0415 - costs time of every --help
-
-    ordered = sorted(steps, key=lambda step: -worsening(step[0].metric, step[1]))
+    ordered = sorted(steps, key=lambda step: -step[0].metric.worsening(step[1]))
     rows = [
         {
             "cell": f"{cell.series.service_type} {cell.dimensions} {cell.series.nf_size} vswitch-{cell.series.vs_dtc}c",
             "frame": cell.series.frame.split(" ")[0],
-            "metric": str(cell.metric.value),
+            "metric": str(cell.metric),
             "change": change,
             "good": before.version or "",
             "bad": after.version or "",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS
-from csit_utils.commands.results.selections import COMPARED, DatasetReader
+from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS
+from csit_utils.commands.results.selections import COMPARED, MAX_COMPARED, DatasetReader
 from csit_utils.commands.results.step_file import write_steps
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_sentence, print_table
 from csit_utils.report.units import amount
@@ -42,6 +42,7 @@ def trend(
     as_csv: AS_CSV = False,
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
+    max_tests: MAX_TESTS = MAX_COMPARED,
 ) -> None:
     """Find regressions and progressions over the runs of cells.
 
@@ -63,7 +64,7 @@ def trend(
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     from csit_utils.analysis.trends.trend import FEWEST, TrendState, newly_called, trends  # noqa: PLC0415 - scipy costs time of every --help
 
-    with DatasetReader(inputs, COMPARED) as reader:
+    with DatasetReader(inputs, COMPARED, max_tests) as reader:
         rows = reader.whole()
         found = trends(rows, false_alarms)
         if new_with is not None:
@@ -142,7 +143,7 @@ def as_object(found: "Trend") -> Mapping[str, Any]:
         "vs_dtc": cell.series.vs_dtc,
         "frame": cell.series.frame,
         "profile": cell.series.profile,
-        "metric": cell.metric.value,
+        "metric": cell.metric,
         "state": found.state.value,
         "runs": len(found.figures),
         "gaps": len(found.gaps),

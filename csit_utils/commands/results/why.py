@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from csit_utils.commands.results.selections import DATA, SIDE_HELP, DatasetReader
+from csit_utils.commands.results.inputs import MAX_TESTS
+from csit_utils.commands.results.selections import DATA, MAX_COMPARED, SIDE_HELP, DatasetReader
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_sentence, print_table
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.whole_files import write_whole
@@ -38,6 +39,7 @@ def why(
     as_csv: AS_CSV = False,
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
+    max_tests: MAX_TESTS = MAX_COMPARED,
 ) -> None:
     """Find functions that take more or less CPU time in B than A.
 
@@ -56,7 +58,7 @@ def why(
     flamegraph.pl both.folded > both.svg
     """  # noqa: D301 - \b keeps the lines of the examples apart
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
-    with DatasetReader(data) as reader:
+    with DatasetReader(data, max_tests=max_tests) as reader:
         every_cell = _suspects(reader, a) if b is None else _cells(reader, a, b)
         found = [each for each in every_cell if cell is None or cell.lower() in each.name.lower()]
         if not found:

@@ -93,7 +93,7 @@ def bisect(
     folder = output or Path("results") / specification.stem
     check_folder(folder, _SPACE_BYTES)
     names = [revision.name for revision in revisions]
-    digest = digest_of(spec.model_dump_json(), topology.model_dump_json(), *names)
+    digest = digest_of(spec.model_dump_json(), topology.digest, *names)
     question = BisectionQuestion(len(revisions), share_of(spec.change), most=spec.most_observations)
     topology = located(topology)
     with BisectionJournal(folder / BisectionJournal.FILE, digest) as journal, closing(make_testbed(topology)) as world:

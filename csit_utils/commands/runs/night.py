@@ -11,13 +11,12 @@ import typer
 
 from csit_utils.analysis.night import NightPlan, NightRules, Omission, durations, known_tests, plan_night
 from csit_utils.bisection.spec import share_of
-from csit_utils.commands.results.inputs import contents_of, print_problems
+from csit_utils.commands.results.inputs import opened, print_problems
 from csit_utils.commands.results.report import report
 from csit_utils.commands.results.selections import RESULTS, refuse_missing
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
-from csit_utils.dataset.contents import Contents, InMemory
+from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
-from csit_utils.dataset.items import Dataset
 from csit_utils.night.candidates import OPENING_S, as_known, matrix_tests, stored_rows, study_tests
 from csit_utils.night.page import reason_of, render_night, summary, why_left_out
 from csit_utils.night.session import (
@@ -166,12 +165,11 @@ def _stored(choices: NightChoices, folder: Path | None = None) -> Contents:
     there = [path for path in paths if path.exists()]
     if folder is not None and not any(path in folder.absolute().parents for path in paths):
         there += _outputs(folder)
-    found: Contents = InMemory(Dataset())
     reason = ""
     try:
-        found = contents_of(there, characterizations=True) if there else found
+        found = opened(there).contents(characterizations=True, may_be_empty=True)
     except ConfigError as error:
-        reason = f" ({error})"
+        found, reason = opened([]).contents(may_be_empty=True), f" ({error})"
     if not found.tests and not found.characterizations:
         typer.echo(f"no stored results in {quoted(', '.join(choices.data))}{reason}: every test is unseen", err=True)
     print_problems([problem.text for problem in found.problems])

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
+from csit_utils.commands.results.inputs import opened
 from csit_utils.commands.tables import print_sentence
+from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
-from csit_utils.dataset.items import Dataset, Status
-from csit_utils.dataset.load import load
+from csit_utils.dataset.items import Status
 from resources.libraries.python.recording.marker import NOTHING_FITS
 from resources.libraries.python.recording.run_journal import has_ended
 from resources.libraries.python.redaction import command_text
@@ -32,9 +33,9 @@ def outcome(
     """  # noqa: D301 - \b keeps the lines of the examples apart
     worst = 0
     for folder in folders:
-        dataset = load([output_of(folder)])
-        reason = unfinished(dataset, ended=has_ended(folder))
-        statuses = [test.status for test in dataset.recorded] + [test.status for test in dataset.unrecorded]
+        found = opened([output_of(folder)]).contents(may_be_empty=True)
+        reason = unfinished(found, ended=has_ended(folder))
+        statuses = [row.status for row in found.tests]
         failed = statuses.count(Status.FAIL)
         if reason is not None:
             resume = command_text("./csit", "robot", "--resume", folder)
@@ -46,19 +47,19 @@ def outcome(
     raise typer.Exit(worst)
 
 
-def unfinished(dataset: Dataset, *, ended: bool) -> str | None:
+def unfinished(found: Contents, *, ended: bool) -> str | None:
     """Return why a run is incomplete; None if it is complete.
 
     Args:
-        dataset: The contents of its output.
+        found: The contents of its output.
         ended: Whether its journal has an end.
     """
     if not ended:
         return "interrupted, the journal has no end"
-    if dataset.problems:
-        return dataset.problems[0].text
-    for test in dataset.unrecorded:
+    if found.problems:
+        return found.problems[0].text
+    for row in found.tests:
         # A measured test has a record even if it failed.
-        if test.status is Status.FAIL and test.name != NOTHING_FITS:
-            return f"{test.name} has no record: {test.message}"
+        if not row.recorded and row.status == Status.FAIL and row.test_name != NOTHING_FITS:
+            return f"{row.test_name} has no record: {row.message}"
     return None

@@ -13,7 +13,7 @@ import typer
 
 from csit_utils.analysis.comparisons.differences import Difference, environment_differences
 from csit_utils.analysis.twins import MARGIN, MIN_ROUNDS, TwinComparison, TwinVerdict, paired, ranked, unpaired
-from csit_utils.commands.results.inputs import contents_of
+from csit_utils.commands.results.inputs import opened
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
@@ -58,7 +58,7 @@ def twin(
     ./csit twin topologies/lab-1.yaml results/last-month/output.xml
     """  # noqa: D301 - \b keeps the lines of the examples apart
     load_topology(a)
-    stored = None if b.suffix in (".yaml", ".yml") else contents_of([b])
+    stored = None if b.suffix in (".yaml", ".yml") else opened([b]).contents()
     if stored is None:
         load_topology(b)
     asked = cells.split(",") if stored is None else _cells_of(stored, b)
@@ -68,7 +68,7 @@ def twin(
     check_folder(folder, _SPACE_BYTES)
     sides = {"A": a} if stored is not None else {"A": a, "B": b}
     rounds = tuple(_measured(sides, asked, 60 * minutes, folder))
-    runs = {side: contents_of([output_of(each[side]) for each in rounds]) for side in sides}
+    runs = {side: opened([output_of(each[side]) for each in rounds]).contents() for side in sides}
     runs |= {} if stored is None else {"B": stored}
     figures = {side: _figures(found) for side, found in runs.items()}
     found = _compared(figures, by_pairs=stored is None)
@@ -109,7 +109,7 @@ def _measured(
             with console_on_stderr():
                 status = run_suites(["--console", "none", "-d", str(made[side]), *variables, str(suite)])
             if status:
-                why = "; ".join(row.message for row in contents_of([output_of(made[side])]).tests if row.message)
+                why = "; ".join(row.message for row in opened([output_of(made[side])]).contents().tests if row.message)
                 raise CsitError(f"{made[side]}: the run on {sides[side]} failed: {why}")
         yield made
 

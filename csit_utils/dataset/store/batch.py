@@ -59,17 +59,27 @@ def digest_of_source(source: Source) -> str:
     return digest.hexdigest()
 
 
-def import_source(layout: Layout, source: Source, digest: str, label: str | None) -> Import:
+@dataclass(frozen=True)
+class _Target:
+    """Where files are imported, and how."""
+
+    layout: Layout
+    label: str | None
+    validated: bool
+
+
+def _import_source(into: _Target, source: Source, digest: str) -> Import:
     """Stage the contents of a file; `Layout.commit` adds them to the dataset.
 
     Raises:
         ReadError: The file is unreadable.
     """
     with source.open() as stream:
-        return stage(layout, _rows(scanned(stream, source), source.name), source.name, digest, label)
+        rows = _rows(scanned(stream, source), source.name, validated=into.validated)
+        return stage(into.layout, rows, source.name, digest, into.label)
 
 
-def _rows(found: Iterable[Scanned], source: str) -> Iterator[Entry]:
+def _rows(found: Iterable[Scanned], source: str, *, validated: bool) -> Iterator[Entry]:
     for test in found:
         if not isinstance(test, ScannedTest):
             yield test
@@ -77,6 +87,8 @@ def _rows(found: Iterable[Scanned], source: str) -> Iterator[Entry]:
             yield _bare(unrecorded(test, source, test.message or NO_RECORD))
         else:
             try:
+                if validated:
+                    recorded_test(test, test.record, source)
                 yield _test(test, test.record, source)
             except ReadError as error:
                 yield _bare(unrecorded(test, source, str(error)))
@@ -127,12 +139,13 @@ def json_rows(content: bytes, source: str, digest: str) -> Iterator[Entry]:
     """
     try:
         for item in read_json(content, source):
-            yield item if isinstance(item, Characterized) else _item_row(item, digest)
+            yield item if isinstance(item, Characterized) else item_row(item, digest)
     except ReadError as error:
         yield Problem(source, str(error))
 
 
-def _item_row(item: RecordedTest | Unrecorded | ImportedTest | Refusal | Problem, digest: str) -> Entry:
+def item_row(item: RecordedTest | Unrecorded | ImportedTest | Refusal | Problem, digest: str) -> Entry:
+    """Return the row of an item of a file with a digest."""
     match item:
         case RecordedTest():
             row, detail = _whole(item)
@@ -201,8 +214,6 @@ class FileImport:
     """Files whose results were there before this import."""
     repeated: int = 0
     """Files whose results another file of this import has, too."""
-    made: Import | None = None
-    """What an output.xml became now. It has JSON of environments and refusals: read it, and do not collect outcomes."""
 
     @property
     def known(self) -> bool:
@@ -220,6 +231,8 @@ def import_all(
     label: str | None,
     processes: int = 1,
     meanwhile: Callable[[], object] | None = None,
+    *,
+    validated: bool = False,
 ) -> Iterator[FileImport | int]:
     """Import files, folders and archives; the caller holds the lock of `Layout.writing`.
 
@@ -231,16 +244,19 @@ def import_all(
         label: Label of the runs.
         processes: The most processes that read output.xml files.
         meanwhile: Called by this process while others read; not called where it reads alone.
+        validated: Whether details of records are validated too, which takes ten times as long. Else those that are
+            damaged are found when they are read.
 
     Yields:
         The number of files, then the outcome of each.
     """
+    into = _Target(layout, label, validated)
     places, number = _places(paths)
     yield number
     before = layout.digests()
     on_disk: list[Source] = []
-    yield from _committed(layout, before, _staged_alone(layout, _opened(places), label, on_disk))
-    yield from _committed(layout, before, _staged(layout, on_disk, label, processes, meanwhile))
+    yield from _committed(layout, before, _staged_alone(into, _opened(places), on_disk))
+    yield from _committed(layout, before, _staged(into, on_disk, processes, meanwhile))
     every = (each for each in _opened(places) if isinstance(each, Source) and each.is_json)
     yield from _import_records(layout, before, every, label)
 
@@ -266,9 +282,7 @@ def _opened(places: Iterable[_Place]) -> Iterator[Source | Problem]:
         yield from sources_of_file(each) if isinstance(each, Path) else (each,)
 
 
-def _staged_alone(
-    layout: Layout, every: Iterable[Source | Problem], label: str | None, on_disk: list[Source]
-) -> Iterator[_Staged]:
+def _staged_alone(into: _Target, every: Iterable[Source | Problem], on_disk: list[Source]) -> Iterator[_Staged]:
     """Stage files in archives, which are readable only while the archive is open; collect the others in `on_disk`."""
     for each in every:
         if isinstance(each, Problem):
@@ -276,18 +290,18 @@ def _staged_alone(
         elif each.path is not None and not each.is_json:
             on_disk.append(each)
         elif not each.is_json:
-            yield _stage(layout, label, each)
+            yield _stage(into, each)
 
 
 def _staged(
-    layout: Layout, files: list[Source], label: str | None, processes: int, meanwhile: Callable[[], object] | None
+    into: _Target, files: list[Source], processes: int, meanwhile: Callable[[], object] | None
 ) -> Iterator[_Staged]:
     """Stage files, by several processes if that is faster."""
     if processes == 1 or len(files) < 2 or sum(map(_size, files)) < PARALLEL_BYTES:
-        yield from _staged_in_turn(layout, files, label)
+        yield from _staged_in_turn(into, files)
         return
     largest_first = sorted(files, key=_size, reverse=True)
-    yield from shared(partial(_stage, layout, label), largest_first, processes, meanwhile=meanwhile)
+    yield from shared(partial(_stage, into), largest_first, processes, meanwhile=meanwhile)
 
 
 def _size(source: Source) -> int:
@@ -296,22 +310,23 @@ def _size(source: Source) -> int:
     return 0
 
 
-def _staged_in_turn(layout: Layout, files: list[Source], label: str | None) -> Iterator[_Staged]:
+def _staged_in_turn(into: _Target, files: list[Source]) -> Iterator[_Staged]:
     """Stage files by this process; a thread makes the digest of the next one meanwhile, mostly without the GIL."""
     ahead: deque[Future[str]] = deque()
     later = iter(files)
     with ThreadPoolExecutor(1) as thread:
         for each in files:
             ahead.extend(thread.submit(digest_of_source, one) for one in islice(later, 2 - len(ahead)))
-            yield _stage(layout, label, each, ahead.popleft())
+            yield _stage(into, each, ahead.popleft())
 
 
-def _stage(layout: Layout, label: str | None, source: Source, known: Future[str] | None = None) -> _Staged:
+def _stage(into: _Target, source: Source, known: Future[str] | None = None) -> _Staged:
+    layout = into.layout
     try:
         digest = digest_of_source(source) if known is None else known.result()
         earlier = layout.find(digest)
         if (earlier is None or not is_whole(layout, earlier)) and layout.claim(digest):
-            return source.name, import_source(layout, source, digest, label)
+            return source.name, _import_source(into, source, digest)
     except ReadError as error:
         return FileImport(source.name, 0, (named_problem(source, error).text,))
     return source.name, digest
@@ -336,13 +351,14 @@ def _committed(layout: Layout, before: Collection[str], staged: Iterator[_Staged
         # Two files with the same content may have been staged concurrently.
         made = layout.find(digest)
         earlier = digest in before
-        tests, problems = (made.tests, made.problems) if made else (0, ())
+        tests = made.tests if made else 0
+        problems = tuple(text.replace(made.source, name) for text in made.problems) if made else ()
         yield FileImport(name, tests, problems, earlier=earlier, repeated=not earlier)
 
 
 def _commit(layout: Layout, name: str, made: Import) -> FileImport:
     layout.commit(made)
-    return FileImport(name, made.tests, made.problems, added=1, made=made)
+    return FileImport(name, made.tests, made.problems, added=1)
 
 
 @dataclass
@@ -360,7 +376,10 @@ class _Folder:
 def _import_records(
     layout: Layout, before: Collection[str], files: Iterator[Source], label: str | None
 ) -> Iterator[FileImport]:
-    """Import record files by folder: a dataset file per record would be slow to read."""
+    """Import record files by folder: a dataset file per record would be slow to read.
+
+    In a temporary dataset each is a run of its own, since nothing says that those of a folder belong together.
+    """
     first = next(files, None)
     if first is None:
         return
@@ -371,7 +390,7 @@ def _import_records(
     )
     folders: dict[str, _Folder] = defaultdict(_Folder)
     for source in chain((first,), files):
-        folder = folders[str(PurePath(source.name).parent)]
+        folder = folders[source.name if layout.temporary else str(PurePath(source.name).parent)]
         folder.count += 1
         try:
             with source.open() as stream:

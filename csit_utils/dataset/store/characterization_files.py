@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from csit_utils.analysis.measures import MeasuredRow, MeasuredValue
 from csit_utils.dataset.items import Characterized, Problem, ReadError, Status
+from csit_utils.dataset.measures import MeasuredValue
 from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.dataset.store.bounded_files import opened
 from resources.libraries.python.model.request.cell import Dimensions
 
@@ -100,8 +101,8 @@ def _rows(item: Characterized) -> dict[str, list[dict[str, object]]]:
 
 def _measure(row: MeasuredRow, found: MeasuredValue) -> dict[str, object]:
     return {
-        "measure": found.measure.value,
-        "unit": "pps" if found.measure.unit is None else found.measure.unit,
+        "measure": str(found.measure),
+        "unit": found.measure.unit,
         "service": row.service_type,
         **{name: getattr(row, name) for name in (*Dimensions(1, 1).columns, "nf_size", "frame", "goals")},
         "value": found.value,

@@ -59,6 +59,19 @@ def _why(path: Path, error: Exception) -> str:
     return str(error).removeprefix(f"{path}: ")
 
 
+class PartValues(msgspec.Struct, frozen=True):
+    """Values of columns of a part, each once, by which commands choose what they read; None: more than are listed."""
+
+    run: tuple[str, ...] | None
+    label: tuple[str, ...] | None
+    version: tuple[str, ...] | None
+    revision: tuple[str, ...] | None
+    profile: tuple[str, ...] | None
+    service_type: tuple[str, ...] | None
+    frame: tuple[str, ...] | None
+    origin: tuple[str, ...] | None
+
+
 class StoredPart(msgspec.Struct, frozen=True):
     """Tests of one import on one testbed in one night."""
 
@@ -67,7 +80,10 @@ class StoredPart(msgspec.Struct, frozen=True):
     testbed: str | None
     night: str | None
     """UTC date of the start of the tests."""
+    begun: str | None
+    """Start of its first test, as `TestRow.started_at`."""
     tests: _Count
+    values: PartValues
 
 
 class Import(msgspec.Struct, frozen=True):
@@ -142,7 +158,7 @@ class Layout:
 
     def __init__(self, folder: Path, *, temporary: bool = False) -> None:
         self.folder = folder
-        self._temporary = temporary
+        self.temporary = temporary
         head = folder / _HEAD
         try:
             header = msgspec.json.decode(content_of(head, LARGEST_INPUT_BYTES), type=_Header)
@@ -251,12 +267,12 @@ class Layout:
         for table, number, target in moves:
             staged = self.staged(made.digest, table, number)
             target.parent.mkdir(parents=True, exist_ok=True)
-            if not self._temporary:
+            if not self.temporary:
                 _sync(staged, forget=table == DETAILS)
             staged.replace(target)
         self._inside(Path(_IMPORTS)).mkdir(exist_ok=True)
         replace_file(
-            self.folder / _IMPORTS / f"{made.digest}.json", msgspec.json.encode(made) + b"\n", sync=not self._temporary
+            self.folder / _IMPORTS / f"{made.digest}.json", msgspec.json.encode(made) + b"\n", sync=not self.temporary
         )
 
     @contextmanager
@@ -279,7 +295,7 @@ class Layout:
             staging.mkdir()
             try:
                 yield
-                if not self._temporary:
+                if not self.temporary:
                     # What is in the files is on disk already; their names are waited for once for all of them.
                     _sync(self.folder)
                     if (self.folder / _IMPORTS).is_dir():

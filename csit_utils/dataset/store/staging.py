@@ -21,6 +21,7 @@ from csit_utils.dataset.store.layout import (
     TESTS,
     Import,
     Layout,
+    PartValues,
     StoredPart,
     partition,
     run_of,
@@ -33,6 +34,8 @@ _MAX_BYTES = 8 * 1024 * 1024
 hundred of its rows, so rows are buffered for longer than records."""
 _ROW_BYTES = 2_500
 """Approximate size of a row without its message."""
+_MAX_LISTED = 32
+"""Values of a column that are listed for a part."""
 _BUFFER_BYTES = 1 << 16
 """Write buffer of a file: a table of tests is written in about two hundred short pieces."""
 
@@ -117,7 +120,7 @@ class _Staging:
         self._digest = digest
         self._run = run_of(digest)
         self._constants = {"source": source} | ({"label": label} if label else {})
-        self._partitions: dict[tuple[str | None, str | None], _Partition] = {}
+        self._partitions: dict[tuple[str | None, str | None], Partition] = {}
         self._rows_bytes = self._details_bytes = 0
 
     def add(self, row: HeadRow | TestRow, detail: Detail | None) -> None:
@@ -143,10 +146,10 @@ class _Staging:
             for each in self._partitions.values():
                 each.write_details()
 
-    def _partition(self, testbed: str | None, night: str | None) -> "_Partition":
+    def _partition(self, testbed: str | None, night: str | None) -> "Partition":
         tests, details = (self._layout.staged(self._digest, table, len(self._partitions)) for table in (TESTS, DETAILS))
         path = f"{partition(testbed, night)}/{self._digest[:16]}.parquet"
-        return _Partition(path, tests, details, self._run, self._constants)
+        return Partition(path, tests, details, self._run, self._constants)
 
     def _keep_environment(self, detail: Detail) -> None:
         try:
@@ -156,9 +159,7 @@ class _Staging:
             return  # keep the row; opening the record reports the error
 
     def close(self) -> tuple[StoredPart, ...]:
-        return tuple(
-            StoredPart(part.path, testbed, night, part.close()) for (testbed, night), part in self._partitions.items()
-        )
+        return tuple(part.close(*key) for key, part in self._partitions.items())
 
     def abandon(self) -> None:
         """Close all files as they are."""
@@ -174,7 +175,7 @@ class _Heavy(msgspec.Struct):
     environment: msgspec.Raw
 
 
-class _Partition:
+class Partition:
     """Tests of one testbed and night: buffered rows and details, and their two files."""
 
     def __init__(self, path: str, tests: Path, details: Path, run: str, constants: dict[str, str]) -> None:
@@ -183,14 +184,18 @@ class _Partition:
         self._rows = columns.WaitingRows(run, constants)
         self._waiting = WaitingDetails()
         self._count = 0
+        self._begun: str | None = None
+        self._values: dict[str, set[str]] = {name: set() for name in PartValues.__struct_fields__}
 
     def add(self, row: HeadRow | TestRow, detail: Detail | None) -> int:
         """Add a test; return the change of the buffered size in bytes, negative if details were written."""
         self._rows.add(row)
-        if detail is None:
-            return 0
+        return 0 if detail is None else self.add_detail(row.anchor, detail)
+
+    def add_detail(self, anchor: str, detail: Detail) -> int:
+        """Add what a test has beside its row; return as `add`."""
         before = self._waiting.size_bytes
-        self._waiting.add(row.anchor, detail.digest, detail.kind, detail.text)
+        self._waiting.add(anchor, detail.digest, detail.kind, detail.text)
         if self._waiting.full:
             self.write_details()
         return self._waiting.size_bytes - before
@@ -198,8 +203,16 @@ class _Partition:
     def write_rows(self) -> None:
         """Write buffered rows."""
         if (table := self._rows.table()) is not None:
-            self._tests.write(table)
-            self._count += table.num_rows
+            self.write_table(table)
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write rows as columns."""
+        self._tests.write(table)
+        self._count += table.num_rows
+        for name, known in self._values.items():
+            # `unique` of Arrow would import pyarrow.compute.
+            known.update(each for each in table.column(name).to_pylist() if each is not None)
+        self._begun = min(filter(None, (self._begun, *table.column("started_at").to_pylist())), default=None)
 
     def write_details(self) -> None:
         """Write buffered details."""
@@ -207,13 +220,14 @@ class _Partition:
             self._details.write(batch)
         self._waiting.clear()
 
-    def close(self) -> int:
-        """Write the rest; return the number of tests."""
+    def close(self, testbed: str | None, night: str | None) -> StoredPart:
+        """Write the rest; return what was written."""
         self.write_rows()
         self.write_details()
         self._tests.close()
         self._details.close()
-        return self._count
+        listed = (tuple(sorted(each)) if len(each) <= _MAX_LISTED else None for each in self._values.values())
+        return StoredPart(self.path, testbed, night, self._begun, self._count, PartValues(*listed))
 
     def abandon(self) -> None:
         """Close both files as they are."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from pydantic import TypeAdapter, ValidationError
@@ -28,6 +28,7 @@ from csit_utils.dataset.refusals import from_dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from csit_utils.dataset.store import characterization_files, columns, details
 from csit_utils.dataset.store.bounded_files import opened
+from csit_utils.dataset.store.chosen_runs import Choice, ChosenRuns, newest
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, StoredPart, environment
 from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
@@ -53,57 +54,96 @@ _MAX_NEAR = 256
 _KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
+class _Place(NamedTuple):
+    """A part of an import of a dataset."""
+
+    layout: Layout
+    made: Import
+    part: StoredPart
+
+
+class _Opened(NamedTuple):
+    """A dataset."""
+
+    layout: Layout
+    imports: Sequence[Import]
+    chosen: ChosenRuns
+
+    @property
+    def read(self) -> Iterator[Import]:
+        """Imports of the chosen runs, and those without density tests."""
+        chosen = {each.digest for each, _ in self.chosen.parts}
+        return (each for each in self.imports if not each.parts or each.digest in chosen)
+
+
 class Stored:
-    """Implementation of `contents.Contents`.
+    """Implementation of `contents.Contents` by datasets. Of a test in two of them, the first counts.
 
     Args:
-        layout: The dataset.
+        layouts: The datasets.
         wanted: Columns of rows that are read; None for all of them.
+        choose: Chooses the runs whose tests are read; of temporary datasets, which are made for one question, all are.
+        problems: Inputs that could not be imported.
     """
 
-    def __init__(self, layout: Layout, wanted: Collection[str] | None = None) -> None:
-        self._layout = layout
+    def __init__(
+        self,
+        *layouts: Layout,
+        wanted: Collection[str] | None = None,
+        choose: Choice = newest,
+        problems: Iterable[Problem] = (),
+    ) -> None:
+        self._layouts = layouts
+        self._choose = choose
         self._some = None if wanted is None else columns.SomeColumns(wanted)
-        self._damaged: list[Problem] = []
-        """Files of the dataset that were found damaged, and are left out."""
-        self._ahead: dict[StoredPart, Sequence[TestRow]] = {}
-        """Rows that have been read ahead."""
+        self._damaged = [*problems]
+        """With files of the datasets that were found damaged, and are left out."""
         self._near: dict[str, tuple[str, str]] = {}
         """Kind and text of details in the row groups last read: the next record is often in one of them."""
 
-    def read_ahead(self, made: Import) -> None:
-        """Read the rows of an import that has been committed, while others are under way."""
-        self._ahead |= {part: self._rows_of(made, part) for part in made.parts}
-
     @cached_property
-    def _imports(self) -> Sequence[Import]:
-        damaged: list[str] = []
-        found = self._layout.imports(damaged)
-        self._damaged += [Problem(str(self._layout.folder), text) for text in damaged]
+    def _datasets(self) -> Sequence[_Opened]:
+        found = []
+        for layout in self._layouts:
+            damaged: list[str] = []
+            imports = layout.imports(damaged)
+            self._damaged += [Problem(str(layout.folder), text) for text in damaged]
+            found.append(_Opened(layout, imports, (newest if layout.temporary else self._choose)(imports)))
         return found
 
+    @property
+    def left_out(self) -> str:
+        """Sentence on runs that are not read; empty if all are."""
+        return "; ".join(
+            f"{layout.folder}: read the newest {chosen.runs:,} of {chosen.all_runs:,} runs, {chosen.tests:,} of "
+            f"{chosen.all_tests:,} tests; --max-tests N reads more"
+            for layout, _, chosen in self._datasets
+            if chosen.runs < chosen.all_runs
+        )
+
     @cached_property
-    def _found(self) -> tuple[Sequence[TestRow], Mapping[str, StoredPart]]:
-        """Rows, and the parts with their details. A test imported from different files counts once."""
+    def _found(self) -> tuple[Sequence[TestRow], Mapping[str, _Place]]:
+        """Rows, and the places of their details. A test imported from different files counts once."""
         rows: dict[str, TestRow] = {}
-        parts: dict[str, StoredPart] = {}
-        for each in self._imports:
-            for part in each.parts:
-                read = self._ahead.pop(part, None)
-                for row in self._rows_of(each, part) if read is None else read:
+        places: dict[str, _Place] = {}
+        for layout, _, chosen in self._datasets:
+            for each, part in chosen.parts:
+                place = _Place(layout, each, part)
+                for row in self._rows_of(place):
                     if row.anchor not in rows:
-                        rows[row.anchor], parts[row.anchor] = row, part
+                        rows[row.anchor], places[row.anchor] = row, place
         # Stable sort: tests of a file without times keep their order.
         ordered = sorted(rows.values(), key=lambda row: (not row.recorded, row.started_at or "", row.run))
-        return ordered, parts
+        return ordered, places
 
-    def _rows_of(self, each: Import, part: StoredPart) -> Sequence[TestRow]:
+    def _rows_of(self, place: _Place) -> Sequence[TestRow]:
         """Rows of a part whose details can be read too; none of a damaged one."""
+        layout, each, part = place
         path: str | Path = part.path
         try:
-            path = self._layout.path(DETAILS, part)
+            path = layout.path(DETAILS, part)
             details.check(path)
-            path = self._layout.path(TESTS, part)
+            path = layout.path(TESTS, part)
             names, rows_of = (
                 (columns.NAMES, columns.rows_of_table) if self._some is None else (self._some.names, self._some.rows_of)
             )
@@ -126,41 +166,48 @@ class Stored:
     def refused(self) -> Sequence[Refusal]:
         """Cells that do not fit on their testbed."""
         found: list[Refusal] = []
-        for each in self._imports:
-            try:
-                found += from_dataset(each.source, each.refused)
-            except (ValueError, KeyError, msgspec.DecodeError) as error:
-                self._leave_out(each, self._layout.folder, "cells that do not fit are", error)
+        for dataset in self._datasets:
+            for each in dataset.read:
+                try:
+                    found += from_dataset(each.source, each.refused)
+                except (ValueError, KeyError, msgspec.DecodeError) as error:
+                    self._leave_out(each, dataset.layout.folder, "cells that do not fit are", error)
         return found
 
     @property
     def problems(self) -> Sequence[Problem]:
         """Inputs that could not be read in full when they were imported, and files of the dataset that are damaged."""
         _ = self._found
-        imported = [Problem(each.source, text) for each in self._imports for text in each.problems]
+        every = (each for dataset in self._datasets for each in dataset.imports)
+        imported = [Problem(each.source, text) for each in every for text in each.problems]
         return [*imported, *self._damaged]
 
     @cached_property
     def environments(self) -> Mapping[str, Environment]:
         """Environments by digest."""
-        every = {digest: (each, raw) for each in self._imports for digest, raw in each.environments.items()}
+        every = {
+            digest: (dataset.layout, each, raw)
+            for dataset in self._datasets
+            for each in dataset.read
+            for digest, raw in each.environments.items()
+        }
         found = {}
-        for digest, (each, raw) in every.items():
+        for digest, (layout, each, raw) in every.items():
             try:
                 found[digest] = environment(raw)
             except ValidationError as error:
-                self._leave_out(each, self._layout.folder, "an environment is", error)
+                self._leave_out(each, layout.folder, "an environment is", error)
         return found
 
     @cached_property
     def characterizations(self) -> Sequence[Characterized]:
         """Records of other studies by time."""
         found: dict[str, Characterized] = {}
-        for each in self._imports:
+        for layout, each in ((one.layout, each) for one in self._datasets for each in one.imports):
             if not each.characterizations:
                 continue
             try:
-                path = self._layout.characterizations(each)
+                path = layout.characterizations(each)
                 for item in characterization_files.read(path, each.characterizations):
                     if isinstance(item, Characterized):
                         found[item.anchor] = item
@@ -202,7 +249,7 @@ class Stored:
         if anchor not in self._near:
             if len(self._near) > _MAX_NEAR:
                 self._near = {}
-            for here, kinds, texts in self._groups(self._found[1][anchor], {anchor}):
+            for here, kinds, texts in _groups(self._found[1][anchor], {anchor}):
                 self._near |= zip(here, zip(kinds.to_pylist(), texts.to_pylist(), strict=True), strict=True)
         kind, text = self._near.get(anchor, (None, ""))
         if kind != details.RECORD:
@@ -215,7 +262,7 @@ class Stored:
         yield from self.problems
         yield from self.characterizations
         bare = dict(self._by_anchor)
-        for _, row, kind, text in self._details(None):
+        for row, kind, text in self._details(None):
             del bare[row.anchor]
             if kind == details.RECORD:
                 yield self._recorded(row, text)
@@ -227,48 +274,50 @@ class Stored:
             yield Unrecorded(row.test_id, row.test_name, tags, row.source, status, row.message, row.started_at)
 
     def _recorded(self, row: TestRow, text: str) -> RecordedTest:
-        result, digest = parse_density(text, f"{self._layout.folder}: test '{row.test_id}'")
+        result, digest = parse_density(text, f"{row.source}: test '{row.test_id}'")
         return RecordedTest(result, row.source, Status(row.status), row.message, digest)
 
     def _rows(
         self, rows: Callable[[Dataset], Iterable[_Row]], keys: tuple[str, ...], anchors: Collection[str] | None
     ) -> Iterator[_Row]:
-        for _, row, kind, text in self._details(anchors):
+        for row, kind, text in self._details(anchors):
             if kind == details.RECORD:
                 partial = _Partial(_partial(text, row, keys), row.anchor)
                 yield from rows(Dataset(recorded=[partial]))  # type: ignore[list-item] # has what rows are made of
             elif kind == details.ROWS and set(_OF_LATENCY) <= set(keys):
                 yield from rows(Dataset(foreign=[_imported(row, text)]))
 
-    def _details(self, anchors: Collection[str] | None) -> Iterator[tuple[StoredPart, TestRow, str, str]]:
-        """Part, row, kind and text of the details of tests."""
-        _, parts = self._found
-        wanted: dict[StoredPart, set[str]] = {}
-        for anchor in parts if anchors is None else anchors:
-            if anchor in parts:
-                wanted.setdefault(parts[anchor], set()).add(anchor)
-        for part, names in wanted.items():
-            for here, kinds, texts in self._groups(part, names):
+    def _details(self, anchors: Collection[str] | None) -> Iterator[tuple[TestRow, str, str]]:
+        """Row, kind and text of the details of tests."""
+        _, places = self._found
+        wanted: dict[Path, tuple[_Place, set[str]]] = {}
+        for anchor in places if anchors is None else anchors:
+            if anchor in places:
+                place = places[anchor]
+                wanted.setdefault(place.layout.folder / place.part.path, (place, set()))[1].add(anchor)
+        for place, names in wanted.values():
+            for here, kinds, texts in _groups(place, names):
                 for at, anchor in enumerate(here):
                     if anchor in names:
                         names.discard(anchor)
-                        yield part, self._by_anchor[anchor], kinds[at].as_py(), texts[at].as_py()
-
-    def _groups(self, part: StoredPart, names: Collection[str]) -> Iterator[details.Group]:
-        """Groups with details of some tests.
-
-        Raises:
-            ReadError: The file is damaged.
-        """
-        path = self._layout.path(DETAILS, part)
-        try:
-            yield from details.groups(path, names)
-        except ReadError as error:
-            raise ReadError(f"{path}: damaged; import its file again: {error}") from error
+                        yield self._by_anchor[anchor], kinds[at].as_py(), texts[at].as_py()
 
     @cached_property
     def _by_anchor(self) -> Mapping[str, TestRow]:
         return {row.anchor: row for row in self.tests}
+
+
+def _groups(place: _Place, names: Collection[str]) -> Iterator[details.Group]:
+    """Groups with details of some tests.
+
+    Raises:
+        ReadError: The file is damaged.
+    """
+    path = place.layout.path(DETAILS, place.part)
+    try:
+        yield from details.groups(path, names)
+    except ReadError as error:
+        raise ReadError(f"{path}: damaged; import its file again: {error}") from error
 
 
 class _ForeignRows(msgspec.Struct):

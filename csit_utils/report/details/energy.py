@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from csit_utils.report.figures import Figure, axes, no_choice, rounded, scatter
+from csit_utils.report.figures import Figure
+from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.units import DASH, common_unit
 from resources.libraries.python.model.measurements.energy import IDLE, Energy
 from resources.libraries.python.model.plan import Plan
@@ -76,25 +77,26 @@ def energy_notes(found: Energy | None, plan: Plan | None = None) -> tuple[str, .
     return (*missing, *((_SHARED,) if shared else ()))
 
 
-def energy_figure(identity: str, title: str, found: Energy | None, *, simulated: bool) -> Figure | None:
+def energy_figure(anchor: str, title: str, found: Energy | None, *, simulated: bool) -> Figure | None:
     """Return power by rate, or busy data CPUs where no meter tells the power; None where neither is known."""
     if found is None:
         return None
-    rows = [row for row in found.loads if row.label != IDLE]
-    factor, unit = common_unit([row.received_pps for row in rows])
-    powers = [(row.received_pps / factor, found.watts(row.label)) for row in rows]
-    if known := [(x, power) for x, power in powers if power is not None]:
-        quantity = "power of the system under test, W"
-        error = {"type": "data", "array": [rounded(power[1]) for _, power in known]}
-        data = [scatter("power", [(x, power[0]) for x, power in known], 0, error_y=error)]
-        if idle := found.watts(IDLE):
-            level = [(x, idle[0]) for x, _ in known]
-            data.append(scatter("before the deployment", level, 1, mode="lines", line={"dash": "dash"}))
-    else:
-        busy = [(row.received_pps / factor, row.busy_cpus) for row in rows if row.busy_cpus is not None]
-        if not busy:
-            return None
-        quantity = "data CPUs busy (no energy meter)"
-        data = [scatter("busy data CPUs", busy, 0)]
-    layout = axes(f"received, {unit}", quantity)
-    return no_choice(identity, title, data, layout, simulated=simulated)
+    loads = [row for row in found.loads if row.label != IDLE]
+    rows: list[Row] = []
+    for row in loads:
+        if power := found.watts(row.label):
+            watts, error = power
+            ends = {"low": watts - error, "high": watts + error}
+            rows.append({"line": "power", "rate": row.received_pps, "watts": watts, **ends})
+        elif row.busy_cpus is not None:
+            rows.append({"line": "busy data CPUs", "rate": row.received_pps, "busy": row.busy_cpus})
+    if idle := found.watts(IDLE):
+        level = {"line": "before the deployment", "watts": idle[0], "reference": True}
+        rows += [{**level, "rate": row["rate"]} for row in rows if "watts" in row]
+    factor, unit = common_unit([row.received_pps for row in loads])
+    power_w = Column("watts", "power of the system under test, W", ends=("low", "high"))
+    busy = Column("busy", "data CPUs busy (no energy meter)")
+    x = Column("rate", f"received, {unit}", scale=1 / factor)
+    y = power_w if any("watts" in row for row in rows) else busy
+    plot = Plot(anchor, title, "energy", x, y, colour="line", reference="reference")
+    return plot.draw(RecordTables("energy", simulated, None, {"energy": rows}))

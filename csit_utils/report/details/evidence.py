@@ -4,15 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from csit_utils.studies.density.analysis.losses import busiest_cpu
-from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses, ThreadLoad, Usage
+from resources.libraries.python.model.findings.evidence import HopLoss, ItemizedFigure, LocatedLosses, ThreadLoad, Usage
+from resources.libraries.python.search.findings.limits import cause_in_words
 from resources.libraries.python.search.findings.locate import by_owner
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
-_CAUSES = {
-    "queue": "its receive queue was full",
-    "inside": "received and not sent on",
-    "link": "sent to it, not seen there",
-}
 _LISTED = 40
 """Rows of a table of hops; the CSV file has all."""
 
@@ -31,19 +27,6 @@ class OwnerLoss:
 
 
 @dataclass(frozen=True)
-class HopView:
-    """One line of a table of losses by hop."""
-
-    instance: int
-    direction: str
-    owner: str
-    cause: str
-    last: str
-    next: str
-    lost: int
-
-
-@dataclass(frozen=True)
 class LossView:
     """Losses above the limit by hop."""
 
@@ -52,7 +35,8 @@ class LossView:
     sent: int
     lost: int
     owners: tuple[OwnerLoss, ...]
-    hops: tuple[HopView, ...]
+    hops: tuple[tuple[HopLoss, str], ...]
+    """With their causes in words."""
     more: int
     """Number of hops that are not listed."""
     threads: tuple[ThreadLoad, ...]
@@ -85,10 +69,7 @@ def loss_view(found: LocatedLosses | None) -> LossView | None:
     lost = found.sent - found.received
     threads = found.usage.threads if found.usage else ()
     owners = tuple(_owner(owner, count, lost, threads) for owner, count in by_owner(found.hops).items())
-    hops = tuple(
-        HopView(hop.instance, hop.direction, hop.owner, _CAUSES[hop.cause], hop.last, hop.next, hop.lost)
-        for hop in found.hops[:_LISTED]
-    )
+    hops = tuple((hop, cause_in_words(hop)) for hop in found.hops[:_LISTED])
     which = "in the trials of MRR" if found.purpose == "mrr" else "in a trial beyond the bounds"
     busiest = tuple(sorted(threads, key=lambda thread: -(thread.running + thread.waiting)))
     more = max(0, len(found.hops) - _LISTED)

@@ -1,9 +1,10 @@
 """The noise floor of a test's data CPUs, with a figure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from csit_utils.report.figures import Figure, Json, no_choice, scatter
+from csit_utils.report.figures import Figure
+from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES
@@ -70,25 +71,25 @@ def _causes(row: CpuNoise) -> Iterable[str]:
 
 
 def noise_figure(
-    identity: str, title: str, plan: Plan | None, noise: Sequence[CpuNoise], *, simulated: bool
+    anchor: str, title: str, plan: Plan | None, noise: Sequence[CpuNoise], *, simulated: bool
 ) -> Figure | None:
     """Return how often each CPU is taken for longer than a time; None where no data CPU was."""
     shown = {line.cpu for line in noise_floor(plan, noise)}
-    rows = [row for row in noise if _name(row) in shown and row.count]
-    if not rows:
-        return None
-    data = [_trace(row, index) for index, row in enumerate(rows)]
-    layout: Json = {
-        "xaxis": {"title": {"text": "duration of an interruption, µs"}, "type": "log", "dtick": "D2"},
-        "yaxis": {"title": {"text": "interruptions per second, as long or longer"}, "type": "log", "dtick": 1},
-    }
-    return no_choice(identity, title, data, layout, simulated=simulated)
+    plot = Plot(
+        anchor,
+        title,
+        "noise",
+        Column("gap_us", "duration of an interruption, µs", log=True, options={"dtick": "D2"}),
+        Column("per_s", "interruptions per second, as long or longer", log=True, options={"dtick": 1}),
+        colour="cpu",
+        style={"line": {"shape": "vh"}, "marker": {"size": 4}},
+    )
+    rows = [each for row in noise if _name(row) in shown for each in _rows(row)]
+    return plot.draw(RecordTables("noise", simulated, None, {"noise": rows}))
 
 
-def _trace(row: CpuNoise, index: int) -> Json:
-    gaps = row.gaps()
-    left, points = row.count, []
-    for gap_s, number in gaps:
-        points.append((gap_s * 1e6, left / row.observed_s))
+def _rows(row: CpuNoise) -> Iterator[Row]:
+    left = row.count
+    for gap_s, number in row.gaps():
+        yield {"cpu": f"CPU {_name(row)}", "gap_us": gap_s * 1e6, "per_s": left / row.observed_s}
         left -= number
-    return scatter(f"CPU {_name(row)}", points, index, line={"shape": "vh"}, marker={"size": 4})

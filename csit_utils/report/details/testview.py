@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.grouping import Metric, bounds
+from csit_utils.analysis.grouping import beside, bounds
 from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
 from csit_utils.dataset.items import RecordedTest
-from csit_utils.dataset.rows import PLACES, LatencyRow, TestRow, TrialRow, frame_text
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, PLACES, SOAK, LatencyRow, TestRow, TrialRow, frame_text
+from csit_utils.report.cell_maps import CellMaps
 from csit_utils.report.details.capsule import Capsule, capsule
 from csit_utils.report.details.coremap import CoreMapView, core_map
 from csit_utils.report.details.energy import EnergyView, energy_figure, energy_lines, energy_notes
@@ -16,12 +18,12 @@ from csit_utils.report.details.loss_patterns import LossPatternView, loss_notes,
 from csit_utils.report.details.noise import NoiseView, noise_figure, noise_floor
 from csit_utils.report.details.qualification import QualificationView, qualification_figure, qualification_view
 from csit_utils.report.details.search_steps import SearchPath, search_path
-from csit_utils.report.figures import ALL_INSTANCES, Figure, axis, latency_figure, no_choice, scatter
-from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
+from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
+from csit_utils.report.record_blocks import Column, Plot, RecordTables
+from csit_utils.report.units import DASH, amount, common_unit, digits3, percent, rate, seconds
 from csit_utils.studies.density.analysis.checklist import CheckedRequirement, checklist
 from csit_utils.studies.density.analysis.other_goals import other_goals
 from csit_utils.studies.density.answer_text import OtherGoalView, other_goal_view
-from csit_utils.studies.density.figures.cell_maps import CellMaps
 from csit_utils.studies.density.figures.latency_maps import instance_maps
 from resources.libraries.python.model.request.goal import GoalResult, PredictedGoal, Prior, SearchRecord
 from resources.libraries.python.model.result import BackToBack, Verdict, l1_bps
@@ -39,13 +41,15 @@ def bursts_text(found: BackToBack | None) -> str:
     )
 
 
-def burst_figure(identity: str, title: str, found: BackToBack | None, *, simulated: bool) -> Figure | None:
+def burst_figure(anchor: str, title: str, found: BackToBack | None, *, simulated: bool) -> Figure | None:
     """Return the longest burst in each repetition; None where there are not several."""
     if found is None or len(found.frames) < 2:
         return None
-    dots = scatter("longest burst", enumerate(found.frames, 1), 0, mode="markers")
-    layout = {"xaxis": {"title": {"text": "repetition"}}, "yaxis": axis("frames of each flow")}
-    return no_choice(identity, title, [dots], layout, simulated=simulated)
+    line = "longest burst"
+    rows = [{"line": line, "repetition": number, "frames": count} for number, count in enumerate(found.frames, 1)]
+    y = Column("frames", "frames of each flow")
+    plot = Plot(anchor, title, line, Column("repetition", "repetition"), y, colour="line", mark="markers")
+    return plot.draw(RecordTables("bursts", simulated, None, {line: rows}))
 
 
 _NAMES = {
@@ -100,7 +104,7 @@ def _start(prior: Prior | None, *, refuted: bool) -> str:
 class GoalView:
     """One line of the table of results."""
 
-    name: str
+    name: Measure
     definition: str
     lower_pps: float | None
     upper_pps: float | None
@@ -232,7 +236,7 @@ def view_of(
         ),
         bursts=bursts_text(result.back_to_back),
         burst_figure=burst_figure(
-            f"bursts-{row.anchor}",
+            row.anchor,
             f"{subject}: longest bursts without a loss",
             result.back_to_back,
             simulated=result.simulated,
@@ -241,7 +245,7 @@ def view_of(
         energy_metered=any(line.watts is not None for line in powers),
         energy_notes=energy_notes(result.energy, result.plan),
         energy_figure=energy_figure(
-            f"energy-{row.anchor}",
+            row.anchor,
             f"{subject}: power",
             result.energy,
             simulated=result.simulated,
@@ -249,7 +253,7 @@ def view_of(
         flames=flame_graph(result.stacks, simulated=result.simulated),
         noise=noise_floor(result.plan, result.noise),
         noise_figure=noise_figure(
-            f"noise-{row.anchor}",
+            row.anchor,
             f"{subject}: noise floor of the data CPUs",
             result.plan,
             result.noise,
@@ -287,19 +291,20 @@ def p99_at_half_pdr(rows: Sequence[LatencyRow]) -> int | None:
     return max((row.p99_ns for row in rows if row.load in HALF_LOADS and row.p99_ns is not None), default=None)
 
 
-def bounds_text(row: TestRow, metric: Metric) -> str:
+def bounds_text(row: TestRow, metric: Measure) -> str:
     """Return a figure as short text: the lower bound, marked if there is no upper or no lower one."""
     found = bounds(row, metric)
     if found is None:
         return DASH
-    if found.lower is None:
-        return f"< {rate(found.upper)}"
+    mark, value = ("< ", found.upper) if found.lower is None else ("", found.lower)
     if found.upper is None:
-        return f"≥ {rate(found.lower)}"
-    return rate(found.lower) if found.complete else f"≈ {rate(found.lower)}"
+        mark = "≥ "
+    elif not found.complete and not mark:
+        mark = "≈ "
+    return mark + amount(metric, row, value)
 
 
-def bounds_pair(row: TestRow, metric: Metric) -> tuple[str, str]:
+def bounds_pair(row: TestRow, metric: Measure) -> tuple[str, str]:
     """Return both bounds in one unit, `206` and `207 kpps`; the second is empty if there is only one."""
     found = bounds(row, metric)
     if found is None or found.lower is None or found.upper is None or found.lower == found.upper:
@@ -311,11 +316,11 @@ def bounds_pair(row: TestRow, metric: Metric) -> tuple[str, str]:
 def _goals(item: RecordedTest, row: TestRow) -> list[GoalView]:
     result, frame = item.result, item.result.asked.frame
     views = [
-        _goal(found, result.verdict, frame_l1=l1_bps(1.0, frame))
-        for found in (result.ndr, result.pdr, result.soak)
+        _goal(name, found, result.verdict, frame_l1=l1_bps(1.0, frame))
+        for name, found in ((NDR, result.ndr), (PDR, result.pdr), (SOAK, result.soak))
         if found is not None
     ]
-    for name, found, bps in (("MRR", result.mrr, row.mrr_l1_bps), ("ORR", result.orr, row.orr_l1_bps)):
+    for name, found, bps in ((MRR, result.mrr, row.mrr_l1_bps), (ORR, result.orr, row.orr_l1_bps)):
         if found is not None:
             spread = f" ± {rate(found.stdev_pps)}" if found.stdev_pps is not None else ""
             trials = len(found.receive_rates_pps)
@@ -323,18 +328,24 @@ def _goals(item: RecordedTest, row: TestRow) -> list[GoalView]:
             text = f"{rate(found.mean_pps)}{spread}"
             verdicts = _verdict_of(result.verdict, name)
             views.append(GoalView(name, definition, found.mean_pps, None, text, True, bps, *verdicts))
-    return views
+    return [each for view in views for each in (view, *_beside(view.name, row))]
+
+
+def _beside(throughput: Measure, row: TestRow) -> Iterator[GoalView]:
+    for name in beside(throughput, (row,))[1:]:
+        definition = name.explanation.what if name.explanation else ""
+        yield GoalView(name, definition, None, None, bounds_text(row, name), True, None, (), ())
 
 
 def _verdict_of(verdict: Verdict, number: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(verdict.of(number)), verdict.evidence_of(number)
 
 
-def _goal(found: GoalResult, verdict: Verdict, *, frame_l1: float) -> GoalView:
+def _goal(name: Measure, found: GoalResult, verdict: Verdict, *, frame_l1: float) -> GoalView:
     goal = found.goal
     definition = (
         f"critical load at a mean loss ratio of {percent(goal.loss_ratio)}, estimate ± its deviation"
-        if goal.name == Metric.SOAK
+        if name == SOAK
         else f"loss ≤ {percent(goal.loss_ratio)}, bounds within {percent(goal.relative_width)}, "
         f"trials of {seconds(goal.final_trial_duration_s)}"
     )
@@ -346,14 +357,14 @@ def _goal(found: GoalResult, verdict: Verdict, *, frame_l1: float) -> GoalView:
         text = f"{rate(found.lower_pps)} … {rate(found.upper_pps)}"
     bandwidth = found.lower_pps * frame_l1 if found.lower_pps is not None else None
     return GoalView(
-        goal.name,
+        name,
         definition,
         found.lower_pps,
         found.upper_pps,
         text,
         found.complete,
         bandwidth,
-        *_verdict_of(verdict, goal.name),
+        *_verdict_of(verdict, name),
     )
 
 

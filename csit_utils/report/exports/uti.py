@@ -7,7 +7,9 @@ throughput), as in CSIT's model since 1.5. A test with figures that the model do
 `unknown`.
 """
 
+import base64
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +17,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from csit_utils.analysis.latency import merge, rescaled
+from csit_utils.dataset.measures import Measure
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency
@@ -63,16 +66,17 @@ class InfoFile:
     content: dict[str, Any]
 
 
-def info_file(result: DensityRecord) -> InfoFile | None:
-    """The file of one test; None for a latency test, since CSIT's model has no such type without NDR.
+def info_file(result: DensityRecord, figures: Sequence[tuple[Measure, float]] = ()) -> InfoFile | None:
+    """Return the file of a test; None for a latency test, since CSIT's model has no such type without NDR.
 
     Args:
         result: Its record.
+        figures: Those that CSIT's model has no place for.
     """
     if result.asked.test_type is TestType.LATENCY:
         return None
     names = _names(result)
-    figures, missing = _figures(result)
+    found, missing = _figures(result)
     passed = result.passed and not missing
     message = "" if passed else result.message or missing or "failed"
     content = {
@@ -93,8 +97,8 @@ def info_file(result: DensityRecord) -> InfoFile | None:
         "dut_version": _version(result, "vswitch"),
         "tg_type": _generator(result),
         "tg_version": _version(result, "generator"),
-        "telemetry": [],
-        "result": figures,
+        "telemetry": _telemetry(figures),
+        "result": found,
     }
     return InfoFile((*names.suite, f"{names.test}.info.json"), content)
 
@@ -214,6 +218,12 @@ def _version(result: DensityRecord, role: str) -> str:
 
 def _seconds(start: str, end: str) -> float:
     return max(0.0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
+
+
+def _telemetry(figures: Sequence[tuple[Measure, float]]) -> list[str]:
+    """Figures as text of Prometheus, packed as CSIT packs it."""
+    lines = [f'{re.sub("[^a-z0-9]", "_", name.lower())}{{unit="{name.unit}"}} {value!r}\n' for name, value in figures]
+    return [base64.b64encode(zlib.compress("".join(lines).encode())).decode()] if lines else []
 
 
 # -- figures --------------------------------------------------------------------------------------------------------

@@ -13,9 +13,11 @@ import numpy as np
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures
 from csit_utils.analysis.comparisons.comparability import likeness, resolution_pps
 from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare, interval
-from csit_utils.analysis.grouping import Metric, Series
-from csit_utils.analysis.measures import Measure, worsening
+from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind
+from csit_utils.dataset.measures import PPS, Measure
+from csit_utils.dataset.rows import MEASURES, UNBOUNDED
+from csit_utils.report.colour_scales import shades
 from csit_utils.report.environments import environment_views, payload
 from csit_utils.report.figures import Json
 from csit_utils.report.report_context import ReportContents
@@ -24,7 +26,6 @@ from csit_utils.report.study import Page
 from csit_utils.report.trends.cell_names import CellNames
 from csit_utils.report.units import unit
 from csit_utils.studies.density.analysis.density import asks_for
-from csit_utils.studies.density.figures.heatmap import shades
 from csit_utils.studies.registry import measures
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.result import Environment
@@ -117,7 +118,7 @@ def data(history: History, environments: Mapping[str, Environment]) -> Json:
         environments: Environments by digest.
     """
     known = _known(history)
-    metrics: tuple[Metric | Measure, ...] = (*Metric, *measures())
+    metrics = (*MEASURES, *measures())
     names = CellNames(known)
     kinds = list(dict.fromkeys(_kind(cell.series) for cell in known))
     goals = list(dict.fromkeys(cell.series.goals for cell in known))
@@ -128,8 +129,9 @@ def data(history: History, environments: Mapping[str, Environment]) -> Json:
         "runs": [_run(run, places) for run in history.runs],
         "sides": [[side.kind, side.name, [history.runs.index(run) for run in side.runs]] for side in history.sides],
         "metrics": metrics,
-        "less_is_better": [number for number, metric in enumerate(metrics) if worsening(metric, 1.0) > 0],
-        "of_matrix": len(Metric),
+        "less_is_better": [number for number, metric in enumerate(metrics) if metric.less_is_better],
+        "of_matrix": len(MEASURES),
+        "unbounded": [number for number, metric in enumerate(metrics) if metric in UNBOUNDED],
         "cells": [
             {"m": metrics.index(cell.metric), **_cell(cell, found, names, kinds, goals)}
             for cell, found in known.items()
@@ -194,7 +196,7 @@ def _kind(series: Series) -> tuple[object, ...]:
     return series.system.simulated, series.system.origin, series.frame, series.goals
 
 
-def _unlike(examples: Sequence[Series], metrics: set[Metric | Measure]) -> Iterator[list[object]]:
+def _unlike(examples: Sequence[Series], metrics: set[Measure]) -> Iterator[list[object]]:
     """Pairs of kinds with a metric whose meanings differ, or with notes."""
     for (one, a), (other, b) in product(enumerate(examples), repeat=2):
         for metric in sorted(metrics):
@@ -231,7 +233,7 @@ def _cell(
         "v": [_digits(one.value_pps) for one in each],
         "u": [None if up is None else _digits(up) for up in ups],
     }
-    if (of := unit(cell.metric, series)) is not None:
+    if (of := unit(cell.metric, series)) != PPS:
         made["x"] = of
     optional: Json = {
         "e": [_digits(one.error_pps) for one in each],

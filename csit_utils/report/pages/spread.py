@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from csit_utils.analysis.grouping import Metric, Series, System
+from csit_utils.analysis.grouping import Series, System
 from csit_utils.analysis.repeats import Repeats, repeats
+from csit_utils.dataset.rows import THROUGHPUTS
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
@@ -41,7 +42,7 @@ class SpreadBlock:
 
 
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
-    of_tests = [trend for trend in shown.trends if isinstance(trend.cell.metric, Metric)]
+    of_tests = [trend for trend in shown.trends if trend.cell.metric in THROUGHPUTS]
     figures = {trend.cell: trend.figures for trend in of_tests}
     steps = {trend.cell: trend.steps for trend in of_tests if trend.steps}
     found = [each for each in repeats(figures, steps=steps) if each.box.count >= FEWEST]
@@ -85,12 +86,13 @@ def boxes_figure(identity: str, title: str, found: Mapping[str, Sequence[Repeats
         title: Of the figure.
         found: Repeated cells by the name of their series, all of one system.
     """
-    metrics = [metric for metric in Metric if any(each.cell.metric is metric for own in found.values() for each in own)]
+    present = {each.cell.metric for own in found.values() for each in own}
+    metrics = [metric for metric in THROUGHPUTS if metric in present]
     variants: Json = {}
     for name, own in found.items():
         for metric in metrics:
             chosen = sorted(
-                (each for each in own if each.cell.metric is metric and each.box.median > 0),
+                (each for each in own if each.cell.metric == metric and each.box.median > 0),
                 key=lambda each: (each.cell.dimensions, each.level),
             )
             factor, unit = common_unit([figure.value_pps for each in chosen for figure in each.figures])

@@ -5,11 +5,11 @@ from functools import partial
 
 from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.grouping import System
-from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.runs import Run, called
 from csit_utils.analysis.trends.events import CellEvent, events, level_around
 from csit_utils.analysis.trends.trend import ALPHA, FEWEST, SUSPICION, Trend, TrendState
 from csit_utils.dataset.items import RecordedTest
+from csit_utils.dataset.measures import PPS
 from csit_utils.report.figures import Json
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.stack_sides import CellStacks, cells_with_stacks, difference_graphs
@@ -115,8 +115,8 @@ def _cell(
         "o": list(trend.outliers),
         "f": [[number, row.message[:120]] for number, row in failed.items()],
         "d": describe(trend, len(failed)),
-        "c": 1 if isinstance(trend.cell.metric, Measure) else None,
-        "u": unit(trend.cell.metric, trend.cell.series),
+        "c": None if trend.cell.of_matrix else 1,
+        "u": None if (of := unit(trend.cell.metric, trend.cell.series)) == PPS else of,
     }
     return {key: value for key, value in cell.items() if value not in ([], None)}
 

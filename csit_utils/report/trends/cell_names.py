@@ -5,7 +5,6 @@ from functools import cached_property
 
 from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.grouping import Series
-from csit_utils.analysis.measures import Measure
 from csit_utils.report.links import cell_anchor
 
 _PARTS: tuple[Callable[[Series], str], ...] = (
@@ -20,14 +19,14 @@ class CellNames:
     """Short names of cells: only what distinguishes them."""
 
     def __init__(self, cells: Iterable[CellMetric]) -> None:
-        self._of_matrix = tuple(cell for cell in cells if not isinstance(cell.metric, Measure))
+        self._of_matrix = tuple(cell for cell in cells if cell.of_matrix)
 
     def short(self, cell: CellMetric) -> str:
         """Return `CSC 4x2`, with sizes and frame where the cells differ in them, without testbed and metric.
 
         For other studies: the service, its size, and the frame or the unit of the workload.
         """
-        if isinstance(cell.metric, Measure):
+        if not cell.of_matrix:
             return " ".join(filter(None, [cell.series.service_type, cell.series.nf_size, cell.series.frame]))
         words = [cell.series.service_type, str(cell.dimensions)]
         return " ".join([*words, *(part(cell.series) for part in self._telling)])

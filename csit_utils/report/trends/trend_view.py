@@ -7,12 +7,11 @@ from itertools import groupby, pairwise
 from markupsafe import Markup
 
 from csit_utils.analysis.cells import CellMetric
-from csit_utils.analysis.grouping import Metric, System
-from csit_utils.analysis.measures import Measure
+from csit_utils.analysis.grouping import System
 from csit_utils.analysis.runs import History, Run
 from csit_utils.analysis.trends.events import CellEvent
 from csit_utils.analysis.trends.trend import Trend, TrendState
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import MEASURES, TestRow
 from csit_utils.report.trends.cell_names import CellNames
 from csit_utils.report.units import amount, percent
 from csit_utils.studies.density.analysis.density import asks_for
@@ -109,12 +108,12 @@ def trend_groups(
     for event in found:
         by_cell.setdefault(event.trend.cell, []).append(event)
 
-    metrics: tuple[Metric | Measure, ...] = (*Metric, *measures())
+    metrics = (*MEASURES, *measures())
 
     def place(trend: Trend) -> tuple[System, str, int]:
         series = trend.cell.series
         # Other studies have many services with one to three quantities each.
-        kind = "" if isinstance(trend.cell.metric, Measure) else series.service_type
+        kind = series.service_type if trend.cell.of_matrix else ""
         return series.system, kind, metrics.index(trend.cell.metric)
 
     ordered = sorted(trends, key=place)

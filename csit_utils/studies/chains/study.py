@@ -1,31 +1,28 @@
 """Chain studies in reports: their page, records, and explanations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from html import escape
-from itertools import islice
 
+from csit_utils.dataset.measures import Explanation
 from csit_utils.dataset.papers import PublishedFigure
-from csit_utils.report import figures
-from csit_utils.report.characterizations import page_of_records
+from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.details.flames import FlameGraph
-from csit_utils.report.explanations import Explanation
-from csit_utils.report.figures import DASHES, Figure, Json, axes, scatter, step_of, thinned_words
+from csit_utils.report.figures import Figure
+from csit_utils.report.published_figures import sections
+from csit_utils.report.record_blocks import RecordTables, plots
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.stack_sides import grown
-from csit_utils.report.study import QueriedTables, RecordKind, Study, View
-from csit_utils.report.units import bandwidth
-from csit_utils.studies.chains.behaviour_figures import (
-    chains_figure,
-    classes_figure,
-    furthest,
-    name_of,
+from csit_utils.report.study import Page, QueriedTables, RecordKind, Study, View
+from csit_utils.studies.chains.plots import (
+    chains_plot,
+    compared_plots,
+    parts_plot,
     sizes_words,
+    traced_plots,
     workload_words,
 )
-from csit_utils.studies.chains.event_figures import events_figure, extra_cpu_figure, graphs_figure, steps_figure
-from csit_utils.studies.chains.part_figures import parts_figure
+from csit_utils.studies.chains.state_graphs import graphs_figure
 from csit_utils.studies.chains.suspect_stacks import stacks_of, stacks_of_suspects
-from csit_utils.studies.chains.volume_figures import distances_figure, resources_figure, throughput_figure
 from resources.libraries.python.studies.chains.analysis import tables
 from resources.libraries.python.studies.chains.analysis.features import feature
 from resources.libraries.python.studies.chains.analysis.sentences import (
@@ -40,7 +37,7 @@ from resources.libraries.python.studies.chains.model.record import (
     FeatureDeviation,
     Suspect,
 )
-from resources.libraries.python.studies.chains.model.spec import Chain, load_chains
+from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import cost, generate
 
 EXPLANATIONS = (
@@ -166,16 +163,14 @@ def _studied(view: View) -> StudiedChains:
     study = view.record.chain_study
     if study is None:
         return StudiedChains(view, None, None, (), (), (), (), ())
-    over = (throughput_figure, distances_figure, resources_figure, extra_cpu_figure, series_figure, steps_figure)
-    compared = (make(view.anchor, study, simulated=view.simulated) for make in over)
-    of_traces = (classes_figure, events_figure, graphs_figure)
-    traced = (make(view.anchor, study, simulated=view.simulated) for make in of_traces)
+    tables = RecordTables(view.anchor, view.simulated, study)
+    graphs = graphs_figure(view.anchor, study, simulated=view.simulated)
     return StudiedChains(
         view,
-        chains_figure(view.anchor, study, simulated=view.simulated),
-        parts_figure(view.anchor, study, simulated=view.simulated),
-        tuple(figure for figure in compared if figure is not None),
-        tuple(figure for figure in traced if figure is not None),
+        next(iter(plots(tables, chains_plot(study))), None),
+        next(iter(plots(tables, parts_plot())), None),
+        tuple(plots(tables, *compared_plots(study))),
+        (*plots(tables, *traced_plots(study)), *([graphs] if graphs else [])),
         tuple(_suspected(view, study, rank, suspect) for rank, suspect in enumerate(study.suspects, 1)),
         tuple(run for run in study.runs if run.failed is None),
         tuple(run for run in study.runs if run.failed is not None),
@@ -220,88 +215,16 @@ def _highest_throughput(record: ChainsRecord, figure: PublishedFigure) -> float 
     return max(rates) / 1e6 if rates else None
 
 
-PAGE = page_of_records(
-    "chain_study",
-    "Chain study",
-    "chains",
-    "studies",
-    _studied,
-    published=_highest_throughput,
-    workload_words=workload_words,
-    cause_in_words=cause_in_words,
-    bound_in_words=bound_in_words,
-    sizes_words=sizes_words,
-)
-"""Shown where there is a study of chains."""
-
-
-def series_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
-    """A choice for each chain and each feature, suspects first; lines are owners and workloads."""
-    runs: dict[Chain, list[ChainRun]] = {}
-    for run in study.runs:
-        if run.series and run.failed is None:
-            runs.setdefault(run.chain, []).append(run)
-    ranked = [chain for chain in reversed(furthest(study)) if chain in runs]
-    chosen = _fitting(ranked, runs)
-    if not chosen:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
+    found = [view for view in shown.characterizations if view.record.kind == "chains"]
+    if not found:
         return None
-    samples = sum(_samples(runs[chain]) for chain in chosen)
-    step = step_of(samples)
-    names = list(dict.fromkeys(each.feature for chain in chosen for run in runs[chain] for each in run.series))
-    variants: Json = {}
-    for chain in chosen:
-        for name in names:
-            unit = feature(name).unit
-            variants[f"{name_of(chain, chosen)}|{name}"] = {
-                "data": list(_series_lines(runs[chain], name, step)),
-                "layout": axes("time, s", f"{name}, {unit}" if unit else name),
-            }
-    selectors = (tuple(name_of(chain, chosen) for chain in chosen), tuple(names))
-    left = f" ({len(chosen)} of {len(runs)} chains)" if len(chosen) < len(runs) else ""
-    title = f"Sampled features over time{left}{thinned_words(step, samples)}"
-    return Figure(f"{anchor}-series", title, simulated, selectors, variants)
+    papers = sections(shown.papers, "chains", found, _highest_throughput)
+    words = {each.__name__: each for each in (workload_words, cause_in_words, bound_in_words, sizes_words)}
+    return {**keys_of_page("studies", found, [_studied(view) for view in found], papers), **words}
 
 
-def _fitting(ranked: Sequence[Chain], runs: dict[Chain, list[ChainRun]]) -> list[Chain]:
-    """Chains until the page has enough; the first one in any case."""
-    chosen: list[Chain] = []
-    total = 0
-    for chain in ranked:
-        total += _samples(runs[chain])
-        if chosen and total > figures.MAX_VALUES:
-            break
-        chosen.append(chain)
-    return chosen
-
-
-def _samples(runs: Sequence[ChainRun]) -> int:
-    return sum(len(each.values) for run in runs for each in run.series)
-
-
-def _loads(runs: Sequence[ChainRun]) -> list[str]:
-    """Label that distinguishes the runs of a chain: nothing, the volume, or the whole workload."""
-    volumes = [bandwidth(run.workload.volume_bps) for run in runs]
-    if len(runs) == 1:
-        return [""]
-    return volumes if len(set(volumes)) == len(runs) else [workload_words(run.workload) for run in runs]
-
-
-def _series_lines(runs: Sequence[ChainRun], name: str, step: int) -> Iterator[Json]:
-    """A colour for each owner, a dash for each workload."""
-    owners = list(dict.fromkeys(each.owner for run in runs for each in run.series))
-    loads = _loads(runs)
-    for number, run in enumerate(runs):
-        for each in run.series:
-            if each.feature == name:
-                text = ", ".join(filter(None, (each.owner, loads[number])))
-                yield scatter(
-                    text,
-                    islice(enumerate(each.values, 1), 0, None, step),
-                    owners.index(each.owner),
-                    hover=f"{escape(text)}, second %{{x}}: %{{y:.4~g}}",
-                    line={"width": 2, "dash": DASHES[number % len(DASHES)]},
-                    marker={"size": 4},
-                )
+PAGE = Page("chain_study", "Chain study", _build)
 
 
 def headline(study: ChainStudy) -> str:

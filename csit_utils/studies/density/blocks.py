@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.grouping import Metric, Series, System, all_series, system_of
+from csit_utils.analysis.grouping import Series, System, all_series, system_of
 from csit_utils.dataset.items import Refusal
+from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.reference import WORLD as PUBLISHED
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import THROUGHPUTS, TestRow
+from csit_utils.report.colour_scales import gradient
 from csit_utils.report.figures import Figure
 from csit_utils.report.units import common_unit, digits3
 from csit_utils.studies.density.analysis.answers import AnswerEvidence
@@ -14,7 +16,7 @@ from csit_utils.studies.density.analysis.density import Matrix, matrices, scale
 from csit_utils.studies.density.analysis.summary import changes
 from csit_utils.studies.density.density_tables import DensityTables, density_tables
 from csit_utils.studies.density.figures.flows import flows_figure
-from csit_utils.studies.density.figures.heatmap import HeatMap, gradient, heat_map
+from csit_utils.studies.density.figures.heatmap import HeatMap, heat_map
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, speedup_figure
 from csit_utils.studies.density.figures.throughput import bars_figure, density_figure
 from csit_utils.studies.density.sentences import common_sizes, names, sentences
@@ -124,12 +126,12 @@ def system_views(
             line = limits(by_system[system], series[0].frame) if limits else SpeedupLimits()
             blocks.append(_block(every, series, f"s{number}b{index}", seen=seen, tops=tops, line=line))
         every = [matrix for one in own for matrix in found[one]]
-        flows = flows_figure(f"flows-s{number}", "Throughput by number of flows and version of IP", every)
+        flows = flows_figure(f"s{number}", "Throughput by number of flows and version of IP", every)
         views.append(SystemView(f"system-{number}", system, tuple(blocks), tuple(by_system[system]), flows))
     return sorted(views, key=lambda view: view.published)
 
 
-_Kind = tuple[Metric, bool, str]
+_Kind = tuple[Measure, bool, str]
 
 
 def _tops(found: Iterable[Matrix]) -> dict[_Kind, float]:
@@ -155,9 +157,9 @@ def _block(
     line: SpeedupLimits,
 ) -> Block:
     metrics = tuple(
-        _metric([matrix for matrix in found if matrix.metric is metric], tops)
-        for metric in Metric
-        if any(matrix.metric is metric for matrix in found)
+        _metric([matrix for matrix in found if matrix.metric == metric], tops)
+        for metric in THROUGHPUTS
+        if any(matrix.metric == metric for matrix in found)
     )
     one, called = series[0], names(series)
     where = f"{one.frame}, {common_sizes(series)}" if common_sizes(series) else one.frame

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
-from csit_utils.analysis.grouping import RECEIVE_RATES, Series
+from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.latency import HALF_LOADS
 from csit_utils.report.units import DASH, digits3, percent, rate
 from csit_utils.studies.density.analysis.answers import AnswerEvidence, Question, answers, latency_points
@@ -89,7 +89,7 @@ def density_tables(found: Sequence[Matrix], series: Sequence[Series], seen: Answ
         seen: What answers rest on; None leaves them out.
     """
     metric = next((each for each in BEST_FIRST if any(m.metric is each for m in found)), None)
-    chosen = [matrix for matrix in found if matrix.metric is metric]
+    chosen = [matrix for matrix in found if matrix.metric == metric]
     costs = [CostTable(m.series.name, m.metric, tuple(map(_cost, efficiencies(m)))) for m in chosen]
     return DensityTables(
         tuple(table for table in costs if table.lines),
@@ -133,7 +133,7 @@ def _questions(chosen: Iterable[Matrix], seen: AnswerEvidence | None) -> list[Qu
     """
     metrics = {matrix.metric: matrix for matrix in chosen}
     matrices = list(chosen)
-    if seen is None or not matrices or not metrics.keys().isdisjoint(RECEIVE_RATES):
+    if seen is None or not matrices or any(metric.stdev for metric in metrics):
         return []
     cells = [
         (place, cell)

@@ -1,6 +1,6 @@
 """How to read rates, costs of density, and other figures of a test."""
 
-from csit_utils.report.explanations import Explanation
+from csit_utils.dataset.measures import Explanation
 
 EXPLANATIONS = (
     Explanation(

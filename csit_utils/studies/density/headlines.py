@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.grouping import Metric
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import THROUGHPUTS
 from csit_utils.report.links import cell_href
 from csit_utils.report.units import DASH, percent, rate
 from csit_utils.studies.density.analysis.density import CellState, MatrixCell
@@ -13,7 +14,6 @@ from csit_utils.studies.density.blocks import Block, MetricView, SystemView
 from csit_utils.studies.density.density_tables import QuestionView
 from csit_utils.studies.density.figures.heatmap import HeatMap
 
-_METRICS = (Metric.NDR, Metric.PDR, Metric.SOAK, Metric.MRR, Metric.ORR)
 _MAX_MAPS = 12
 """Of a block on the overview."""
 _WORDS = (("PASS", "passed"), ("FAIL", "failed"), ("SKIP", "skipped"))
@@ -68,7 +68,7 @@ class TestbedView:
     href: str
     counts: str
     oversubscribed: int
-    metrics: tuple[Metric, ...]
+    metrics: tuple[Measure, ...]
     glances: tuple[GlanceView, ...]
     lines: tuple[HeadlineView, ...]
     questions: tuple[tuple[str, QuestionView], ...]
@@ -84,7 +84,7 @@ def _testbed(view: SystemView) -> TestbedView:
     statuses = Counter(str(row.status) for row in view.rows)
     counts = ", ".join(f"{statuses[name]} {word}" for name, word in _WORDS if statuses[name])
     found = {matrix.metric for block in view.blocks for matrix in block.matrices}
-    metrics = tuple(metric for metric in _METRICS if metric in found)
+    metrics = tuple(metric for metric in THROUGHPUTS if metric in found)
     several = len(view.blocks) > 1
     return TestbedView(
         view.system.name,
@@ -101,12 +101,12 @@ def _testbed(view: SystemView) -> TestbedView:
 
 
 def _glance(block: Block) -> GlanceView:
-    metric = min(block.metrics, key=lambda each: BEST_FIRST.index(Metric(each.metric)))
+    metric = min(block.metrics, key=lambda each: BEST_FIRST.index(Measure(each.metric)))
     heading = f"{metric.metric}, {metric.definition}, {block.name}"
     return GlanceView(heading, metric, metric.maps[:_MAX_MAPS], len(metric.maps[_MAX_MAPS:]))
 
 
-def _line(headline: Headline, metrics: Sequence[Metric]) -> HeadlineView:
+def _line(headline: Headline, metrics: Sequence[Measure]) -> HeadlineView:
     series = headline.series
     kept = headline.kept if headline.most != headline.alone else None
     return HeadlineView(
@@ -136,7 +136,7 @@ def _name(place: tuple[int, int] | None) -> str:
     return f"{place[0]}x{place[1]}" if place else DASH
 
 
-def _figure(headline: Headline, metric: Metric, place: tuple[int, int] | None) -> FigureView:
+def _figure(headline: Headline, metric: Measure, place: tuple[int, int] | None) -> FigureView:
     cell = headline.cell(metric, place)
     if cell is None or place is None or cell.value_pps is None:
         return FigureView(DASH, None, None, oversubscribed=False)

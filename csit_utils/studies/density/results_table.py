@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from csit_utils.analysis.grouping import Metric, bounds, is_measured
+from csit_utils.analysis.grouping import beside, bounds, is_measured
 from csit_utils.analysis.verdicts import verdict_of
 from csit_utils.commands.tables import TableForm, TableLine, print_table
 from csit_utils.dataset.contents import Contents
-from csit_utils.dataset.rows import LatencyRow, TestRow
+from csit_utils.dataset.measures import PPS, Measure
+from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, SOAK, LatencyRow, TestRow
 from csit_utils.report.details.testview import bounds_text, p99_at_half_pdr
 from csit_utils.report.units import DASH, latency
 from resources.libraries.python.search.findings.verdict import verdict_text
@@ -65,16 +66,15 @@ def _style(verdict: str) -> str:
     return next((_STYLES[word] for word in words if word in _STYLES), "yellow")
 
 
-def _metrics(rows: Sequence[TestRow]) -> list[Metric]:
+def _metrics(rows: Sequence[TestRow]) -> list[Measure]:
     """NDR and PDR, unless no test searched for them; soak rate, MRR and ORR where a test measured them."""
-    searched = any(is_measured(row, metric) for row in rows for metric in (Metric.NDR, Metric.PDR))
-    others = [
-        metric for metric in (Metric.SOAK, Metric.MRR, Metric.ORR) if any(is_measured(row, metric) for row in rows)
-    ]
-    return [*([Metric.NDR, Metric.PDR] if searched or not others else []), *others]
+    searched = any(is_measured(row, metric) for row in rows for metric in (NDR, PDR))
+    others = [metric for metric in (SOAK, MRR, ORR) if any(is_measured(row, metric) for row in rows)]
+    found = [*((NDR, PDR) if searched or not others else ()), *others]
+    return [each for metric in found for each in beside(metric, rows)]
 
 
-def _texts(row: TestRow, latencies: list[LatencyRow], metrics: list[Metric], *, types: bool) -> list[str]:
+def _texts(row: TestRow, latencies: list[LatencyRow], metrics: list[Measure], *, types: bool) -> list[str]:
     cell = f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
     sizes = f" NF-{row.nf_size}" if row.nf_size else ""
     texts = [_verdicts(row, metrics) if row.status == "PASS" else f"{row.status}: {row.message}"]
@@ -92,7 +92,8 @@ def _texts(row: TestRow, latencies: list[LatencyRow], metrics: list[Metric], *, 
     ]
 
 
-def _verdicts(row: TestRow, metrics: list[Metric]) -> str:
+def _verdicts(row: TestRow, metrics: list[Measure]) -> str:
     """The verdict of each number that the line shows."""
-    numbers = {str(metric): verdict_of(row, metric) for metric in metrics if bounds(row, metric) is not None}
+    rates = (metric for metric in metrics if metric.unit == PPS and bounds(row, metric) is not None)
+    numbers = {str(metric): verdict_of(row, metric) for metric in rates}
     return verdict_text(numbers or {"": row.verdicts.split()})

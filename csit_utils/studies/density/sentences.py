@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from csit_utils.analysis.grouping import RECEIVE_RATES, Series
+from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.verdicts import verdict_of_runs
 from csit_utils.report.units import percent, rate
 from csit_utils.studies.density.analysis.density import CellState
@@ -52,7 +52,7 @@ def _sentence(name: str, found: Sequence[AxisChange]) -> str:
             share = f" ({percent(one.ratio, signed=True)})" if one.ratio is not None else ""
             moved = f"{verb} from {_figure(one, one.start)} to {_figure(one, one.end)}{share}"
         else:
-            what = "noise of its trials" if one.matrix.metric in RECEIVE_RATES else "resolution of the search"
+            what = "noise of its trials" if one.matrix.metric.stdev else "resolution of the search"
             moved = f" stays at {rate(one.start_pps)}, within the {what}"
         parts.append(f"{one.matrix.metric}{moved}")
     text = f"{name}, {added}: from {from_s}x{from_n} to {to_s}x{to_n} {', '.join(parts)}."

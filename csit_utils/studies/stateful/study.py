@@ -1,25 +1,14 @@
 """Studies of stateful density in reports: connection rates, tear-downs and table capacity of NATs and firewalls."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
-from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject, MeasuredValue
 from csit_utils.dataset.rows import frame_text
-from csit_utils.report.characterizations import DrawnRecord, page_of_records
-from csit_utils.report.explanations import Explanation
-from csit_utils.report.figures import Figure, Json, axis, scatter
-from csit_utils.report.study import RecordKind, Study, View
+from csit_utils.report.study import RecordKind, Study
+from csit_utils.studies.stateful.page import PAGE
 from resources.libraries.python.model.request.cell import Dimensions
-from resources.libraries.python.studies.stateful.analysis import (
-    DEVIATIONS,
-    in_words,
-    stateful_tables,
-)
-from resources.libraries.python.studies.stateful.model.record import (
-    CellConnections,
-    Phase,
-    StatefulDensity,
-)
+from resources.libraries.python.studies.stateful.analysis import in_words, stateful_tables
+from resources.libraries.python.studies.stateful.model.record import CellConnections, StatefulDensity
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.planning import cost
 
@@ -89,19 +78,16 @@ def _lines(found: StatefulDensity) -> Iterator[str]:
     yield from (f"{name} was skipped: {reason}" for name, reason in found.skipped.items())
 
 
-def _measured(item: Characterized, found: StatefulDensity) -> Iterator[MeasuredRow]:
+def _measured(found: StatefulDensity) -> Iterator[MeasuredSubject]:
     for cell in found.cells:
-        for value in _values(cell):
-            yield measured_row(
-                item,
-                (value,) if cell.is_valid else (),
-                test_type=value.measure.value,
-                service_type=found.spec.name,
-                **Dimensions(cell.instances, cell.nodes).columns,
-                nf_size=str(found.spec.size),
-                frame=frame_text(found.spec.frame),
-                goals=f"{found.spec.kind}, {found.spec.search}",
-            )
+        yield MeasuredSubject(
+            tuple(_values(cell)) if cell.is_valid else (),
+            found.spec.name,
+            Dimensions(cell.instances, cell.nodes),
+            str(found.spec.size),
+            frame_text(found.spec.frame),
+            f"{found.spec.kind}, {found.spec.search}",
+        )
 
 
 def _values(cell: CellConnections) -> Iterator[MeasuredValue]:
@@ -114,101 +100,9 @@ def _values(cell: CellConnections) -> Iterator[MeasuredValue]:
         yield MeasuredValue(CAPACITY, entries, entries, refused)
 
 
-_Value = Callable[[CellConnections], float | None]
-_QUANTITIES: dict[str, tuple[str, _Value]] = {
-    "new connections": ("new connections/s", lambda cell: cell.rate.lower_cps),
-    "tear-downs": ("tear-downs/s", lambda cell: cell.tear_down_cps),
-    "capacity": ("entries", lambda cell: cell.capacity.entries * cell.instances if cell.capacity else None),
-}
-_PER_INSTANCE = ("in sum", "per instance")
-
-
-def density(anchor: str, found: StatefulDensity, *, simulated: bool) -> Figure:
-    """Each quantity by the number of instances, a line for each number of network functions of an instance."""
-    nodes = sorted({cell.nodes for cell in found.cells})
-    shown = [name for name, (_, value) in _QUANTITIES.items() if any(value(cell) for cell in found.cells)]
-    variants: Json = {
-        f"{name}|{share}": {
-            "data": [_line(found, name, number, per_instance=share == _PER_INSTANCE[1]) for number in nodes],
-            "layout": {"xaxis": axis("service instances", dtick=1), "yaxis": axis(_QUANTITIES[name][0])},
-        }
-        for name in shown
-        for share in _PER_INSTANCE
-    }
-    return Figure(
-        f"{anchor}-density",
-        "Connections by the number of instances",
-        simulated,
-        (tuple(shown), _PER_INSTANCE),
-        variants,
-    )
-
-
-def _line(found: StatefulDensity, quantity: str, nodes: int, *, per_instance: bool) -> Json:
-    cells = sorted((cell for cell in found.cells if cell.nodes == nodes), key=lambda cell: cell.instances)
-    value = _QUANTITIES[quantity][1]
-    values = [(cell.instances, value(cell)) for cell in cells]
-    name = f"{nodes} NF{'s' if nodes > 1 else ''} per instance"
-    return scatter(
-        name,
-        [
-            (instances, None if number is None else number / (instances if per_instance else 1))
-            for instances, number in values
-        ],
-        nodes - 1,
-    )
-
-
-def search(anchor: str, found: StatefulDensity, *, simulated: bool) -> Figure:
-    """Established share of the connections by offered rate, of every trial of the search of each cell."""
-    variants: Json = {
-        cell.name: {
-            "data": [_trials(cell, complete=True), _trials(cell, complete=False)],
-            "layout": {
-                "xaxis": axis("offered rate, new connections/s"),
-                "yaxis": {"title": {"text": "established, %"}},
-            },
-        }
-        for cell in found.cells
-    }
-    return Figure(f"{anchor}-search", "Trials of the establishment rate", simulated, (tuple(variants),), variants)
-
-
-def _trials(cell: CellConnections, *, complete: bool) -> Json:
-    trials = [each for each in cell.trials if each.phase is Phase.RATE and each.complete is complete]
-    shares = [
-        sum(row.established for row in each.instances) / max(1, sum(row.sent for row in each.instances))
-        for each in trials
-    ]
-    return scatter(
-        "all established" if complete else "some failed",
-        [(each.load_cps, 100 * share) for each, share in zip(trials, shares, strict=True)],
-        0 if complete else 1,
-        mode="markers",
-    )
-
-
-def _drawn(view: View) -> DrawnRecord:
-    found: StatefulDensity | None = view.record.stateful
-    if found is None or not found.cells:
-        return DrawnRecord(view)
-    return DrawnRecord(
-        view, plots=tuple(draw(view.anchor, found, simulated=view.simulated) for draw in (density, search))
-    )
-
-
 STUDY = Study(
     order=57,
-    pages=(
-        page_of_records(
-            "stateful",
-            "Stateful density",
-            "stateful",
-            "densities",
-            _drawn,
-            deviations=DEVIATIONS,
-        ),
-    ),
+    pages=(PAGE,),
     kinds=(
         RecordKind(
             "stateful",
@@ -217,11 +111,11 @@ STUDY = Study(
             _title,
             headline,
             lines=_lines,
+            measures=(RATE, TEAR_DOWN, CAPACITY),
             measured=_measured,
             tables=stateful_tables,
         ),
     ),
-    measures=(RATE, TEAR_DOWN, CAPACITY),
     explanations=EXPLANATIONS,
     preview=lambda path, keys: cost(load_stateful(path, keys)),
 )

@@ -1,24 +1,40 @@
 """Sweeps and profiles of one service side by side: flavors, packet sizes, fitted functions, delays below saturation."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
-from csit_utils.report.figures import SYMBOLS, Figure, Json, axis, one_choice, scatter
+from csit_utils.report.figures import Figure
+from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row, plots
 from csit_utils.report.study import View
-from csit_utils.studies.sweep.figures import FIRST_SCALE, LINEAR, NAMES, PlotPosition, metric_axes, place, shown
+from csit_utils.studies.sweep.figures import INPUT, METRICS, function_rows, load_row, load_rows
 from csit_utils.studies.sweep.words import chain_words
 from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, steps
-from resources.libraries.python.studies.sweep.analysis.profile import measured_rates, value_at
-from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, rate_in_words, scaling_in_words
+from resources.libraries.python.studies.sweep.analysis.profile import measured_rates
+from resources.libraries.python.studies.sweep.analysis.sentences import rate_in_words, scaling_in_words
 from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep
 
-IN_BITS, IN_PACKETS = "by Gbit/s", "by kpps"
-_WAYS = (IN_PACKETS, IN_BITS)
-_CPU = "CPU"
+ON_A_LINE = 120
+"""Rates at which functions are drawn."""
+_SATURATES = {"size": 14, "symbol": "line-ns-open", "line": {"width": 3}}
+_INPUTS = (
+    Column("input_pps", "input rate, kpps", scale=1e-3, choice="by kpps"),
+    Column("rate", "input rate, Gbit/s", choice="by Gbit/s"),
+)
+_QUANTITIES = (
+    Column("output_pps", "throughput, kpps", scale=1e-3, choice="throughput, kpps"),
+    Column(ProfileMetric.THROUGHPUT.value, "throughput, Gbit/s", choice="throughput, Gbit/s"),
+    Column(ProfileMetric.DELAY.value, "one-way delay, ms", choice="delay"),
+    Column(ProfileMetric.LOSS.value, "loss, %", choice="loss"),
+    Column("cpu", "CPU of all VNFs, % of one vCPU", scale=100, choice="CPU"),
+)
+REACHES = {"below saturation": 1.0, "below half of it": 0.5}
+"""Shares of the break-point: just below it delay grows so steeply that lower loads cannot be distinguished."""
+
+Named = Sequence[tuple[str, View, Sweep]]
+"""Sweeps with their names in legends."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +47,7 @@ class SweepComparison:
     """Some of them."""
     figure: Figure
     """Means of all loads."""
-    more: tuple[Figure, ...]
+    more: Sequence[Figure]
     """Fitted functions, delays below saturation."""
     gains: tuple[str, ...]
     """Gains of larger flavors."""
@@ -60,77 +76,84 @@ def _comparison(identity: str, own: Sequence[tuple[View, Sweep]]) -> SweepCompar
     names = [
         f"{each.title} ({each.record.test_name})" if titles.count(each.title) > 1 else each.title for each, _ in own
     ]
-    variants: Json = {}
-    for across in _WAYS:
-        for metric in ProfileMetric:
-            lines = list(_lines(own, names, metric, across))
-            variants[f"{metric.value}|{across}"] = {"data": lines, "layout": _layout(metric, across)}
-        cpu = {"xaxis": _across(across), "yaxis": {"title": {"text": "CPU of all VNFs, % of one vCPU"}}}
-        variants[f"{_CPU}|{across}"] = {"data": list(_cpu(own, names, across)), "layout": cpu}
-    selectors = ((*(metric.value for metric in ProfileMetric), _CPU), _WAYS)
-    figure = Figure(identity, f"Sizes and frames of {title}", view.record.simulated, selectors, variants)
-    crowded = any(each.oversubscribed for each, _ in own)
     named = [(name, each, swept) for name, (each, swept) in zip(names, own, strict=True)]
-    more = (functions_figure(f"{identity}-functions", title, named), delays_figure(f"{identity}-delays", title, named))
-    drawn = tuple(one for one in more if one is not None)
-    return SweepComparison(title, view.simulated, crowded, figure, drawn, tuple(_flavors(own)))
-
-
-def _layout(metric: ProfileMetric, across: str) -> Json:
-    layout = {**metric_axes(metric, LINEAR), "xaxis": _across(across)}
-    if metric is ProfileMetric.THROUGHPUT and across == IN_PACKETS:
-        layout["yaxis"] = axis("throughput, kpps")
-    return layout
-
-
-def _across(across: str) -> Json:
-    return axis("input rate, Gbit/s" if across == IN_BITS else "input rate, kpps")
-
-
-def _lines(
-    own: Sequence[tuple[View, Sweep]], names: Sequence[str], metric: ProfileMetric, across: str
-) -> Iterator[Json]:
-    for number, ((_, sweep), name) in enumerate(zip(own, names, strict=True)):
-        places = [place(point, sweep.spec.frame) for point in sweep.points]
-        points = [(_place(each, across), _height(each, metric, across)) for each in places]
-        yield _line(number, name, points, [each.text(metric) for each in places])
-
-
-def _place(each: PlotPosition, across: str) -> float:
-    return each.rate if across == IN_BITS else each.input_pps / 1e3
-
-
-def _height(each: PlotPosition, metric: ProfileMetric, across: str) -> float | None:
-    value = each.values[metric]
-    if value is None or metric is not ProfileMetric.THROUGHPUT or across == IN_BITS:
-        return value
-    return each.output_pps / 1e3
-
-
-def _cpu(own: Sequence[tuple[View, Sweep]], names: Sequence[str], across: str) -> Iterator[Json]:
-    for number, ((_, sweep), name) in enumerate(zip(own, names, strict=True)):
-        points = [point for point in sweep.points if point.cpu]
-        places = [place(point, sweep.spec.frame) for point in points]
-        used = [100 * sum(map(sum, point.cpu.values())) for point in points]
-        texts = [
-            f"input {each.rate:.4g} Gbit/s ({each.input_pps:,.0f} pps)<br>CPU {value:.4g} %"
-            for each, value in zip(places, used, strict=True)
-        ]
-        yield _line(number, name, zip((_place(each, across) for each in places), used, strict=True), texts)
-
-
-def _line(
-    number: int, name: str, points: Iterable[tuple[float, float | None]], texts: Sequence[str], frame: str | None = None
-) -> Json:
-    return scatter(
-        name,
-        points,
-        number,
-        texts=[f"{escape(name)}<br>{text}" for text in texts],
-        facets=None if frame is None else {_FRAME: frame},
-        line={"width": 2},
-        marker={"size": 7, "symbol": SYMBOLS[number % len(SYMBOLS)]},
+    tables = RecordTables(identity, view.simulated, named)
+    profiled = [row for row in named if row[1].record.profile is not None]
+    beside = Plot(
+        "loads",
+        f"Sizes and frames of {title}",
+        _loads,
+        _INPUTS,
+        _QUANTITIES,
+        colour="line",
+        hover=("text",),
     )
+    functions = Plot(
+        "functions",
+        f"Fitted functions of {title}",
+        _functions,
+        INPUT,
+        METRICS,
+        colour="line",
+        dash="what",
+        facets={"frame": "frame"},
+        hover=("text",),
+        lines={
+            "function": {"mode": "lines", "line": {"width": 2}},
+            "loads": {"mode": "markers", "showlegend": False, "opacity": 0.6},
+            "saturation": {"mode": "markers", "showlegend": False, "marker": _SATURATES},
+        },
+    )
+    delays = Plot(
+        "delays",
+        f"One-way delay below saturation, {title}",
+        _delays,
+        INPUT,
+        Column(ProfileMetric.DELAY.value, "one-way delay, ms"),
+        colour="line",
+        choose=("reach",),
+        facets={"frame": "frame"},
+        hover=("text",),
+    )
+    more = plots(tables, *([functions] if len(profiled) > 1 else []), delays)
+    crowded = any(each.oversubscribed for each, _ in own)
+    return SweepComparison(title, view.simulated, crowded, plots(tables, beside)[0], more, tuple(_flavors(own)))
+
+
+def _loads(own: Named) -> Iterator[Row]:
+    for name, _, sweep in own:
+        for point in sweep.points:
+            cpu = sum(map(sum, point.cpu.values())) if point.cpu else None
+            yield {**load_row(point, sweep.spec.frame), "line": name, "cpu": cpu}
+
+
+def _functions(own: Named) -> Iterator[Row]:
+    """Functions of all profiles, where they saturate, and the loads that they were fitted to."""
+    for name, view, sweep in own:
+        profile: Profile | None = view.record.profile
+        rates = measured_rates(profile) if profile is not None else None
+        if profile is None or rates is None:
+            continue
+        common = {"line": name, "frame": sweep.spec.frame.name}
+        fitted = [row.metric for row in profile.metrics if row.nonsat is not None or row.sat is not None]
+        bends = [each.rate for each in profile.break_points]
+        on_line = sorted({*np.linspace(*rates, ON_A_LINE).tolist(), *bends})
+        yield from ({**row, **common, "what": "function"} for row in function_rows(profile, on_line, fitted))
+        yield from ({**row, **common, "what": "loads"} for row in load_rows(sweep))
+        if (at := profile.break_point) is not None:
+            text = f"saturates at {rate_in_words(at)}: {at.reason}"
+            for row in function_rows(profile, [at.rate], fitted):
+                yield {**row, **common, "what": "saturation", "text": text}
+
+
+def _delays(own: Named) -> Iterator[Row]:
+    """Loads below each sweep's saturation, where more vCPUs may cost time; nothing for fewer than two sweeps."""
+    for reach, share in REACHES.items():
+        found = [(name, sweep, below(view.record.profile, sweep, share)) for name, view, sweep in own]
+        if sum(bool(rows) for *_, rows in found) > 1:
+            for name, sweep, rows in found:
+                at = {"line": name, "frame": sweep.spec.frame.name, "reach": reach}
+                yield from ({**row, **at} for row in rows)
 
 
 def _flavors(own: Sequence[tuple[View, Sweep]]) -> Iterator[str]:
@@ -148,102 +171,8 @@ def _flavors(own: Sequence[tuple[View, Sweep]]) -> Iterator[str]:
         yield from (f"{frame}: {line}" for line in scaling_in_words(steps(list(flavors.values()))))
 
 
-_ON_A_LINE = 120
-"""Rates at which functions are drawn."""
-_FRAME = "frame"
-
-REACHES = {"below saturation": 1.0, "below half of it": 0.5}
-"""Shares of the break-point: just below it delay grows so steeply that lower loads cannot be distinguished."""
-
-Named = Sequence[tuple[str, View, Sweep]]
-"""Sweeps with their names in legends."""
-
-
-def functions_figure(identity: str, title: str, own: Named) -> Figure | None:
-    """Functions of all profiles with their measured loads, a choice for each metric; None for fewer than two."""
-    profiled = [row for row in own if row[1].record.profile is not None]
-    if len(profiled) < 2:
-        return None
-    variants: Json = {}
-    for metric in ProfileMetric:
-        scale = FIRST_SCALE[metric]
-        data = [
-            trace
-            for number, (name, view, sweep) in enumerate(profiled)
-            if view.record.profile is not None
-            for trace in _of_profile(name, view.record.profile, sweep, metric, number)
-        ]
-        if data:
-            variants[metric.value] = {"data": data, "layout": metric_axes(metric, scale)}
-    simulated = own[0][1].record.simulated
-    return one_choice(identity, f"Fitted functions of {title}", variants, simulated=simulated, facets=(_FRAME,))
-
-
-def _of_profile(name: str, profile: Profile, sweep: Sweep, metric: ProfileMetric, colour: int) -> Iterator[Json]:
-    """Its functions, where it saturates, and the loads that they were fitted to."""
-    rates = measured_rates(profile)
-    row = profile.of(metric)
-    if rates is None or row is None or (row.nonsat is None and row.sat is None):
-        return
-    at = profile.break_point
-    on_line = sorted({*np.linspace(*rates, _ON_A_LINE).tolist(), *(each.rate for each in profile.break_points)})
-    common: Json = {"facets": {_FRAME: sweep.spec.frame.name}, "legendgroup": escape(name)}
-    scale = FIRST_SCALE[metric]
-    yield scatter(
-        name,
-        [(rate, shown(value_at(profile, metric, rate), scale)) for rate in on_line],
-        colour,
-        hover=f"{escape(name)}, function<br>%{{x:.4~g}} Gbit/s: %{{y:.4~g}} {UNITS[metric]}",
-        mode="lines",
-        line={"width": 2},
-        **common,
-    )
-    places = [place(point, sweep.spec.frame) for point in sweep.points]
-    common |= {"mode": "markers", "showlegend": False}
-    yield scatter(
-        name,
-        [(each.rate, shown(each.values[metric], scale)) for each in places],
-        colour,
-        texts=[f"{escape(name)}<br>{each.text(metric)}" for each in places],
-        marker={"size": 6, "opacity": 0.6, "symbol": SYMBOLS[colour % len(SYMBOLS)]},
-        **common,
-    )
-    if at is not None:
-        yield scatter(
-            name,
-            [(at.rate, shown(value_at(profile, metric, at.rate), scale))],
-            colour,
-            hover=f"{escape(name)} saturates at {rate_in_words(at)}<br>{escape(at.reason)}",
-            marker={"size": 14, "symbol": "line-ns-open", "line": {"width": 3}},
-            **common,
-        )
-
-
-def delays_figure(identity: str, title: str, own: Named) -> Figure | None:
-    """Delays of loads below each sweep's saturation, where more vCPUs may cost time; None for fewer than two sweeps."""
-    variants: Json = {}
-    for reach, share in REACHES.items():
-        lines = [
-            _line(
-                number,
-                name,
-                [(each.rate, each.values[ProfileMetric.DELAY]) for each in places],
-                [each.text(ProfileMetric.DELAY) for each in places],
-                sweep.spec.frame.name,
-            )
-            for number, (name, view, sweep) in enumerate(own)
-            if (places := below(view.record.profile, sweep, share))
-        ]
-        if len(lines) > 1:
-            variants[reach] = {"data": lines, "layout": metric_axes(ProfileMetric.DELAY, LINEAR)}
-    simulated = own[0][1].record.simulated
-    words = f"{NAMES[ProfileMetric.DELAY].capitalize()} below saturation, {title}"
-    return one_choice(identity, words, variants, simulated=simulated, facets=(_FRAME,))
-
-
-def below(profile: Profile | None, sweep: Sweep, share: float) -> list[PlotPosition]:
+def below(profile: Profile | None, sweep: Sweep, share: float) -> list[Row]:
     """Loads with a delay below a share of the break-point; all of them where nothing saturates."""
     at = profile.break_point if profile else None
-    places = (place(point, sweep.spec.frame) for point in sweep.points)
     limit = share * at.rate if at else float("inf")
-    return [each for each in places if each.rate < limit and each.values[ProfileMetric.DELAY] is not None]
+    return [row for row in load_rows(sweep) if row["rate"] < limit and row[ProfileMetric.DELAY.value] is not None]

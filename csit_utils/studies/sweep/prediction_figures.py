@@ -1,89 +1,139 @@
-"""A chain as it was predicted and as it was measured."""
+"""A chain as it was predicted and as it was measured, and what its VNFs alone add to it."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
-from csit_utils.report.figures import SYMBOLS, Figure, Json, axes, no_choice, scatter
-from csit_utils.studies.sweep.figures import metric_figure, place, shown, use_line
+from csit_utils.report.figures import Figure
+from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row, plots
+from csit_utils.studies.sweep.comparison import REACHES, below
+from csit_utils.studies.sweep.figures import (
+    CPU,
+    INPUT,
+    METRICS,
+    NAMES,
+    load_row,
+    load_rows,
+    metric_column,
+    saturation,
+    scales,
+)
 from csit_utils.studies.sweep.words import MODELS, kind_words, vnf_words
-from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
-from resources.libraries.python.studies.sweep.model.profile import Prediction, ProfileMetric
+from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredPath
+from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
 
-_DASHES = ("dash", "dot", "dashdot", "longdash", "longdashdot")
+_DELAY = ProfileMetric.DELAY.value
+_MEASURED = "the chain, measured"
 
 
-def chain_figures(anchor: str, record: SweepRecord) -> list[Figure]:
-    """A plot of each metric: measured points, and a line for each model."""
+@dataclass(frozen=True)
+class PartMeasurements:
+    """Measurements of a chain's parts with the frame and size of the chain."""
+
+    vnfs: Mapping[str, Sweep] = field(default_factory=dict)
+    """Sweeps of single VNFs by kind, as `kind_words` has it."""
+    path: Sweep | None = None
+    """Without any VNF."""
+
+
+def chain_figures(anchor: str, record: SweepRecord, alone: PartMeasurements) -> list[Figure]:
+    """Plots of each metric as predicted and measured, of the CPUs, and of the chain beside its VNFs alone."""
     sweep = record.sweep
-    if sweep is None or not record.predictions:
+    if sweep is None or not sweep.points:
         return []
-    return [
-        metric_figure(f"{anchor}-chain-{metric.value}", record, sweep, metric, partial(_traces, record, sweep, metric))
-        for metric in ProfileMetric
-        if any(metric in point.predicted for prediction in record.predictions for point in prediction.points)
-    ]
-
-
-def _traces(record: SweepRecord, sweep: Sweep, metric: ProfileMetric, scale: str) -> Iterator[Json]:
-    yield _measured(sweep, metric, scale)
-    yield from _predicted(record.predictions, metric, scale)
-
-
-def _measured(sweep: Sweep, metric: ProfileMetric, scale: str) -> Json:
-    places = [place(point, sweep.spec.frame) for point in sweep.points]
-    return scatter(
-        "measured",
-        [(each.rate, shown(each.values[metric], scale)) for each in places],
-        0,
-        texts=[each.text(metric) for each in places],
-        hover="measured<br>%{text}",
-        mode="markers",
-        marker={"size": 9},
+    tables = RecordTables(anchor, record.simulated, sweep)
+    predicted = {metric for each in record.predictions for point in each.points for metric in point.predicted}
+    drawn = plots(
+        tables,
+        *(
+            Plot(
+                f"chain-{metric.value}",
+                f"{NAMES[metric].capitalize()} of {sweep.name}",
+                partial(_predicted, record, metric),
+                INPUT,
+                scales(metric),
+                colour="line",
+                mark="lines",
+                hover=("text",),
+                lines={"measured": {"mode": "markers", "marker": {"size": 9}}},
+                layout=saturation(record.profile),
+            )
+            for metric in ProfileMetric
+            if metric in predicted
+        ),
+        Plot(
+            "chain-cpu",
+            f"CPU in {sweep.name} and alone",
+            partial(_cpu, alone),
+            Column("rate", "rate through the VNF, Gbit/s"),
+            CPU,
+            colour="line",
+        ),
     )
-
-
-def _predicted(predictions: Sequence[Prediction], metric: ProfileMetric, scale: str) -> Iterator[Json]:
-    rows = [(f"predicted {MODELS[each.model]}", _values(each, metric)) for each in predictions]
-    if metric is ProfileMetric.DELAY:
-        rows += [(f"plain sum of delays, {MODELS[each.model]}", _summed(each)) for each in predictions]
-    for number, (name, line) in enumerate(((name, line) for name, line in rows if line), 1):
-        yield scatter(
-            name,
-            [(rate, shown(value, scale)) for rate, value in line],
-            number,
-            hover=f"{name}<br>%{{x:.4~g}} Gbit/s: %{{y:.4~g}} {UNITS[metric]}",
-            mode="lines",
-            line={"width": 2, "dash": _DASHES[number % len(_DASHES)]},
+    if any(kind_words(vnf) in alone.vnfs for vnf in sweep.vnfs):
+        drawn += plots(
+            tables,
+            Plot(
+                "parts",
+                f"Throughput, one-way delay and loss of {sweep.name} and of its VNFs alone",
+                partial(_parts, alone),
+                INPUT,
+                METRICS,
+                colour="line",
+                panels=True,
+                hover=("text",),
+                layout=saturation(record.profile),
+            ),
         )
+    if all(kind_words(vnf) in alone.vnfs for vnf in sweep.vnfs):
+        areas = dict.fromkeys((_PATH, *map(vnf_words, sweep.vnfs)), _AREA)
+        delay = metric_column(ProfileMetric.DELAY)
+        drawn += plots(
+            tables,
+            Plot(
+                "delays",
+                f"One-way delay of {sweep.name} below saturation, by contribution of its parts",
+                partial(_delays, record.profile, alone),
+                INPUT,
+                Column(delay.name, delay.title),
+                colour="line",
+                choose=("reach",),
+                lines=areas,
+            ),
+        )
+    return drawn
 
 
-def _values(prediction: Prediction, metric: ProfileMetric) -> list[tuple[float, float]]:
-    return [(point.rate, point.predicted[metric]) for point in prediction.points if metric in point.predicted]
+_PATH = "path without VNFs"
+_AREA = {"mode": "lines", "stackgroup": "parts", "line": {"width": 1}}
 
 
-def _summed(prediction: Prediction) -> list[tuple[float, float]]:
-    return [(point.rate, point.summed_delay) for point in prediction.points if point.summed_delay is not None]
+def _predicted(record: SweepRecord, metric: ProfileMetric, sweep: Sweep) -> Iterator[Row]:
+    yield from ({**row, "line": "measured"} for row in load_rows(sweep))
+    for each in record.predictions:
+        for point in each.points:
+            line = f"predicted {MODELS[each.model]}"
+            yield {"line": line, "rate": point.rate, metric.value: point.predicted.get(metric)}
+    for each in record.predictions if metric is ProfileMetric.DELAY else ():
+        for point in each.points:
+            line = f"plain sum of delays, {MODELS[each.model]}"
+            yield {"line": line, "rate": point.rate, metric.value: point.summed_delay}
 
 
-def cpu_figure(anchor: str, record: SweepRecord, alone: Mapping[str, Sweep]) -> Figure | None:
-    """CPU of every VNF of a chain, and of the same kind of VNF alone.
+def _cpu(alone: PartMeasurements, chain: Sweep) -> Iterator[Row]:
+    """CPU of every VNF of a chain, and of the same kind alone, over the rate that goes through it."""
+    yield from (row for vnf in chain.vnfs for row in _used(chain, vnf, vnf_words(vnf)))
+    for kind in dict.fromkeys(kind_words(vnf) for vnf in chain.vnfs):
+        if kind in alone.vnfs:
+            yield from _used(alone.vnfs[kind], alone.vnfs[kind].vnfs[0], f"{kind} alone")
 
-    Args:
-        anchor: Of the chain.
-        record: Of the chain.
-        alone: Sweeps of VNFs alone by kind, as `kind_words` has it; where packets split up they are shown at the rate
-            that each branch got.
-    """
-    sweep = record.sweep
-    if sweep is None or not any(point.cpu for point in sweep.points):
-        return None
-    kinds = list(dict.fromkeys(kind_words(vnf) for vnf in sweep.vnfs))
-    inside = [_line(sweep, vnf, kinds, number) for number, vnf in enumerate(sweep.vnfs)]
-    lone = [_alone(alone[kind], kinds.index(kind)) for kind in kinds if kind in alone]
-    layout = axes("rate through the VNF, Gbit/s", "CPU, % of one vCPU")
-    title = f"CPU in {sweep.name} and alone"
-    return no_choice(f"{anchor}-chain-cpu", title, [*inside, *lone], layout, simulated=record.simulated)
+
+def _used(sweep: Sweep, vnf: Vnf, name: str) -> Iterator[Row]:
+    share = share_of(sweep, vnf)
+    for point in sweep.points:
+        rate = share * float(load_row(point, sweep.spec.frame)["rate"] or 0.0)
+        yield {"line": name, "rate": rate, "cpu": point.used(vnf.name)}
 
 
 def share_of(sweep: Sweep, vnf: Vnf) -> float:
@@ -92,18 +142,44 @@ def share_of(sweep: Sweep, vnf: Vnf) -> float:
     return 1.0 if instance == 0 else 1.0 / sweep.cell.count_of(node)
 
 
-def _line(sweep: Sweep, vnf: Vnf, kinds: Sequence[str], number: int) -> Json:
-    colour = kinds.index(kind_words(vnf))
-    marker = {"size": 7, "symbol": SYMBOLS[number % 4]}
-    return _cpu_line(sweep, vnf, vnf_words(vnf), colour, line={"width": 2}, marker=marker)
+def _parts(alone: PartMeasurements, chain: Sweep) -> Iterator[Row]:
+    kinds = [kind for kind in dict.fromkeys(map(kind_words, chain.vnfs)) if kind in alone.vnfs]
+    for name, sweep in (("the chain", chain), *((f"{kind} alone", alone.vnfs[kind]) for kind in kinds)):
+        yield from ({**row, "line": name} for row in load_rows(sweep))
 
 
-def _alone(sweep: Sweep, colour: int) -> Json:
-    name = f"{kind_words(sweep.vnfs[0])} alone"
-    marker = {"size": 7, "symbol": "x-thin-open"}
-    return _cpu_line(sweep, sweep.vnfs[0], name, colour, line={"width": 2, "dash": "dot"}, marker=marker)
+def _delays(profile: Profile | None, alone: PartMeasurements, chain: Sweep) -> Iterator[Row]:
+    """Contribution of each VNF to a chain's delay below saturation, as measured alone, and the chain's delay.
+
+    A VNF alone has the whole path in its delay. Where the path without VNFs was measured it counts once; otherwise the
+    areas are the plain delays. In each of two branches a VNF has half of the packets.
+    """
+    for reach, share in REACHES.items():
+        loads = below(profile, chain, share)
+        rates = [float(row["rate"]) for row in loads]
+        areas = list(_areas(chain, alone, rates))
+        if loads and len(areas) >= len(chain.vnfs):
+            for name, added in areas:
+                yield from (
+                    {"reach": reach, "line": name, "rate": rate, _DELAY: value}
+                    for rate, value in zip(rates, added, strict=True)
+                )
+            yield from ({**row, "reach": reach, "line": _MEASURED} for row in loads)
 
 
-def _cpu_line(sweep: Sweep, vnf: Vnf, name: str, colour: int, *, line: Json, marker: Json) -> Json:
-    used = [(point, 100 * sum(point.cpu[vnf.name])) for point in sweep.points if vnf.name in point.cpu]
-    return use_line(sweep, used, name, colour, share=share_of(sweep, vnf), line=line, marker=marker)
+def _areas(chain: Sweep, alone: PartMeasurements, rates: Sequence[float]) -> Iterator[tuple[str, list[float]]]:
+    """The path, then each VNF in the order of the chain; a part whose delay was not measured is left out."""
+    path = MeasuredPath.of(alone.path.name, alone.path.points) if alone.path else None
+    if path is not None:
+        yield _PATH, [path.delay_ms(rate) for rate in rates]
+    for vnf in chain.vnfs:
+        own = alone.vnfs[kind_words(vnf)]
+        delay, share = MeasuredPath.of(own.name, own.points), share_of(chain, vnf)
+        if delay is not None:
+            yield (
+                vnf_words(vnf),
+                [
+                    share * max(0.0, delay.delay_ms(share * rate) - (path.delay_ms(share * rate) if path else 0.0))
+                    for rate in rates
+                ],
+            )

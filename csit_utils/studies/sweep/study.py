@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
-from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject, MeasuredValue
 from csit_utils.dataset.rows import frame_text
-from csit_utils.report.explanations import Explanation
 from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.words import headline, title
@@ -144,22 +142,20 @@ def _warnings(record: SweepRecord) -> Iterator[str]:
         yield from record.profile.notes
 
 
-def measured(item: Characterized, record: SweepRecord) -> Iterator[MeasuredRow]:
-    """Yield a row for a sweep or a chain; a failed one has no numbers, and bursts have no row."""
+def _measured(record: SweepRecord) -> Iterator[MeasuredSubject]:
+    """Yield a subject for a sweep or a chain, and none for bursts."""
     sweep = record.sweep
     if sweep is None or sweep.spec.rates is None:
         return
     spec, cell = sweep.spec, sweep.cell
-    yield measured_row(
-        item,
+    yield MeasuredSubject(
         tuple(_numbers(record, sweep)),
-        test_type=" ".join((BREAK_POINT, WITHOUT_LOSS, SATURATED)),
-        service_type=f"{sweep.name}{' (SMT off)' if record.smt_off else ''}",
-        **cell.dimensions.columns,
-        nf_size=cell.size_name,
-        vs_dtc=cell.vs_dtc,
-        frame=frame_text(spec.frame),
-        goals=f"{spec.protocol}, {spec.flows} flow{'s' if spec.flows > 1 else ''}",
+        f"{sweep.name}{' (SMT off)' if record.smt_off else ''}",
+        cell.dimensions,
+        cell.size_name,
+        frame_text(spec.frame),
+        f"{spec.protocol}, {spec.flows} flow{'s' if spec.flows > 1 else ''}",
+        cell.vs_dtc,
     )
 
 
@@ -219,7 +215,8 @@ def _kind(kind: str, name: str) -> RecordKind:
         _identity,
         _lines,
         _warnings,
-        measured,
+        (BREAK_POINT, WITHOUT_LOSS, SATURATED),
+        _measured,
         tables_of,
         _QUERIED,
     )
@@ -229,6 +226,5 @@ STUDY = Study(
     order=20,
     pages=(profiles.PAGE, predictions.PAGE, bursts.PAGE),
     kinds=(_kind("sweep", "Sweep"), _kind("chain", "Chain"), _kind("bursts", "Bursts")),
-    measures=(BREAK_POINT, WITHOUT_LOSS, SATURATED),
     explanations=EXPLANATIONS,
 )

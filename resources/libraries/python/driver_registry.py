@@ -73,7 +73,7 @@ def functions() -> dict[str, FunctionDriver]:
             host=host.name,
             listed=(),
             passive=each.passive,
-            udp_only=each.udp_only,
+            takes=each.takes,
             translates=each.translates,
             simple=False,
         )

@@ -1,14 +1,15 @@
 """Ends programs of users with the process that asked for them, however that ends. Run as a script of its own.
 
     python supervisor.py PROGRAM ARGUMENT...   # the reading end of a lifeline is its standard input
-    python supervisor.py                       # lines of its standard input name network namespaces
+    python supervisor.py                       # lines of its standard input name network namespaces and control groups
 
 A lifeline is a pipe whose other end the asking process holds: it ends when that end is closed, as the kernel does for a
 process that is killed, which can end nothing itself.
 
 With a program, the supervisor runs it, ends as it ends, and adopts processes whose parents have ended, so those that
-left group and session are found, too. Without one it ends all processes in the namespaces: those that a script has left
-running are not its children. Processes of other users, as under `sudo`, it may not be allowed to end.
+left group and session are found, too. Without one it ends all processes in the namespaces and control groups: those
+that a script has left running are not its children. A process can leave its network namespace; its control group it
+leaves only if it writes itself into another. Processes of other users, as under `sudo`, it may not be allowed to end.
 """
 
 import ctypes
@@ -33,8 +34,8 @@ def supervised(argv: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-S", __file__, *argv]
 
 
-class NamespaceSupervisor:
-    """A supervisor of network namespaces, which holds no CPU while this process lives."""
+class Supervisor:
+    """A supervisor of network namespaces and control groups, which holds no CPU while this process lives."""
 
     def __init__(self) -> None:
         """Start it, on the CPUs and in the namespaces of the calling thread."""
@@ -48,14 +49,14 @@ class NamespaceSupervisor:
             start_new_session=True,
         )
 
-    def add(self, namespace: Path) -> None:
-        """End the processes of a namespace too, should this process end before it is removed.
+    def add(self, place: Path) -> None:
+        """End the processes of a namespace or control group too, should this process end before it is removed.
 
         Raises:
-            OSError: There is no such namespace, or the supervisor has ended.
+            OSError: There is no such file or folder, or the supervisor has ended.
         """
         assert self._process.stdin is not None  # noqa: S101 - asked for above
-        self._process.stdin.write(f"{namespace.stat().st_ino} {namespace}\n".encode())
+        self._process.stdin.write(f"{place.stat().st_ino} {place}\n".encode())
         self._process.stdin.flush()
 
     def let_go(self) -> None:
@@ -65,7 +66,7 @@ class NamespaceSupervisor:
             self._process.stdin.close()
 
     def close(self) -> None:
-        """End it, after it has ended what still runs in the namespaces."""
+        """End it, after it has ended what still runs in the namespaces and groups."""
         self.let_go()
         self._process.wait()
 
@@ -86,7 +87,7 @@ def _run(argv: Sequence[str]) -> None:
 
 
 def _watch() -> None:
-    """End all processes in namespaces when their names end."""
+    """End all processes in namespaces and control groups when their names end."""
     known: dict[Path, int] = {}
     for line in sys.stdin:
         inode, _, name = line.rstrip("\n").partition(" ")
@@ -112,19 +113,33 @@ def _children() -> list[int]:
     return [*map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split())]
 
 
-def _inside(known: dict[Path, int]) -> list[int]:
-    """Processes in namespaces that still have their names: numbers of removed ones are used again."""
-    inodes = set()
+def _inside(known: dict[Path, int]) -> set[int]:
+    """Processes in namespaces and groups that still have their names: numbers of removed ones are used again."""
+    inodes, found = set(), set()
     for path, inode in known.items():
         with suppress(OSError):
-            if path.stat().st_ino == inode:
+            if path.stat().st_ino != inode:
+                continue
+            if path.is_dir():
+                found |= {pid for procs in path.rglob("cgroup.procs") for pid in _programs(procs)}
+            else:
                 inodes.add(inode)
     inodes.discard(Path("/proc/self/ns/net").stat().st_ino)  # never all processes of a machine
-    found = []
     for process in Path("/proc").iterdir() if inodes else ():
         with suppress(OSError):
             if process.name.isdecimal() and (process / "ns" / "net").stat().st_ino in inodes:
-                found.append(int(process.name))
+                found.add(int(process.name))
+    return found - {os.getpid()}
+
+
+def _programs(procs: Path) -> list[int]:
+    """Processes of a group that run a program: threads of the kernel cannot be ended, and ended ones are none."""
+    found = []
+    with suppress(OSError):
+        for pid in procs.read_text(encoding="ascii").split():
+            with suppress(OSError):
+                Path(f"/proc/{pid}/exe").readlink()
+                found.append(int(pid))
     return found
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from csit_utils.cli import make_app
-from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.items import Dataset, RecordedTest, Status, Unrecorded
 from csit_utils.dataset.store.batch import import_all
 from csit_utils.dataset.store.layout import Layout
@@ -21,6 +20,7 @@ from tests.unit.csit_utils.builders import (
     result,
 )
 from tests.unit.csit_utils.characterization_records import one_of_each
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.csit_utils.study_records import chain_studied, interfered
 

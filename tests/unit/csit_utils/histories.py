@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.goal_words import profile_text
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.result import Environment
 from tests.unit.csit_utils.builders import ENVIRONMENT, PROFILE
+from tests.unit.csit_utils.in_memory import InMemory
 
 FIRST = datetime(2026, 11, 1, 22, 0, tzinfo=UTC)
 

@@ -4,11 +4,15 @@ from itertools import permutations
 from typing import Any
 
 from resources.libraries.python.model.measurements.features import StateGraph
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.chains.analysis.study import analyse as analyse_chains
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy, DroppedChains
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
 from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord
-from tests.unit.csit_utils.characterization_records import record
+from tests.unit.csit_utils.characterization_records import one_of_each, record, sized
+from tests.unit.csit_utils.characterization_records import traced as traced_sizing
+from tests.unit.csit_utils.outages import outage_record
+from tests.unit.csit_utils.stateful_cells import stateful_record
 from tests.unit.studies.chains import chain_runs
 from tests.unit.studies.interference import measurements
 
@@ -90,3 +94,10 @@ def interference(**spec: Any) -> Interference:
 def interfered(found: Interference | None = None, **parts: Any) -> InterferenceRecord:
     """The record of a study of interference."""
     return record("interference", "Network Functions Side By Side", interference=found or interference(), **parts)
+
+
+def one_of_every_kind() -> list[Record]:
+    """Records of all studies; with two sizings and several sweeps, whose pages lay them side by side."""
+    sizing = traced_sizing(sized()).model_copy(update={"test_name": "Traced", "test_id": "traced"})
+    others = (outage_record(50), stateful_record(998), interfered(), chain_studied(chain_study()), sizing)
+    return [*one_of_each(), *others]

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csit_utils.analysis import latency
-from csit_utils.analysis.grouping import Metric, all_series, per_core
+from csit_utils.analysis.grouping import all_series, per_core
 from csit_utils.analysis.latency import curve, merge, percentiles
 from csit_utils.analysis.verdicts import short, verdict_of
+from csit_utils.dataset import rows as columns
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Status, Unrecorded
-from csit_utils.dataset.rows import frame_text
+from csit_utils.dataset.rows import ORR, frame_text
 from csit_utils.studies.density.analysis.density import CellState, asks_for, matrices
 from csit_utils.studies.density.analysis.summary import changes
 from resources.libraries.python.model.request.cell import TestType
@@ -42,7 +43,7 @@ def test_the_matrix_has_values_relations_and_reasons() -> None:
     rows = rows_of_tests(made)
     (series,) = all_series(rows)
     ndr, pdr = matrices(rows, series)
-    assert (ndr.metric, pdr.metric) == (Metric.NDR, Metric.PDR)
+    assert (ndr.metric, pdr.metric) == (columns.NDR, columns.PDR)
     assert (ndr.chains, ndr.nodes) == ((1, 2, 4), (1, 2))
     assert ndr.cells[1, 1].value_pps == 200e3
     assert ndr.cells[2, 1].relative == pytest.approx(0.75)
@@ -100,13 +101,13 @@ def test_a_rate_at_overload_is_of_the_tests_of_mrr() -> None:
     orr = ReceiveRate(offered_pps=1e6, receive_rates_pps=(4e5,), mean_pps=4e5, stdev_pps=None)
     rows = rows_of_tests(dataset_of(mrr_result(CSC, 1, 1, orr=orr), plain(2, 1, 1e5)))
     found = {each.metric: each for each in matrices(rows, all_series(rows)[0])}
-    assert found[Metric.ORR].cells[1, 1].value_pps == pytest.approx(4e5)
-    assert found[Metric.ORR].cells[2, 1].state is CellState.NOT_RUN
+    assert found[ORR].cells[1, 1].value_pps == pytest.approx(4e5)
+    assert found[ORR].cells[2, 1].state is CellState.NOT_RUN
     (failed,) = rows_of_tests(dataset_of(mrr_result(CSC, 1, 1, orr=orr, passed=False, message="the card is gone")))
-    assert asks_for(failed, Metric.ORR), "so its message says why there is none"
-    assert not asks_for(rows[1], Metric.ORR)
+    assert asks_for(failed, ORR), "so its message says why there is none"
+    assert not asks_for(rows[1], ORR)
     (without,) = rows_of_tests(dataset_of(mrr_result(CSC, 1, 1)))
-    assert not asks_for(without, Metric.ORR), "its search begins at the load of MRR"
+    assert not asks_for(without, ORR), "its search begins at the load of MRR"
 
 
 def test_a_test_without_a_place_is_in_no_cell() -> None:
@@ -169,7 +170,7 @@ def test_data_cores_are_those_of_vswitch_and_nfs() -> None:
     (row,) = rows_of_tests(dataset_of(result(CSC, 2, 3, size=NfSize.HALF, vs_dtc=2, histograms=False)))
     assert (row.vswitch_data_cores, row.nf_data_cores, row.data_cores) == (2.0, 3.0, 5.0)
     assert row.ndr_lower_pps is not None
-    assert per_core(row, Metric.NDR) == pytest.approx(row.ndr_lower_pps / 5)
+    assert per_core(row, columns.NDR) == pytest.approx(row.ndr_lower_pps / 5)
 
 
 def test_bandwidth_counts_both_layers() -> None:
@@ -200,9 +201,9 @@ def test_each_number_has_its_own_verdict() -> None:
         ),
     )
     (row,) = rows_of_tests(dataset_of(plain(1, 1, 2e5, verdict=found)))
-    assert verdict_of(row, Metric.NDR) == ("oversubscribed", "vswitch-bound")
-    assert verdict_of(row, Metric.PDR) == ("generator-bound", "oversubscribed")
-    assert short(verdict_of(row, Metric.NDR)) == "vSwitch"
+    assert verdict_of(row, columns.NDR) == ("oversubscribed", "vswitch-bound")
+    assert verdict_of(row, columns.PDR) == ("generator-bound", "oversubscribed")
+    assert short(verdict_of(row, columns.NDR)) == "vSwitch"
     assert short(["oversubscribed"]) == "shared"
     assert found.evidence_of("PDR") == ("a", "b")
 

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csit_utils.analysis.causes import CauseKind, kind_of
-from csit_utils.analysis.grouping import Metric
 from csit_utils.cli import make_app
+from csit_utils.dataset import rows as columns
 from csit_utils.dataset.flatten import instance_rows, latency_rows, rows_of_tests
 from csit_utils.dataset.items import Dataset
+from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import InstanceRow, LatencyRow, TestRow
 from csit_utils.studies.density.analysis.answers import (
     AnswerEvidence,
@@ -96,7 +97,7 @@ def latency(test: TestRow, *loads: tuple[float, Sequence[float | None]], lost: i
     ]  # fmt: skip
 
 
-def ask(seen: AnswerEvidence, rate: float, p99_us: float | None = None, metric: Metric = Metric.PDR) -> DensityAnswer:
+def ask(seen: AnswerEvidence, rate: float, p99_us: float | None = None, metric: Measure = columns.PDR) -> DensityAnswer:
     (found,) = answers(Question(rate, None if p99_us is None else p99_us * 1000, metric), seen)
     return found
 
@@ -236,7 +237,7 @@ def test_a_hole_below_the_answer_is_reported() -> None:
 def test_ndr_is_asked_for_by_name() -> None:
     test = row(1, pdr=900.0, ndr_lower_pps=500.0, ndr_upper_pps=502.0, ndr_complete=True)
     assert ask(evidence([test], [], []), 600).services == 1
-    assert ask(evidence([test], [], []), 600, metric=Metric.NDR).services == 0
+    assert ask(evidence([test], [], []), 600, metric=columns.NDR).services == 0
 
 
 def test_simulated_and_measured_services_are_answered_apart() -> None:

@@ -187,7 +187,7 @@ def test_of_several_studies_one_is_named_and_the_newest_of_a_name_counts(
         pairs_record(tmp_path, "more"),
         pairs_record(tmp_path, "more", "2026-02-01T00:00:00"),
     )
-    with pytest.raises(ConfigError, match="the results have 2 studies; choose one by --study: pairs, more"):
+    with pytest.raises(ConfigError, match="the results have 2 studies; choose one by --study: more, pairs"):
         printed(capsys, "place", *paths)
     assert "more:" in printed(capsys, "place", *paths, "--study", "more")[0]
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.items import Status
-from csit_utils.dataset.load import load
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
@@ -16,6 +15,7 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.writer import write_record
+from tests.loaded import load
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.csit_utils.study_records import interfered

@@ -9,9 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
-from csit_utils.commands.results.inputs import contents_of
-from csit_utils.dataset.contents import InMemory, JoinedContents
-from csit_utils.dataset.load import load
+from csit_utils.commands.results.inputs import opened
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.duckdb_engine import DuckDb
 from csit_utils.dataset.store.layout import Layout
@@ -21,8 +19,10 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.writer import write_record
+from tests.loaded import load
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import burst, one_of_each, sized
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.csit_utils.study_records import chain_studied, interfered
 
@@ -55,7 +55,7 @@ def test_a_dataset_has_the_records_of_its_files(output: Path, tmp_path: Path) ->
     assert {row.test_name for row in stored.tests} == {row.test_name for row in memory.tests}
     assert [row.test_name for row in memory.tests if not row.recorded] == ["Empty"], "the others left a record"
     assert stored.environments == memory.environments
-    assert len(JoinedContents(stored, memory).characterizations) == 7
+    assert len(Stored(Layout(tmp_path / "d"), Layout(tmp_path / "d")).characterizations) == 7
 
 
 def test_importing_again_in_whatever_form_changes_nothing(output: Path, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_show_prints_each_in_a_sentence_and_details_with_why(tmp_path: Path) -> 
         "measured; a size could not be measured",
     ]
     with pytest.raises(ConfigError, match="contains other studies, but no density tests"):
-        contents_of([tmp_path])
+        opened([tmp_path]).contents()
     assert "    back does not scale.\n" in _run("show", "--why", str(tmp_path)).stdout
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from csit_utils.dataset.store.batch import import_all
 from csit_utils.dataset.frames import write_csv
 from csit_utils.dataset.store.layout import Layout
-from csit_utils.dataset.load import load
+from csit_utils.commands.results.inputs import read
 from csit_utils.dataset.store.stored_contents import Stored
 from csit_utils.report.details.testview import view_of
 from resources.libraries.python.recording.packed_record import pack
@@ -40,7 +40,7 @@ with layout.writing(lambda: None):
     done = list(import_all(layout, [folder / f"{name}.json" for name in ("old", "new", "packed")], None))
 stored = Stored(layout)
 (path,) = (folder / "dataset" / "tests").rglob("*.parquet")
-dataset = load([folder / "new.json"])
+dataset = read([folder / "new.json"])
 (text,) = (each for each in write_csv(dataset, folder / "csv") if each.name == "tests.csv")
 row = next(row for row in stored.tests if row.test_name == "new")
 print(json.dumps({

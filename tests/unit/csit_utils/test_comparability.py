@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csit_utils.analysis.comparisons.comparability import likeness, resolution_pps, without_bounds
-from csit_utils.analysis.grouping import Metric, series_of
+from csit_utils.analysis.grouping import series_of
 from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, goal_text, mrr_words, profile_text, read_goal
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import MRR, NDR, PDR, TestRow
 from resources.libraries.python.model.request.goal import Goal
 from resources.libraries.python.search.profiles import LADDER, QUICK, SOAK
 
@@ -45,14 +45,14 @@ PEER = replace(
 
 def test_equal_definitions_are_alike_without_a_word() -> None:
     """Two runs of one profile, on whatever testbed, are compared."""
-    found = likeness(OWN_ROW, replace(OWN_ROW, testbed="t2"), Metric.PDR)
+    found = likeness(OWN_ROW, replace(OWN_ROW, testbed="t2"), PDR)
     assert found.alike
     assert not found.remarks
 
 
 def test_loss_trials_and_mix_of_two_tools_are_distinguished() -> None:
     """Every difference of definition has its own sentence with both numbers."""
-    found = likeness(OWN_ROW, PEER, Metric.PDR, ("this run", "NFVbench"))
+    found = likeness(OWN_ROW, PEER, PDR, ("this run", "NFVbench"))
     assert not found.alike
     assert found.differences == (
         "IMIX is 7:4:1 of 64/570/1518 B in this run and 7:4:1 of 64/594/1518 B in NFVbench",
@@ -68,7 +68,7 @@ def test_series_are_judged_as_their_rows_are() -> None:
     one, other = series_of(OWN_ROW), series_of(PEER)
     assert one is not None
     assert other is not None
-    assert likeness(one, other, Metric.NDR) == likeness(OWN_ROW, PEER, Metric.NDR)
+    assert likeness(one, other, NDR) == likeness(OWN_ROW, PEER, NDR)
 
 
 def test_origin_is_part_of_the_identity_of_a_series() -> None:
@@ -77,28 +77,26 @@ def test_origin_is_part_of_the_identity_of_a_series() -> None:
 
 
 def test_simulated_and_measured_are_never_alike() -> None:
-    found = likeness(OWN_ROW, replace(OWN_ROW, simulated=True), Metric.MRR)
+    found = likeness(OWN_ROW, replace(OWN_ROW, simulated=True), MRR)
     assert found.differences == ("A is measured and B is simulated",)
 
 
 def test_directions_and_sizes_are_differences() -> None:
     one_way = replace(OWN_ROW, goals=f"{OWN_ROW.goals}; {ONE_WAY}", frame="64B")
-    assert likeness(OWN_ROW, one_way, Metric.NDR).differences == (
+    assert likeness(OWN_ROW, one_way, NDR).differences == (
         "frames are IMIX (7x64, 4x570, 1x1518) in A and 64B in B",
         "A counts both directions and B one direction",
     )
 
 
 def test_a_goal_that_one_side_does_not_define_is_a_difference() -> None:
-    assert likeness(OWN_ROW, replace(OWN_ROW, goals=None), Metric.NDR).differences == (
-        "B does not say what NDR means in it",
-    )
+    assert likeness(OWN_ROW, replace(OWN_ROW, goals=None), NDR).differences == ("B does not say what NDR means in it",)
 
 
 def test_an_unreported_setting_is_a_remark() -> None:
     """Unknown is not unlike; but a reader is told."""
     untold = replace(OWN_ROW, goals=GoalWords("PDR", 0.005, given_as="forwarded rate").text)
-    found = likeness(OWN_ROW, untold, Metric.PDR)
+    found = likeness(OWN_ROW, untold, PDR)
     assert found.alike
     assert found.remarks == (
         "B does not report the length of its trials",
@@ -110,7 +108,7 @@ def test_an_unreported_setting_is_a_remark() -> None:
 def test_without_loss_the_forwarded_rate_is_the_load() -> None:
     """So there is nothing to remark."""
     told = GoalWords("NDR", 0.0, exceed_ratio=0.5, trial_s=1.0, given_as="forwarded rate")
-    assert not likeness(OWN_ROW, replace(OWN_ROW, goals=told.text), Metric.NDR).remarks
+    assert not likeness(OWN_ROW, replace(OWN_ROW, goals=told.text), NDR).remarks
 
 
 @pytest.mark.parametrize(
@@ -125,27 +123,27 @@ def test_without_loss_the_forwarded_rate_is_the_load() -> None:
     ],
 )
 def test_a_figure_without_bounds_lies_where_its_definition_has_it(words: GoalWords, low: float, high: float) -> None:
-    found = without_bounds(replace(OWN_ROW, goals=words.text), Metric.PDR, 1.0)
+    found = without_bounds(replace(OWN_ROW, goals=words.text), PDR, 1.0)
     assert found == pytest.approx((low, high))
 
 
 def test_rounding_is_reported_and_counted() -> None:
     """A figure printed as 4.6 Mpps stands for 4.55 to 4.65."""
     printed = replace(OWN_ROW, goals=GoalWords("NDR", 0.0, step_pps=100_000.0).text)
-    assert resolution_pps(printed, Metric.NDR) == 50_000
-    assert resolution_pps(printed, Metric.PDR) == 0
-    assert resolution_pps(OWN_ROW, Metric.NDR) == 0
+    assert resolution_pps(printed, NDR) == 50_000
+    assert resolution_pps(printed, PDR) == 0
+    assert resolution_pps(OWN_ROW, NDR) == 0
     assert "NDR of B is rounded to 100,000 pps, so it may be off by 50,000 pps" in (
-        likeness(OWN_ROW, printed, Metric.NDR).remarks
+        likeness(OWN_ROW, printed, NDR).remarks
     )
 
 
 def test_less_evidence_for_the_same_question_is_a_remark_but_other_trials_are_not() -> None:
     narrow = LADDER.goals[0].model_copy(update={"relative_width": 0.001, "duration_sum_s": 60.0})
-    found = likeness(OWN_ROW, replace(OWN_ROW, goals=goal_text(narrow)), Metric.NDR)
+    found = likeness(OWN_ROW, replace(OWN_ROW, goals=goal_text(narrow)), NDR)
     assert found.alike
     assert found.remarks == ("bounds lie within 0.5 % in A and 0.1 % in B",)
-    assert not likeness(OWN_ROW, replace(OWN_ROW, goals=profile_text(QUICK)), Metric.NDR).alike
+    assert not likeness(OWN_ROW, replace(OWN_ROW, goals=profile_text(QUICK)), NDR).alike
 
 
 @pytest.mark.parametrize("goal", [*LADDER.goals, *QUICK.goals, *SOAK.goals], ids=lambda goal: goal.name)

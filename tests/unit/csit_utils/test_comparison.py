@@ -10,8 +10,7 @@ from scipy.stats import false_discovery_control
 
 from csit_utils.analysis.comparisons.comparison import Change, Method, Outcome, compare
 from csit_utils.analysis.comparisons.gate import decide
-from csit_utils.analysis.grouping import Metric
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import PDR, TestRow
 from tests.unit.csit_utils.histories import nights, row
 
 RATE = 5e6
@@ -24,7 +23,7 @@ def runs(rates: list[float], cell: tuple[str, int, int] = ("CSC", 1, 1), **chang
 
 
 def pdr(a: list[TestRow], b: list[TestRow], **options: bool) -> Change:
-    (found,) = (each for each in compare(a, b, **options).changes if each.metric is Metric.PDR)
+    (found,) = (each for each in compare(a, b, **options).changes if each.metric == PDR)
     return found
 
 
@@ -72,11 +71,23 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 
 
 def test_one_run_on_either_side_is_judged_by_bounds_only() -> None:
-    apart = pdr([row(RATE)], [row(0.99 * RATE)])
+    apart = pdr([row(RATE)], [row(0.98 * RATE)])
     assert (apart.method, apart.outcome, apart.probability) == (Method.BOUNDS, Outcome.REGRESSION, None)
     overlapping = pdr([row(RATE)], [row(0.997 * RATE)])
     assert overlapping.outcome is Outcome.CANNOT_TELL
     assert overlapping.low < 0 < overlapping.high
+
+
+@pytest.mark.parametrize("width", [0.0, 0.005])
+def test_two_figures_that_differ_by_noise_only_are_seldom_called_changed(width: float) -> None:
+    """Two runs that differ by 0.3 %, of which a search gives bounds on a grid of its width."""
+    rng, called = Random(3), 0
+    for _ in range(500):
+        rates = [RATE * rng.gauss(1.0, 0.003) for _ in range(2)]
+        lows = [rate - rate % (width * RATE) if width else rate for rate in rates]
+        a, b = ([row(low, pdr_upper_pps=low + width * RATE, ndr_lower_pps=None, ndr_upper_pps=None)] for low in lows)
+        called += pdr(a, b).outcome is not Outcome.CANNOT_TELL
+    assert called <= 25
 
 
 PLACES = [("CSC", chains, nodes) for chains in (1, 2, 4) for nodes in (1, 2, 4, 6)]
@@ -91,7 +102,7 @@ def one_run(rng: Random, rates: dict[tuple[str, int, int], float] | None = None)
 def test_single_runs_of_many_cells_are_judged_by_how_differently_cells_changed() -> None:
     rng = Random(5)
     fallen = {PLACES[3]: 0.85}
-    found = [each for each in compare(one_run(rng), one_run(rng, fallen)).changes if each.metric is Metric.PDR]
+    found = [each for each in compare(one_run(rng), one_run(rng, fallen)).changes if each.metric == PDR]
     assert {each.method for each in found} == {Method.SPREAD}
     assert [each.outcome is Outcome.REGRESSION for each in found] == [
         (each.service_type, *each.dimensions) == PLACES[3] for each in found
@@ -137,7 +148,7 @@ def test_unlike_figures_are_compared_only_on_request() -> None:
 
 def test_the_same_testbed_is_compared_with_itself_and_a_lone_one_with_the_other() -> None:
     both = [*nights(3, lambda _: RATE), *nights(3, lambda _: 2 * RATE, testbed="lab-b")]
-    changes = [each for each in compare(both, both).changes if each.metric is Metric.PDR]
+    changes = [each for each in compare(both, both).changes if each.metric == PDR]
     assert [each.change for each in changes] == [0.0, 0.0]
     assert pdr(nights(3, lambda _: RATE), nights(3, lambda _: 2 * RATE, testbed="lab-b")).change > 0.9
 
@@ -179,7 +190,7 @@ def test_probabilities_are_adjusted_for_how_many_cells_there_are() -> None:
 
 
 def test_bounds_that_lie_apart_upwards_are_a_progression() -> None:
-    found = pdr([row(RATE)], [row(1.01 * RATE)])
+    found = pdr([row(RATE)], [row(1.02 * RATE)])
     assert (found.method, found.outcome) == (Method.BOUNDS, Outcome.PROGRESSION)
 
 

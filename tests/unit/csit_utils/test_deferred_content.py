@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
-from csit_utils.dataset.contents import InMemory
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.planning.plan import digest
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, plain
+from tests.unit.csit_utils.in_memory import InMemory
 
 HOSTILE = "</script><script>document.title='owned'</script>"
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import latency_rows, rows_of_tests
 from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
 from csit_utils.dataset.rows import InstanceRow
+from csit_utils.report.cell_maps import CellMaps, MapSquare
 from csit_utils.report.environments import environment_views, first_pair, payload
 from csit_utils.report.pages import environment, failures, spread
 from csit_utils.report.report_context import ReportContents
@@ -18,7 +18,6 @@ from csit_utils.report.study import Page
 from csit_utils.studies.density.analysis.density import layouts
 from csit_utils.studies.density.analysis.fairness import fairness_of
 from csit_utils.studies.density.analysis.latency_cells import BOTH
-from csit_utils.studies.density.figures.cell_maps import CellMaps, MapSquare
 from csit_utils.studies.density.figures.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.pages import fairness, latency, losses
 from resources.libraries.python.model.findings.evidence import CpuLoad, HopLoss, LocatedLosses, ThreadLoad, Usage
@@ -28,6 +27,7 @@ from resources.libraries.python.model.result import LatencyAtLoad
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import NDR, goal_result, mrr_result, refused_cell, result
 from tests.unit.csit_utils.datasets import dataset_of, plain
+from tests.unit.csit_utils.in_memory import InMemory
 
 CSC = ServiceType.CSC
 

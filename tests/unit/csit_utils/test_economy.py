@@ -9,7 +9,6 @@ from robot.api import TestSuite as Suite
 from csit_utils.analysis.grouping import all_series
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Refusal
-from csit_utils.dataset.load import load
 from csit_utils.dataset.refusals import from_dataset, to_dataset
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.efficiency import efficiencies, ratios
@@ -17,6 +16,7 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord
+from tests.loaded import load
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, refused_cell, result
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
 from tests.unit.csit_utils.rendered_pages import Page
@@ -115,7 +115,7 @@ def test_refusals_come_from_a_real_output_xml_once_each(tmp_path: Path) -> None:
         inner = suite.suites.create(name)
         inner.metadata["Version"] = "1"
         inner.setup.config(name="Log", args=[f"{REFUSED_MARKER}{REFUSED_CELLS.dump_json((REFUSED.refused,)).decode()}"])
-        inner.tests.create("t").body.create_keyword("No Operation")
+        inner.tests.create("t").body.create_keyword("Fail")
     path = tmp_path / "output.xml"
     suite.run(output=str(path), console="none", log=None, report=None)
     (found,) = load([path]).refused

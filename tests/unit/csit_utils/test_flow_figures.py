@@ -1,7 +1,6 @@
 """Throughput by the number of flows and the version of IP."""
 
 from csit_utils.analysis.grouping import all_series
-from csit_utils.dataset.contents import InMemory
 from csit_utils.report.figures import Figure
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
@@ -10,6 +9,7 @@ from csit_utils.studies.density.figures.flows import flows_figure
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.datasets import dataset_of, plain
+from tests.unit.csit_utils.in_memory import InMemory
 
 OF_FLOWS = (("128B-1f", 1e6), ("128B-1000f", 9e5), ("128B-100000f", 5e5), ("128B-ip6-1000f", 8e5))
 

@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csit_utils.analysis.grouping import Metric, bounds, series_of
+from csit_utils.analysis.grouping import bounds, series_of
 from csit_utils.analysis.latency import merge, percentiles
-from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.foreign.csit import place_of
 from csit_utils.dataset.foreign.parts import latency_row
 from csit_utils.dataset.goal_words import read_goal
 from csit_utils.dataset.items import Dataset, ImportedTest, Problem
 from csit_utils.dataset.load import read_foreign
-from csit_utils.dataset.rows import EVERY_INSTANCE, TestRow
+from csit_utils.dataset.rows import EVERY_INSTANCE, NDR, SOAK, TestRow
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from tests.unit.csit_utils.foreign_files import (
     csit,
@@ -29,6 +28,7 @@ from tests.unit.csit_utils.foreign_files import (
     plain,
     pps,
 )
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.examples import share
 
 SOURCE = "/data/run-7/tests/vpp/perf/64b-1c-ndrpdr.info.json"
@@ -67,7 +67,7 @@ def test_bounds_of_model_1_5_are_forwarded_rates_without_an_upper_bound() -> Non
         "NDR loss <= 0% width 0.5% exceed 50% trials 1..1 s given as forwarded rate; "
         "PDR loss <= 0.5% width 0.5% exceed 50% trials 1..1 s given as forwarded rate"
     )
-    assert bounds(row, Metric.NDR) == (3_300_000.0, 3_300_000.0, True)
+    assert bounds(row, NDR) == (3_300_000.0, 3_300_000.0, True)
     assert row.ndr_l1_bps == pytest.approx(3.3e6 * 84 * 8)
     assert (row.origin, row.revision, row.status) == ("fdio-csit", "CSIT model 1.5.1", "PASS")
 
@@ -76,7 +76,7 @@ def test_bounds_of_older_models_are_loads() -> None:
     """Up to 1.4 both bounds are loads that were tried; the exceed ratio is not told."""
     found = csit_ndrpdr(ndr={"lower": pps(3.3e6), "upper": pps(3.4e6)})
     row = row_of(csit(found, version="1.4.0"))
-    assert bounds(row, Metric.NDR) == (3.3e6, 3.4e6, True)
+    assert bounds(row, NDR) == (3.3e6, 3.4e6, True)
     goal = read_goal(row.goals or "", "NDR")
     assert goal is not None
     assert (goal.given_as, goal.exceed_ratio, goal.trial_s) == (None, None, 30.0)
@@ -97,7 +97,7 @@ def test_mrr_keeps_its_mean_and_scatter() -> None:
 
 def test_a_soak_is_an_estimate_with_bounds() -> None:
     row = row_of(csit(csit_soak(), test_type="soak"))
-    assert bounds(row, Metric.SOAK) == (3.1e6, 3.2e6, True)
+    assert bounds(row, SOAK) == (3.1e6, 3.2e6, True)
     assert row.goals == "SOAK loss <= 0.00001% given as bayesian estimate"
 
 
@@ -192,7 +192,7 @@ def test_a_matrix_is_made_of_its_cells() -> None:
 def test_a_failed_test_is_failed_and_says_why() -> None:
     row = row_of(csit({"type": "unknown"}, passed=False, message="No traffic forwarded"))
     assert (row.status, row.message, row.recorded) == ("FAIL", "No traffic forwarded", True)
-    assert bounds(row, Metric.NDR) is None
+    assert bounds(row, NDR) is None
 
 
 def test_a_test_without_nfs_has_no_place() -> None:

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.analysis.grouping import Metric, all_series
+from csit_utils.analysis.grouping import all_series
 from csit_utils.commands.results.inputs import read
-from csit_utils.dataset.contents import InMemory
-from csit_utils.dataset.load import load
-from csit_utils.dataset.rows import OWN
+from csit_utils.dataset.rows import NDR, OWN
 from csit_utils.studies.density.analysis.answers import Question, answers, evidence
 from csit_utils.studies.density.analysis.density import matrices
 from csit_utils.studies.density.figures.heatmap import loss_definition
 from resources.libraries.python.errors import ConfigError
+from tests.loaded import load
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, packed, plain, pps, searched
+from tests.unit.csit_utils.in_memory import InMemory
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_how_many_services_keep_a_rate_is_answered_for_them_too(
     seen = evidence(contents.tests, contents.instances(), contents.latency())
     kept = {
         answer.series.system.origin: answer.services
-        for answer in answers(Question(rate_pps, p99_ns=100_000.0, metric=Metric.NDR), seen)
+        for answer in answers(Question(rate_pps, p99_ns=100_000.0, metric=NDR), seen)
         if answer.series.frame == "64B" and answer.series.system.origin != OWN
     }
     assert kept == services

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from csit_utils.analysis.comparisons.comparability import likeness
-from csit_utils.analysis.grouping import Metric, bounds, series_of
+from csit_utils.analysis.grouping import bounds, series_of
 from csit_utils.dataset.goal_words import read_goal
 from csit_utils.dataset.items import ImportedTest, Problem
 from csit_utils.dataset.load import read_foreign
-from csit_utils.dataset.rows import EITHER, EVERY_INSTANCE
+from csit_utils.dataset.rows import EITHER, EVERY_INSTANCE, MRR, NDR, PDR
 from tests.unit.csit_utils.foreign_files import (
     at_load,
     csit,
@@ -50,8 +50,8 @@ def problem(data: object) -> str:
 
 def test_loads_are_aggregates_with_the_lowest_load_that_was_too_much_above_them() -> None:
     row = one(nfvbench({"64": searched()})).row
-    assert bounds(row, Metric.NDR) == (2_976_190, 3_000_000, True)
-    assert bounds(row, Metric.PDR) == (3_720_238, 3_740_000, True)
+    assert bounds(row, NDR) == (2_976_190, 3_000_000, True)
+    assert bounds(row, PDR) == (3_720_238, 3_740_000, True)
     assert (row.ndr_loss_ratio, row.pdr_loss_ratio) == (1e-5, 0.001)
     assert row.ndr_l1_bps == pytest.approx(2_976_190 * 84 * 8)
     assert row.goals == ("NDR loss <= 0.001% exceed 0% trials 60..60 s; PDR loss <= 0.1% exceed 0% trials 60..60 s")
@@ -73,19 +73,19 @@ def test_a_search_that_ended_early_says_so() -> None:
     """Bounds farther apart than the run asked for."""
     told = searched() | {"iteration_stats": trials((2_976_190, 0.0), (5_000_000, 3.0))}
     row = one(nfvbench({"64": told})).row
-    assert bounds(row, Metric.NDR) == (2_976_190, 5_000_000, False)
+    assert bounds(row, NDR) == (2_976_190, 5_000_000, False)
 
 
 def test_line_rate_has_nothing_above_it() -> None:
     told = {"ndr": at_load(29_761_904, 200.0, 0.0), "iteration_stats": trials((29_761_904, 0.0))}
-    assert bounds(one(nfvbench({"64": told})).row, Metric.NDR) == (29_761_904, None, True)
+    assert bounds(one(nfvbench({"64": told})).row, NDR) == (29_761_904, None, True)
 
 
 @pytest.mark.parametrize("warning", [0, False, "", None])
 def test_no_load_low_enough_is_below_the_lowest_that_was_tried(warning: object) -> None:
     item = one(nfvbench({"64": not_reached(warning)}))
     assert item.row.ndr_lower_pps is None
-    assert bounds(item.row, Metric.NDR) == (None, 29_000, False)
+    assert bounds(item.row, NDR) == (None, 29_000, False)
     assert item.latency == ()
     assert item.row.evidence == (
         "NDR was not reached: more than 0.001 % was dropped at each load, also at the lowest load tried, 29,000 pps"
@@ -182,7 +182,7 @@ def test_a_lower_fixed_load_is_mrr_at_that_load_and_not_like_one_at_line_rate() 
     assert (row.test_type, row.mrr_pps) == ("MRR", pytest.approx(1_190_472))
     load = read_goal(row.goals or "", "MRR")
     assert load is not None and load.load_pps == pytest.approx(20 * 148_809, abs=1)
-    (difference,) = likeness(row, line, Metric.MRR).differences
+    (difference,) = likeness(row, line, MRR).differences
     assert f"{load.load_pps:,.0f} pps" in difference
 
 
@@ -209,7 +209,7 @@ def test_it_is_not_compared_with_csit_silently() -> None:
     assert items is not None
     (other,) = items
     assert isinstance(other, ImportedTest)
-    found = likeness(theirs, other.row, Metric.PDR, ("NFVbench", "CSIT"))
+    found = likeness(theirs, other.row, PDR, ("NFVbench", "CSIT"))
     assert found.differences == (
         "PDR means loss <= 0.1 % in NFVbench and <= 0.5 % in CSIT",
         "a load still counts as PDR when 0 % of its trial time loses more in NFVbench, and 50 % in CSIT",
@@ -241,7 +241,7 @@ def changed(path: list[str], value: Any) -> dict[str, Any]:
     return data
 
 
-NDR = [*CHAIN, "result", "64", "ndr"]
+OF_NDR = [*CHAIN, "result", "64", "ndr"]
 
 
 @pytest.mark.parametrize(
@@ -254,10 +254,10 @@ NDR = [*CHAIN, "result", "64", "ndr"]
         (["config", "measurement"], None, "NDR is left out: its intended drop rate is unknown", "ndr_lower_pps"),
         (["config", "duration_sec"], float("nan"), "invalid and left out: config.duration_sec (nan)", None),
         ([*CHAIN, "service_chain_count"], 0, "result.service_chain_count (0)", "nf_chains"),
-        ([*NDR, "rate_pps"], 10**400, "invalid and left out: ndr.rate_pps (1", "ndr_lower_pps"),
-        ([*NDR, "rate_pps"], -5, "invalid and left out: ndr.rate_pps (-5)", "ndr_lower_pps"),
-        ([*NDR, "stats", "overall", "hdrh"], [], "invalid and left out: ndr.stats.overall.hdrh (a list)", None),
-        ([*NDR, "stats", "warning"], {"a": 1}, "invalid and left out: ndr.stats.warning", None),
+        ([*OF_NDR, "rate_pps"], 10**400, "invalid and left out: ndr.rate_pps (1", "ndr_lower_pps"),
+        ([*OF_NDR, "rate_pps"], -5, "invalid and left out: ndr.rate_pps (-5)", "ndr_lower_pps"),
+        ([*OF_NDR, "stats", "overall", "hdrh"], [], "invalid and left out: ndr.stats.overall.hdrh (a list)", None),
+        ([*OF_NDR, "stats", "warning"], {"a": 1}, "invalid and left out: ndr.stats.warning", None),
     ],
 )
 def test_an_invalid_value_costs_that_value(path: list[str], value: Any, remark: str, unknown: str | None) -> None:

@@ -47,7 +47,7 @@ def test_unlike_figures_are_not_judged_for_the_reason_that_makes_them_unlike() -
 def test_an_uncertain_cell_is_named_with_its_reason() -> None:
     found = gate([row(RATE)], [replace(row(0.999 * RATE), run="other")])
     assert sorted(name.split()[-1] for name in reasons(found)) == ["NDR", "PDR"]
-    why = "one run per side, too few cells to estimate the noise, and overlapping bounds"
+    why = "one run per side, too few cells to estimate the noise, and bounds that are hardly apart"
     assert set(reasons(found).values()) == {why}
 
 

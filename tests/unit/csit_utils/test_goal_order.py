@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from csit_utils.analysis.comparisons.comparison import compare
-from csit_utils.analysis.grouping import Metric
 from csit_utils.analysis.verdicts import verdict_of
 from csit_utils.dataset.flatten import instance_rows, rows_of_tests
 from csit_utils.dataset.items import Dataset, ImportedTest
-from csit_utils.dataset.load import load, read_foreign
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.load import read_foreign
+from csit_utils.dataset.rows import NDR, PDR, TestRow
 from csit_utils.dataset.store.batch import import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python.model.findings.evidence import FlowRate, ItemizedFigure
 from resources.libraries.python.model.measurements.trial import Direction
+from tests.loaded import load
 from tests.unit.csit_utils.datasets import html_of, plain
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, packed, pps, searched
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -42,7 +42,7 @@ def has_remark(text: str) -> bool:
 def check(rows: Sequence[TestRow]) -> None:
     wrong, right = sorted(rows, key=lambda row: row.nf_chains or 0)
     assert [has_remark(line) for line in wrong.evidence.splitlines()].count(True) == 1
-    for metric in (Metric.NDR, Metric.PDR):
+    for metric in (NDR, PDR):
         assert "unstable" in verdict_of(wrong, metric)
         assert verdict_of(right, metric) == ("measured",)
     assert not has_remark(right.evidence)
@@ -86,5 +86,5 @@ def test_files_of_other_tools_get_it() -> None:
     items = [item for data in files for item in read_foreign(packed(data), "a.json") or ()]
     rows = [item.row for item in items if isinstance(item, ImportedTest)]
     assert ["PDR of " in row.evidence for row in rows] == [True, True, False, False]
-    assert [verdict_of(row, Metric.PDR) for row in rows] == [("unstable",), ("unstable",), (), ()]
+    assert [verdict_of(row, PDR) for row in rows] == [("unstable",), ("unstable",), (), ()]
     assert has_remark(rows[0].evidence)

@@ -1,24 +1,28 @@
 """Throughput bounds of rows, and rows without a record in the series that they belong to."""
 
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
 
+from csit_utils.analysis.cells import figure
+from csit_utils.analysis.comparisons.comparison import interval
 from csit_utils.analysis.grouping import (
-    Metric,
     ThroughputBounds,
     all_series,
     belongs,
     bounds,
-    error_pps,
+    error_of,
     per_core,
     series_of,
     system_of,
 )
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import MEASURES, MRR, NDR, ORR, PDR, SOAK
 from tests.unit.csit_utils.histories import row
 
-SEARCHED = {Metric.NDR: "ndr", Metric.PDR: "pdr", Metric.SOAK: "soak"}
+SEARCHED = {NDR: "ndr", PDR: "pdr", SOAK: "soak"}
 
 
 @pytest.mark.parametrize("metric", SEARCHED)
@@ -36,7 +40,7 @@ SEARCHED = {Metric.NDR: "ndr", Metric.PDR: "pdr", Metric.SOAK: "soak"}
     ],
 )
 def test_bounds_of_a_search(
-    metric: Metric,
+    metric: Measure,
     found: tuple[float | None, float | None, bool | None, float | None],
     expected: ThroughputBounds | None,
 ) -> None:
@@ -54,16 +58,26 @@ def test_bounds_of_a_search(
 
 def test_a_receive_rate_is_both_bounds_with_the_standard_error_of_its_trials() -> None:
     mrr = row(1e6, mrr_pps=9e5, mrr_stdev_pps=300.0, mrr_trials=9, orr_pps=8e5, orr_stdev_pps=100.0, orr_trials=4)
-    assert bounds(mrr, Metric.MRR) == ThroughputBounds(9e5, 9e5, True)
-    assert bounds(mrr, Metric.ORR) == ThroughputBounds(8e5, 8e5, True)
-    assert [error_pps(mrr, metric) for metric in (Metric.MRR, Metric.ORR, Metric.NDR)] == [100.0, 50.0, 0.0]
+    assert bounds(mrr, MRR) == ThroughputBounds(9e5, 9e5, True)
+    assert bounds(mrr, ORR) == ThroughputBounds(8e5, 8e5, True)
+    assert [error_of(mrr, metric) for metric in (MRR, ORR, NDR)] == [100.0, 50.0, 0.0]
+
+
+def test_a_figure_has_the_bounds_that_its_measure_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = [f"ndr_predicted_{part}pps" for part in ("", "low_", "high_")]
+    predicted = Measure("predicted", goal="NDR", lower_bound=columns[1], upper_bound=columns[2])
+    monkeypatch.setitem(MEASURES, predicted, columns[0])
+    rows = [row(1e6, **dict(zip(columns, values, strict=True))) for values in ((2.0, 1.0, 4.0), (2.0, 1.0, None))]
+    found = [figure(each, predicted) for each in rows]
+    assert [interval(each, predicted) for each in found if each is not None] == [(1.0, 4.0), (1.0, inf)]
+    assert figure(row(1e6), predicted) is None
 
 
 def test_throughput_per_data_core_needs_both() -> None:
     searched = row(1e6, data_cores=4)
-    assert per_core(searched, Metric.PDR) == 2.5e5
-    assert per_core(replace(searched, data_cores=None), Metric.PDR) is None
-    assert per_core(replace(searched, pdr_lower_pps=None), Metric.PDR) is None
+    assert per_core(searched, PDR) == 2.5e5
+    assert per_core(replace(searched, data_cores=None), PDR) is None
+    assert per_core(replace(searched, pdr_lower_pps=None), PDR) is None
 
 
 @pytest.mark.parametrize(

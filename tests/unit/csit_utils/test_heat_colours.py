@@ -3,7 +3,7 @@
 import pytest
 from plotly.colors import get_colorscale, sample_colorscale
 
-from csit_utils.studies.density.figures.heatmap import colour
+from csit_utils.report.colour_scales import colour
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.5, 0.77, 1.0])

@@ -10,8 +10,9 @@ from scipy import stats
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures
 from csit_utils.analysis.comparisons.comparison import CellSide, Method, judge_sides, side
-from csit_utils.analysis.grouping import Metric, Series
-from csit_utils.dataset.rows import TestRow
+from csit_utils.analysis.grouping import Series
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import MRR, PDR, TestRow
 from csit_utils.studies.sizing.study import CAPACITY
 from resources.libraries.python.model.request.cell import Dimensions
 from tests.unit.csit_utils.histories import row
@@ -23,8 +24,8 @@ def mrr(mean: float, deviation: float | None, trials: int | None, **changes: Any
     return row(RATE, mrr_pps=mean, mrr_stdev_pps=deviation, mrr_trials=trials, test_type="MRR", **changes)
 
 
-def sides(*rows: TestRow, metric: Metric = Metric.MRR) -> CellSide:
-    ((cell, found),) = ((cell, found) for cell, found in figures(rows).items() if cell.metric is metric)
+def sides(*rows: TestRow, metric: Measure = MRR) -> CellSide:
+    ((cell, found),) = ((cell, found) for cell, found in figures(rows).items() if cell.metric == metric)
     return side(cell, found)
 
 
@@ -59,13 +60,13 @@ def test_trials_of_an_unknown_number_are_taken_for_the_fewest() -> None:
 
 
 def test_a_search_lies_between_its_bounds_and_has_no_end_where_nothing_above_was_offered() -> None:
-    found = sides(row(RATE), metric=Metric.PDR)
+    found = sides(row(RATE), metric=PDR)
     assert (found.low_pps, found.high_pps, found.stdev_pps) == (RATE, 1.005 * RATE, None)
-    assert sides(row(RATE, pdr_upper_pps=None), metric=Metric.PDR).high_pps == inf
+    assert sides(row(RATE, pdr_upper_pps=None), metric=PDR).high_pps == inf
 
 
 def test_two_runs_lie_in_the_range_of_both() -> None:
-    found = sides(row(RATE), row(1.1 * RATE, night=1), metric=Metric.PDR)
+    found = sides(row(RATE), row(1.1 * RATE, night=1), metric=PDR)
     assert (found.low_pps, found.high_pps) == (RATE, 1.1 * RATE)
     assert found.mean_pps == pytest.approx(1.05 * RATE)
     assert found.stdev_pps == pytest.approx(stdev([RATE, 1.1 * RATE]))
@@ -96,10 +97,11 @@ def made(runs: int, mean: float, deviation: float | None, low: float, high: floa
     )
 
 
-def test_bounds_of_single_runs_give_the_least_and_the_greatest_ratio() -> None:
+def test_widened_bounds_of_single_runs_give_the_least_and_the_greatest_ratio() -> None:
     found = judge_sides(made(1, 100, None, 90, 110), made(1, 120, None, 115, 130))
     assert (found.method, found.probability) == (Method.BOUNDS, None)
-    assert (found.change, found.low, found.high) == pytest.approx((0.2, 115 / 110 - 1, 130 / 90 - 1))
+    expected = 0.2, 115 * 0.995 / 110.55 - 1, 130 * 1.005 / 89.55 - 1
+    assert (found.change, found.low, found.high) == pytest.approx(expected)
     from_nothing = judge_sides(made(1, 0, None, 0, 0), made(1, 120, None, 115, 130))
     assert (from_nothing.change, from_nothing.low, from_nothing.high) == (inf, inf, inf)
 

@@ -1,5 +1,6 @@
 """Reports and tables of large files are made without validating every record, and say the same."""
 
+import gc
 import io
 import multiprocessing
 import os
@@ -7,14 +8,14 @@ import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from typer.testing import CliRunner
 
 from csit_utils import cli
 from csit_utils.commands.results import inputs
-from csit_utils.dataset.items import Dataset
+from csit_utils.dataset.scan import ScannedTest
 from csit_utils.dataset.store import batch
 from csit_utils.report import html
 from resources.libraries.python.model.request.cell import ServiceType
@@ -53,15 +54,15 @@ def _tree(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def _refuse(paths: object, _: object) -> Dataset:
-    raise AssertionError(f"every record of {paths} was validated")
+def _refuse(test: ScannedTest, *_: object) -> NoReturn:
+    raise AssertionError(f"the record of {test.name} was validated")
 
 
 def test_pages_of_large_files_are_those_of_small_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = _written(tmp_path / "output.xml", list(map(pack, _RESULTS)))
     assert _report(output, "-o", tmp_path / "small")[0] == 0
     monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
-    monkeypatch.setattr(inputs, "load", _refuse)
+    monkeypatch.setattr(batch, "recorded_test", _refuse)
     assert _report(output, "-o", tmp_path / "large")[0] == 0
     assert _tree(tmp_path / "large") == _tree(tmp_path / "small")
 
@@ -100,7 +101,7 @@ def test_the_table_of_a_large_file_is_that_of_a_small_one(tmp_path: Path, monkey
     output = _written(tmp_path / "output.xml", list(map(pack, _RESULTS)))
     small = _csit("show", output, "--why")
     monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
-    monkeypatch.setattr(inputs, "load", _refuse)
+    monkeypatch.setattr(batch, "recorded_test", _refuse)
     assert _csit("show", output, "--why") == small
 
 
@@ -112,9 +113,10 @@ def test_judgements_of_large_files_are_those_of_small_ones(
     small = _csit(*argv)
     assert small[1]
     monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
-    monkeypatch.setattr(inputs, "load", _refuse)
+    monkeypatch.setattr(batch, "recorded_test", _refuse)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert _csit(*argv) == small
+    gc.collect()  # of the error that ended the command
     assert list(tmp_path.iterdir()) == [tmp_path / "output.xml"], "temporary datasets are removed"
 
 
@@ -126,7 +128,7 @@ def test_outcomes_of_files_are_not_kept_until_the_last_one(
     outcomes: list[weakref.ref[batch.FileImport]] = []
     kept: list[int] = []
 
-    def import_all(*_: object) -> Iterator[batch.FileImport]:
+    def import_all(*_: object, **__: object) -> Iterator[batch.FileImport]:
         for number in range(5):
             kept.append(sum(each() is not None for each in outcomes))
             outcome = batch.FileImport(f"{number}.xml", 1, ())
@@ -141,19 +143,19 @@ def test_outcomes_of_files_are_not_kept_until_the_last_one(
 
 
 def test_folders_of_killed_reports_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    output = _written(tmp_path / "output.xml", list(map(pack, _RESULTS)))
-    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     killed, other = tmp_path / "csit-report-killed", tmp_path / "csit-report-elsewhere"
     (killed / "dataset").mkdir(parents=True)
+    os.utime(killed, (0, 0))
     (tmp_path / "kept").mkdir()
     other.symlink_to(tmp_path / "kept")
-    with inputs.quickly_read([output]) as (running,):
-        assert not killed.exists()
-        with inputs.quickly_read([output]):
-            pass
-        assert running.is_dir(), "its process runs"
-    assert not running.exists()
+    running = inputs.TemporaryLayout()
+    assert not killed.exists()
+    inputs.TemporaryLayout()
+    assert running.folder.is_dir(), "its process runs"
+    folder = running.folder
+    del running
+    assert not folder.exists()
     assert (tmp_path / "kept").is_dir()
 
 
@@ -196,7 +198,6 @@ def test_reading_shows_its_progress_on_a_terminal(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(inputs, "LARGE_BYTES", large)
     for name in ("_QUIET_S", "_BETWEEN_S"):
         monkeypatch.setattr(inputs, name, 0.0)
-    with inputs.quickly_read([tmp_path]) as quick:
-        assert len(inputs.contents_of(quick).tests) == len(_RESULTS)
+    assert len(inputs.opened([tmp_path], quickly=True).contents().tests) == len(_RESULTS)
     lines = [line.split(",")[0] for line in terminal.getvalue().split("\r\x1b[K")]
     assert lines == ["", "1 of 3 files", "2 of 3 files", "3 of 3 files", ""]

@@ -12,12 +12,13 @@ from typer.testing import CliRunner, Result
 from csit_utils.analysis.cells import figures
 from csit_utils.analysis.comparisons.comparison import Outcome, compare
 from csit_utils.analysis.comparisons.gate import decide
-from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue
 from csit_utils.analysis.trends.trend import TrendState, trends
 from csit_utils.cli import make_app
 from csit_utils.commands.results.gate import junit_xml
-from csit_utils.commands.results.inputs import contents_of
+from csit_utils.commands.results.inputs import opened
 from csit_utils.dataset.items import Characterized, Status
+from csit_utils.dataset.measures import Measure, MeasuredValue
+from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.report.pages import compare as compare_page
 from csit_utils.report.pages import trend as trend_page
 from csit_utils.report.report_context import ReportContents
@@ -196,7 +197,7 @@ def test_trend_shows_every_number(sides: tuple[Path, Path]) -> None:
 
 def test_the_pages_show_what_the_commands_print(sides: tuple[Path, Path]) -> None:
     """Each number with its unit, compared and over time, though there is no test of the matrix."""
-    shown = ReportContents(contents_of([sides[0], sides[1]], characterizations=True))
+    shown = ReportContents(opened([*sides]).contents(characterizations=True))
     beside, over_time = render(compare_page.PAGE, shown), render(trend_page.PAGE, shown)
     assert beside is not None and over_time is not None
     data = json.loads(beside.html.split('id="compare-data">', 1)[1].split("</script>", 1)[0])

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from csit_utils.cli import make_app
-from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.report.exports.messages import MessageLine, MessagePart, markdown, message_parts
 from csit_utils.report.report_context import ReportContents
@@ -17,6 +16,7 @@ from resources.libraries.python.redaction import keep_secret
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.histories import Rows, planted
+from tests.unit.csit_utils.in_memory import InMemory
 
 HOSTILE = "</li><img src=x onerror=alert(1)> [a](http://b) `c` **d**\n# e"
 

@@ -8,19 +8,15 @@ import pytest
 
 from csit_utils.cli import make_app
 from csit_utils.dataset.items import Characterized, Status
-from csit_utils.report.site import render
-from csit_utils.studies.outage.study import STUDY, SURVIVED, amounts
-from csit_utils.studies.registry import explanations, measures, record_kinds
+from csit_utils.studies.outage.study import STUDY, SURVIVED
+from csit_utils.studies.registry import record_kinds
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.studies.outage.model.record import (
-    MeanInterval,
-    Quarantined,
-)
+from resources.libraries.python.studies.outage.model.record import Quarantined
 from resources.libraries.python.studies.outage.model.spec import CONTROL
 from tests.builders import cpus
 from tests.unit.csit_utils.characterization_records import record
-from tests.unit.csit_utils.characterized_pages import made, shown, words
+from tests.unit.csit_utils.characterized_pages import made, words
 from tests.unit.csit_utils.outages import SPEC, outage, outage_record
 
 (PAGE,) = STUDY.pages
@@ -28,17 +24,6 @@ from tests.unit.csit_utils.outages import SPEC, outage, outage_record
 
 def item(found: Record) -> Characterized[Record]:
     return Characterized(record=found, source="output.xml", status=Status.PASS, message="")
-
-
-def test_a_page_has_a_map_a_course_and_a_table() -> None:
-    page = made(PAGE, outage_record(50))
-    html, text = str(page.html), words(page)
-    assert "Effects by event and instance" in text
-    assert "Course of a trial at each instance" in text
-    assert "restart nf-1-1 costs instance 2 50 packets that it does not lose without an event" in text.replace("R", "r")
-    assert "reload is not possible for nf-1-1 with its driver" in text and "a note" in text
-    assert 'id="' in html and not re.search(r'id="[^"]* [^"]*"', html), "ids have no blanks"
-    assert "[1,000]" in text or "[1001]" in text or "[1,001]" in text or "[1000]" in text
 
 
 def test_events_stand_beside_the_trials_without_one_and_quarantined_trials_are_counted() -> None:
@@ -54,36 +39,12 @@ def test_events_stand_beside_the_trials_without_one_and_quarantined_trials_are_c
     assert row.excess is not None and row.excess.mean == row.lost.mean - row.control.mean
 
 
-@pytest.mark.parametrize(
-    ("mean", "half", "shown"),
-    [
-        (0, 0, ("0", "0")),
-        (0.25, 0.1, ("0.25", "0.10")),
-        (3.25, 1, ("3.2", "1.0")),
-        (47_191, 4117.2, ("47,191", "4,117")),
-    ],
-)
-def test_a_mean_and_its_interval_have_the_same_decimals(mean: float, half: float, shown: tuple[str, str]) -> None:
-    assert amounts(MeanInterval(mean=mean, low=mean - half, high=mean + half, samples=3), 1.0) == shown
-
-
-def test_there_is_no_page_without_such_a_record() -> None:
-    assert render(PAGE, shown()) is None
-    assert "Nothing was measured: no." in words(made(PAGE, record("outage", "Routers", message="no", passed=False)))
-
-
 def test_collateral_is_reported_only_beyond_the_interval() -> None:
     kinds = record_kinds()
     assert "outage" in kinds
     found = outage(0)
     assert not any(each.is_significant for each in found.effects if not each.is_target)
     assert any(each.is_significant for each in outage(50).effects if not each.is_target)
-
-
-def test_every_figure_is_explained() -> None:
-    names = set(explanations())
-    assert {"blast-radius", "outage-duration", "loss-gap", "recovery-time", "first-packet"} <= names
-    assert SURVIVED in measures()
 
 
 def test_what_is_followed_over_time_is_the_share_that_arrives() -> None:

@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from csit_utils import cli
+from csit_utils.commands.results.inputs import opened
 from csit_utils.commands.runs.outcome import unfinished
-from csit_utils.dataset.load import load
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import NOTHING_FITS
 from tests.unit.csit_utils.builders import mrr_result
@@ -33,8 +33,8 @@ LEFT_OUT = ("64B-1c", "Skip", "quarantined", ())
 def test_a_run_is_finished_when_every_failed_test_has_a_record(
     tmp_path: Path, results: list, unrecorded: list, ended: bool, says: str | None
 ) -> None:
-    dataset = load([write_output_xml(tmp_path / "output.xml", results, unrecorded)])
-    reason = unfinished(dataset, ended=ended)
+    output = write_output_xml(tmp_path / "output.xml", results, unrecorded)
+    reason = unfinished(opened([output]).contents(may_be_empty=True), ended=ended)
     assert (reason is None) == (says is None)
     assert says is None or says in str(reason)
 
@@ -42,7 +42,7 @@ def test_a_run_is_finished_when_every_failed_test_has_a_record(
 def test_a_torn_output_is_unfinished(tmp_path: Path) -> None:
     output = write_output_xml(tmp_path / "output.xml", [PASSED])
     output.write_text(output.read_text(encoding="utf-8")[:-200], encoding="utf-8")
-    assert "truncated" in str(unfinished(load([output]), ended=True))
+    assert "truncated" in str(unfinished(opened([output]).contents(may_be_empty=True), ended=True))
 
 
 def test_a_folder_without_a_run_is_reported(tmp_path: Path) -> None:

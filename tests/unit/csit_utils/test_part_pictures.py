@@ -2,7 +2,6 @@
 
 import pytest
 
-from csit_utils.studies.chains.part_figures import parts_figure
 from csit_utils.studies.chains.study import PAGE
 from resources.libraries.python.model.measurements.features import VSWITCH
 from resources.libraries.python.studies.chains.analysis.prediction import DELAY, compare_parts
@@ -15,7 +14,7 @@ from resources.libraries.python.studies.chains.model.record import (
     Suspect,
 )
 from resources.libraries.python.studies.chains.model.spec import PATH, Chain
-from tests.unit.csit_utils.characterized_pages import made
+from tests.unit.csit_utils.characterized_pages import drawn, made
 from tests.unit.csit_utils.study_records import chain_studied
 from tests.unit.studies.chains.chain_runs import chain, run, spec_of, workload
 
@@ -59,24 +58,23 @@ def study(*repetitions: float) -> ChainStudy:
 
 
 def test_each_part_has_a_bar_for_what_was_measured_and_one_for_the_prediction() -> None:
-    figure = parts_figure("a", study(40.0), simulated=False)
+    figure = drawn(PAGE, "parts", chain_studied(study(40.0)))
     assert figure is not None
-    assert figure.selectors == (("1. nat > gateway: delay without load", "1. nat > gateway: loss"),)
-    measured, predicted = figure.variants["1. nat > gateway: delay without load"]["data"]
+    assert figure.selectors == (("1. nat > gateway",), ("delay without load", "loss"))
+    measured, predicted = figure.variants["1. nat > gateway|delay without load"]["data"]
     assert measured["x"] == predicted["x"] == ["nat", "gateway", "vswitch"], "in the order of the chain"
     assert measured["y"] == pytest.approx([40.0, 21.0, 9.5])
     assert predicted["y"] == pytest.approx([10.0, 20.0, 5.0 + 6.0 - 2.0]), "the vSwitch less the path"
     assert "error_y" not in measured, "the spread of single runs is not known"
-    lost, foreseen = figure.variants["1. nat > gateway: loss"]["data"]
+    lost, foreseen = figure.variants["1. nat > gateway|loss"]["data"]
     assert lost["y"] == pytest.approx([20.0, 0.0, 0.0])
     assert foreseen["y"] == pytest.approx([0.0, 1.0, 0.0])
-    assert lost["text"][0] == "nat, measured: 20 % of packets"
 
 
 def test_repeated_runs_give_the_interval() -> None:
-    figure = parts_figure("a", study(90.0, 39.0, 40.0, 41.0), simulated=False)
+    figure = drawn(PAGE, "parts", chain_studied(study(90.0, 39.0, 40.0, 41.0)))
     assert figure is not None
-    measured, predicted = figure.variants["1. nat > gateway: delay without load"]["data"]
+    measured, predicted = figure.variants["1. nat > gateway|delay without load"]["data"]
     assert measured["y"][0] == pytest.approx(40.0), "the first run, by which it was chosen, does not decide"
     again = study(90.0, 39.0, 40.0, 41.0)
     (rows,) = compare_parts((*again.path, *again.runs, *again.repeated), {(BOTH, workload(BPS))}).values()
@@ -84,14 +82,13 @@ def test_repeated_runs_give_the_interval() -> None:
     assert half is not None and half > 0
     assert measured["error_y"]["array"][0] == pytest.approx(1e6 * half)
     assert "error_y" not in predicted
-    assert measured["text"][0].startswith("nat, measured: 40 ± ")
 
 
 def test_nothing_is_shown_without_parts_or_suspects() -> None:
     found = study(40.0)
-    assert parts_figure("a", found.model_copy(update={"suspects": ()}), simulated=False) is None
+    assert drawn(PAGE, "parts", chain_studied(found.model_copy(update={"suspects": ()}))) is None
     bare = {"runs": tuple(each.model_copy(update={"delays": None, "losses": None}) for each in found.runs)}
-    assert parts_figure("a", found.model_copy(update=bare), simulated=False) is None
+    assert drawn(PAGE, "parts", chain_studied(found.model_copy(update=bare))) is None
 
 
 def test_the_page_has_the_picture_with_its_note() -> None:

@@ -19,7 +19,7 @@ from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.extras import Extras
-from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
 from tests.unit.csit_utils.datasets import TOPOLOGIES, plan
 from tests.unit.csit_utils.rendered_pages import Page
 
@@ -158,16 +158,19 @@ def test_all_of_one_cell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
 
 def test_times_add_up_by_suite_and_frame() -> None:
-    selection = parse_selection(service_types="CSC", cells="1x1,10x10", nf_sizes="1c")
-    rows = list(candidates(SIM, SIM.dut.layout, selection))
-    once = times(SIM, rows, LADDER, [TestType.MRR], 1)
+    def rows_of(frames: str) -> list[Candidate]:
+        asked = parse_selection(service_types="CSC", cells="1x1,10x10", nf_sizes="1c", frames=frames)
+        return list(candidates(SIM, SIM.dut.layout, asked))
+
+    rows = rows_of("64B")
+    once = times(SIM, rows, LADDER, [TestType.MRR])
     assert [(suite.suite, suite.tests) for suite in once.suites] == [("csc-mrr", 1)]
     assert once.seconds == pytest.approx(15.7)
-    assert times(SIM, rows, LADDER, [TestType.MRR], 3).seconds == pytest.approx(3 * 15.7)
-    assert times(SIM, rows, LADDER, list(TestType), 1).seconds > once.seconds
+    assert times(SIM, rows_of("64B,128B,IMIX"), LADDER, [TestType.MRR]).seconds == pytest.approx(3 * 15.7)
+    assert times(SIM, rows, LADDER, list(TestType)).seconds > once.seconds
     more = Extras(energy_trial_s=10.0)
-    search_s = times(SIM, rows, LADDER, [TestType.NDRPDR], 2).seconds
-    assert times(SIM, rows, LADDER, [TestType.NDRPDR], 2, extras=more).seconds == pytest.approx(search_s + 2 * 5 * 10.5)
+    search_s = times(SIM, rows, LADDER, [TestType.NDRPDR]).seconds
+    assert times(SIM, rows, LADDER, [TestType.NDRPDR], extras=more).seconds == pytest.approx(search_s + 5 * 10.5)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +192,7 @@ def test_the_page_carries_every_cell_and_core_map_once(cells: str, number: int) 
         assert cores == row.cores.physical
         placed = [cpu for part in threads.split(" ") for cpu in map(int, part.split(":")[1][1:].split(","))]
         assert sorted(placed) == sorted(thread.cpu for thread in row.cores.threads)
-    html = render_plan(SIM, None, rows, times(SIM, rows, LADDER, list(TestType), 1))
+    html = render_plan(SIM, None, rows, times(SIM, rows, LADDER, list(TestType)))
     assert len(html) < 1_000_000
     page = Page(html)
     assert sum(tag == "button" and "data-k" in attributes for tag, attributes in page.tags) == number
@@ -204,7 +207,7 @@ def test_markup_in_a_testbeds_name_stays_text() -> None:
     bare = testbed.dut.model_copy(update={"vms": None})
     testbed = testbed.model_copy(update={"nodes": {**testbed.nodes, "DUT1": bare}})
     rows = list(candidates(testbed, SIM.dut.layout, parse_selection(cells="1x1")))
-    html = render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType), 1))
+    html = render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType)))
     page = Page(html)
     assert not [tag for tag, _ in page.tags if tag == "img"]
     assert html.count("</script>") == 2
@@ -215,7 +218,7 @@ def test_control_characters_of_a_topology_are_visible_on_the_page() -> None:
     metadata = SIM.metadata.model_copy(update={"description": "\x1b[2J\u202eno\u200b"})
     testbed = SIM.model_copy(update={"metadata": metadata})
     rows = list(candidates(testbed, SIM.dut.layout, parse_selection(cells="1x1")))
-    html = render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType), 1))
+    html = render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType)))
     assert "\\x1b[2J\\u202eno\\u200b" in html
     assert not {"\x1b", "\u202e", "\u200b"} & set(html)
 
@@ -226,7 +229,7 @@ def test_control_characters_of_a_name_are_visible_where_scripts_draw_it() -> Non
     bare = testbed.dut.model_copy(update={"vms": None})
     testbed = testbed.model_copy(update={"nodes": {**testbed.nodes, "DUT1": bare}})
     rows = list(candidates(testbed, SIM.dut.layout, parse_selection(cells="1x1")))
-    html = render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType), 1))
+    html = render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType)))
     data = html[html.index(mark := '<script type="application/json" id="data">') + len(mark) :].partition("</script>")[
         0
     ]

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from csit_utils.report.figures import Figure
 from csit_utils.report.site import RenderedPage
 from csit_utils.studies.sweep.comparison import below
 from csit_utils.studies.sweep.pages import predictions, profiles
-from csit_utils.studies.sweep.pages.predictions import PartMeasurements, delays_figure, parts_figure
+from csit_utils.studies.sweep.prediction_figures import PartMeasurements, chain_figures
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.sweep.analysis.profile import value_at
 from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
@@ -39,6 +40,11 @@ def path_of(delay_s: float) -> Sweep:
     return base.model_copy(update={"vnfs": (), "points": points})
 
 
+def of_chain(end: str, record: SweepRecord, alone: PartMeasurements) -> Figure | None:
+    """A figure of a chain, by the end of its identity."""
+    return next((one for one in chain_figures("a", record, alone) if one.identity == f"a-{end}"), None)
+
+
 def chain_of(record: SweepRecord) -> Sweep:
     assert record.sweep is not None
     return record.sweep
@@ -47,15 +53,15 @@ def chain_of(record: SweepRecord) -> Sweep:
 def test_functions_of_all_flavors_lie_in_one_plot_with_their_saturation() -> None:
     found = figures(made(profiles.PAGE, *one_of_each()))["sweeps-1-functions"]["throughput"]
     lines = [trace for trace in found if trace["mode"] == "lines"]
-    assert [line["name"] for line in lines] == ["firewall, 64B, 1c", "firewall, 512B, 1c", "firewall, 64B, 2c"]
+    names = [f"firewall, {size}, function" for size in ("64B, 1c", "512B, 1c", "64B, 2c")]
+    assert [line["name"] for line in lines] == names
     profile = profiled(sweep_of("firewall", FIREWALL, capacity_pps=2e5))
     first = lines[1]
     for rate, value in list(zip(first["x"], first["y"], strict=True))[::20]:
         expected = value_at(profile, ProfileMetric.THROUGHPUT, rate / 8)
         assert expected is not None
         assert value == pytest.approx(8 * expected, rel=0.02), "512 B frames have eight times the bits"
-    (saturated,) = (trace["x"] for trace in found if trace["mode"] == "markers" and trace["name"] == lines[2]["name"]
-                    and len(trace["x"]) == 1)  # fmt: skip
+    (saturated,) = (trace["x"] for trace in found if trace["name"] == "firewall, 64B, 2c, saturation")
     two = one_of_each()[2]
     assert isinstance(two, SweepRecord) and two.profile is not None and two.profile.break_point is not None
     assert saturated == [pytest.approx(two.profile.break_point.rate)]
@@ -68,7 +74,7 @@ def test_below_saturation_only_loads_below_it_are_drawn() -> None:
     assert one is not None
     (line,) = (trace for trace in found["below saturation"] if trace["name"] == "firewall, 64B, 2c")
     assert max(line["y"]) < 0.1, "in milliseconds; saturated loads have 2"
-    assert [place.rate for place in below(profiled(ONE), ONE, 0.5)] == [
+    assert [row["rate"] for row in below(profiled(ONE), ONE, 0.5)] == [
         pytest.approx(point.input_pps * GBPS) for point in ONE.points if point.input_pps * GBPS < 0.5 * one.rate
     ]
     assert len(below(None, ONE, 1.0)) == len(ONE.points), "what never saturates is below everywhere"
@@ -93,16 +99,16 @@ def test_a_chain_lies_beside_its_vnfs_alone_in_three_panels() -> None:
 
 def test_what_was_not_measured_alone_is_left_out_and_nothing_alone_is_no_picture() -> None:
     record = chained()
-    only = parts_figure("a", record, PartMeasurements({"firewall": ONE}))
+    only = of_chain("parts", record, PartMeasurements({"firewall": ONE}))
     assert only is not None
     assert [trace["name"] for trace in only.variants[""]["data"][:2]] == ["the chain", "firewall alone"]
-    assert parts_figure("a", record, PartMeasurements()) is None
-    assert delays_figure("a", record, PartMeasurements({"firewall": ONE})) is None, "delays add up of all parts only"
+    assert of_chain("parts", record, PartMeasurements()) is None
+    assert of_chain("delays", record, PartMeasurements({"firewall": ONE})) is None, "delays add up of all parts only"
 
 
 def test_delays_of_the_path_and_the_vnfs_add_up_along_the_chain() -> None:
     record = chained()
-    figure = delays_figure("a", record, PartMeasurements({"router": ROUTER, "firewall": ONE}, path_of(2e-5)))
+    figure = of_chain("delays", record, PartMeasurements({"router": ROUTER, "firewall": ONE}, path_of(2e-5)))
     assert figure is not None
     path, router, firewall, measured = figure.variants["below saturation"]["data"]
     names = ["path without VNFs", "nf-1-1 (router)", "nf-1-2 (firewall)", "the chain, measured"]
@@ -113,7 +119,7 @@ def test_delays_of_the_path_and_the_vnfs_add_up_along_the_chain() -> None:
     # Alone a VNF takes 50 us and 20 us more as its CPU fills: the path's 20 us come off.
     assert router["y"][at] == pytest.approx(0.05 + 0.02 * rate_pps / 4e5 - 0.02, abs=2e-3)
     assert firewall["y"][at] == pytest.approx(0.05 + 0.02 * rate_pps / 2e5 - 0.02, abs=2e-3)
-    plain = delays_figure("a", record, PartMeasurements({"router": ROUTER, "firewall": ONE}))
+    plain = of_chain("delays", record, PartMeasurements({"router": ROUTER, "firewall": ONE}))
     assert plain is not None
     whole = plain.variants["below saturation"]["data"][0]["y"][at]
     assert whole == pytest.approx(router["y"][at] + 0.02, abs=1e-6), "without a path each has all of its delay"

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.inputs import files_of
-from csit_utils.dataset.items import Problem, RecordedTest, Status, Unrecorded
-from csit_utils.dataset.load import load, read_output_xml
+from csit_utils.dataset.inputs import Source, files_of
+from csit_utils.dataset.items import Problem, RecordedTest, Status
+from csit_utils.dataset.robot_output import scanned
+from csit_utils.dataset.scan import ScannedTest
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
+from tests.loaded import items, load
 from tests.unit.csit_utils.builders import does_not_fit, result
 from tests.unit.csit_utils.robot_output import write_output_xml
 
@@ -61,7 +63,7 @@ def test_a_record_is_kept_when_its_test_breaks_off(good: Path, tmp_path: Path) -
     cut = tmp_path / "cut.xml"
     end = text.index("</msg>", text.index(RESULT_MARKER.strip() + " {", text.index("<msg"))) + len("</msg>")
     cut.write_text(text[:end])
-    assert [type(item) for item in read_output_xml(cut)] == [RecordedTest, Problem]
+    assert {type(item) for item in items(cut)} == {RecordedTest, Problem}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_a_record_is_kept_when_its_test_breaks_off(good: Path, tmp_path: Path) -
 def test_declarations_that_attacks_need_are_refused(tmp_path: Path, declaration: str) -> None:
     bomb = tmp_path / "bomb.xml"
     bomb.write_text(f"<?xml version='1.0'?>{declaration}<robot><suite name='x'/></robot>")
-    (problem,) = read_output_xml(bomb)
+    (problem,) = items(bomb)
     assert isinstance(problem, Problem)
     assert str(bomb) in problem.text
     assert "refused" in problem.text
@@ -100,7 +102,7 @@ def test_declarations_that_attacks_need_are_refused(tmp_path: Path, declaration:
 def test_other_files_are_named(tmp_path: Path, content: bytes, reason: str) -> None:
     file = tmp_path / "other.xml"
     file.write_bytes(content)
-    (problem,) = read_output_xml(file)
+    (problem,) = items(file)
     assert isinstance(problem, Problem)
     assert reason in problem.text
 
@@ -221,7 +223,9 @@ def test_memory_is_flat(tmp_path: Path) -> None:
                 stream.write(test.format(messages))
             stream.write("</suite></robot>")
         tracemalloc.start()
-        count = sum(isinstance(item, Unrecorded) for item in read_output_xml(file))
+        source = Source(file.name, lambda: file.open("rb"))
+        with source.open() as stream:
+            count = sum(isinstance(test, ScannedTest) for test in scanned(stream, source))
         held = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert count == tests

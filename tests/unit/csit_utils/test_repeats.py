@@ -5,10 +5,9 @@ from random import Random
 import pytest
 
 from csit_utils.analysis.cells import figures
-from csit_utils.analysis.grouping import Metric
 from csit_utils.analysis.repeats import box, repeats
 from csit_utils.analysis.trends.trend import trends
-from csit_utils.dataset.rows import InstanceRow
+from csit_utils.dataset.rows import PDR, InstanceRow
 from tests.unit.csit_utils.histories import nights
 
 
@@ -27,7 +26,7 @@ def test_cells_that_vary_most_come_first_and_lone_runs_are_left_out() -> None:
     calm = nights(8, lambda _: 5e6, noise=0.001)
     wild = nights(8, lambda _: 5e6, cell=("CSC", 2, 1), noise=0.05)
     once = nights(1, lambda _: 5e6, cell=("CSC", 4, 1))
-    found = [each for each in repeats(figures([*calm, *wild, *once])) if each.cell.metric is Metric.PDR]
+    found = [each for each in repeats(figures([*calm, *wild, *once])) if each.cell.metric == PDR]
     assert [each.cell.dimensions.instances for each in found] == [2, 1]
     assert found[0].variation == pytest.approx(0.05, rel=0.5)
     assert found[1].variation == pytest.approx(0.001, rel=0.5)
@@ -37,7 +36,7 @@ def test_runs_before_and_after_a_step_are_distinguished() -> None:
     rows = nights(20, lambda night: 2e6 if night < 12 else 1.8e6)
     rows += nights(20, lambda _: 5e6, cell=("CSC", 2, 1))
     steps = {trend.cell: trend.steps for trend in trends(rows)}
-    found = [each for each in repeats(figures(rows), steps=steps) if each.cell.metric is Metric.PDR]
+    found = [each for each in repeats(figures(rows), steps=steps) if each.cell.metric == PDR]
     levels = sorted(
         (each.cell.dimensions.instances, each.level, each.levels, each.box.count, each.nights) for each in found
     )
@@ -47,7 +46,7 @@ def test_runs_before_and_after_a_step_are_distinguished() -> None:
         (2, 1, 1, 20, ("2026-11-01", "2026-11-20")),
     ]
     assert all(each.variation < 0.01 for each in found), "and none of them is as wide as the step"
-    pdr = [each for each in repeats(figures(rows)) if each.cell.metric is Metric.PDR]
+    pdr = [each for each in repeats(figures(rows)) if each.cell.metric == PDR]
     (mixed,) = (each for each in pdr if each.cell.dimensions.instances == 1)
     assert mixed.variation > 0.04
 
@@ -59,7 +58,7 @@ def test_two_bands_are_seen_and_fairness_is_shown_by_run() -> None:
         InstanceRow(each.anchor, each.test_name, "PDR", 5e6, 3, 1, "forward", 1, 1, 1.0, 1.0, 0.0, False, 0.9, "")
         for each in rows[:3]
     ]
-    (found,) = (each for each in repeats(figures(rows), shares) if each.cell.metric is Metric.PDR)
+    (found,) = (each for each in repeats(figures(rows), shares) if each.cell.metric == PDR)
     assert found.bands
     assert found.fairness == (0.9, 0.9, 0.9)
     assert found.unseen is None
@@ -68,7 +67,7 @@ def test_two_bands_are_seen_and_fairness_is_shown_by_run() -> None:
 @pytest.mark.parametrize(("low", "told"), [((), 0), ((3,), 1), ((1, 6), 2)])
 def test_runs_without_two_bands_say_what_they_would_have_missed(low: tuple[int, ...], told: int) -> None:
     rows = nights(8, lambda night: 4.65e6 if night in low else 5e6, noise=0.002)
-    (found,) = (each for each in repeats(figures(rows)) if each.cell.metric is Metric.PDR)
+    (found,) = (each for each in repeats(figures(rows)) if each.cell.metric == PDR)
     assert found.bands is None
     assert found.unseen is not None
     assert (found.unseen.count, found.unseen.low) == (8, told)

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import hop_rows, instance_rows, latency_rows, thread_rows
 from csit_utils.studies.density.results_table import print_results
 from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, ThreadLoad, Usage
@@ -16,6 +15,7 @@ from resources.libraries.python.model.result import Finding, Verdict, VerdictKin
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, html_of
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.measured_extras import LOSSES
 from tests.unit.csit_utils.rendered_pages import Page
 
@@ -77,8 +77,8 @@ def test_losses_and_shares_are_shown_by_instance_and_direction() -> None:
     page = Page(html_of(dataset_of(made())))
     assert "Jain's index" in page.text
     assert "in a trial beyond the bounds, 100 kpps offered: 100 of 50,000 packets" in page.text
-    assert re.search(r"2 reverse csv2p2 csn2x1i2 90 nf-2-1 its receive queue was full", page.text)
-    assert re.search(r"1 forward csv1p1 csv1x1i1 10 vswitch received and not sent on", page.text)
+    assert re.search(r"2 reverse 90 nf-2-1 met a full receive queue at csn2x1i2", page.text)
+    assert re.search(r"1 forward 10 vswitch were received at csv1p1 and not sent at csv1x1i1", page.text)
     assert re.search(r"nf-2-1 90 90 % 97 % 1\.0 %", page.text)
 
 

@@ -17,12 +17,10 @@ from robot.rebot import rebot
 from typer.testing import CliRunner
 
 from csit_utils import cli
-from csit_utils.commands.results.inputs import quickly_read
 from csit_utils.dataset import scan
 from csit_utils.dataset.inputs import files_of, output_of, sources
 from csit_utils.dataset.items import Dataset, Problem, Status
 from csit_utils.dataset.kinds import Kind
-from csit_utils.dataset.load import load
 from csit_utils.dataset.scan import Scanned, ScannedTest
 from csit_utils.dataset.scan_json import scan_json
 from csit_utils.dataset.store.batch import FileImport, import_all
@@ -31,6 +29,7 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.recording.robot_message import plain_message
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS
+from tests.loaded import load
 from tests.unit.csit_utils.builders import does_not_fit, refused_cell, result
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.examples import share
@@ -314,8 +313,6 @@ def test_outputs_are_recognized_by_their_beginning(run: Path, tmp_path: Path) ->
             archive.write(tmp_path / name, f"inside/{name}")
         archive.writestr("readme.txt", "none of these")
     assert _digests(load([tmp_path / "all.zip"])) == _digests(found)
-    with quickly_read([tmp_path / "all.zip"]) as quick:
-        assert quick == [tmp_path / "all.zip"]
 
 
 def test_an_output_that_is_empty_is_named_and_not_passed_over(run: Path, tmp_path: Path) -> None:

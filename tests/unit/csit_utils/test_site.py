@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.analysis.grouping import Metric, all_series
+from csit_utils.analysis.grouping import all_series
 from csit_utils.analysis.runs import history, latest_runs
-from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.items import Dataset
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import NDR
 from csit_utils.report.links import cell_anchor
 from csit_utils.report.report_context import Details, ReportContents
 from csit_utils.report.site import single_file, write_site
@@ -21,6 +22,7 @@ from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, plain
+from tests.unit.csit_utils.in_memory import InMemory
 
 
 def night(day: int, *results: DensityRecord) -> Dataset:
@@ -39,7 +41,7 @@ def together(*nights: Dataset) -> Dataset:
     return every
 
 
-def shown_pps(shown: ReportContents, place: tuple[int, int], metric: Metric = Metric.NDR) -> float | None:
+def shown_pps(shown: ReportContents, place: tuple[int, int], metric: Measure = NDR) -> float | None:
     """The figure of a cell in the only series."""
     (series,) = all_series(shown.latest)
     found = {matrix.metric: matrix for matrix in matrices(shown.latest, series)}
@@ -143,7 +145,7 @@ SIZED = (sized(NfSize.ONE, 1, 1e6), sized(NfSize.ONE, 2, 1.5e6), sized(NfSize.HA
 
 def test_speedup_is_along_one_size_with_the_other_kept() -> None:
     rows = InMemory(dataset_of(*SIZED)).tests
-    found = [matrix for series in all_series(rows) for matrix in matrices(rows, series) if matrix.metric is Metric.NDR]
+    found = [matrix for series in all_series(rows) for matrix in matrices(rows, series) if matrix.metric == NDR]
     by_axis = {one.axis: one for one in speedups(found)}
     assert [point.rate_pps for point in by_axis[VSWITCH].points] == [1e6, 1.5e6]
     assert by_axis[VSWITCH].factor(by_axis[VSWITCH].points[1]) == 1.5
@@ -183,7 +185,7 @@ def test_an_address_of_a_cell_does_not_depend_on_the_report() -> None:
     alone = InMemory(dataset_of(plain(1, 1, 2e5))).tests
     beside = InMemory(dataset_of(plain(1, 1, 3e5), sized(NfSize.HALF, 1, 1e5))).tests
     anchors = {
-        cell_anchor(series, Metric.NDR, (1, 1)) for rows in (alone, beside) for series in all_series(rows)
+        cell_anchor(series, NDR, (1, 1)) for rows in (alone, beside) for series in all_series(rows)
     }  # fmt: skip
     assert len(anchors) == 2, "the same for the same cell, another one for another NF size"
     assert all(re.fullmatch(r"csc-1x1-ndr-64b-(1|0\.5)c-vs1-[a-z0-9.-]+", anchor) for anchor in anchors)

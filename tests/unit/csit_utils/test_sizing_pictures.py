@@ -6,21 +6,17 @@ import pytest
 
 from csit_utils.report import figures as report_figures
 from csit_utils.report.figures import Figure, Panel, stacked
-from csit_utils.studies.registry import views
-from csit_utils.studies.sizing import study as sizings
-from csit_utils.studies.sizing.figures import traces_figure
-from csit_utils.studies.sizing.reported_values import option_figures
-from csit_utils.studies.sizing.study import sizing_comparisons
+from csit_utils.studies.sizing import page as sizings
 from resources.libraries.python.model.service.spec import Offered, Servers
 from resources.libraries.python.model.service.workload import Option
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from tests.unit.csit_utils.characterization_records import sized, traced
-from tests.unit.csit_utils.characterized_pages import made, shown
+from tests.unit.csit_utils.characterized_pages import made
 
 
-def over_time(record: SizingRecord) -> Figure | None:
-    assert record.sizing is not None
-    return traces_figure("a", record, record.sizing)
+def drawn(end: str, *records: SizingRecord) -> list[Figure]:
+    """Figures of the page whose identities end so."""
+    return [one for one in made(sizings.PAGE, *records).figures if one.identity.endswith(end)]
 
 
 def changed(record: SizingRecord, name: str, **parts: Mapping[str, object]) -> SizingRecord:
@@ -32,8 +28,8 @@ def changed(record: SizingRecord, name: str, **parts: Mapping[str, object]) -> S
 
 
 def test_indicator_and_cpus_of_three_loads_stand_one_after_the_other() -> None:
-    figure = over_time(traced(sized()))
-    assert figure is not None and list(figure.variants) == ["fr1s-ba1s"]
+    (figure,) = drawn("-traces", traced(sized()))
+    assert list(figure.variants) == ["fr1s-ba1s"]
     variant = figure.variants["fr1s-ba1s"]
     by_name = {trace["name"]: trace for trace in variant["data"]}
     assert list(by_name) == ["offered load", "indicator", "front-1", "back-1"]
@@ -86,21 +82,19 @@ def test_figures_of_the_script_are_in_a_plot_and_in_the_table_of_loads() -> None
 def test_figures_of_the_script_are_drawn_over_the_share_of_malicious_traffic() -> None:
     shares = [inspected(share, f"{share}") for share in (50, 0, 25)]
     other = inspected(25, "other", repeat=3)
-    (plot,) = option_figures(views(shown(*shares, other, sized()).contents.characterizations))
-    assert plot.selectors[0] == ("hits", "detected", "indicator") and plot.selectors[1][0] == "500 calls/s"
-    lines = plot.variants["detected|500 calls/s"]["data"]
+    (plot,) = drawn("option-1", *shares, other, sized())
+    assert set(plot.selectors[1]) == {"hits", "detected", "indicator"} and plot.selectors[0][0] == "500 calls/s"
+    lines = plot.variants["500 calls/s|detected"]["data"]
     assert (lines[0]["x"], lines[0]["y"]) == ([25, 50], [0.95, 0.95]), "without malicious traffic there is no share"
-    assert plot.variants["hits|100 calls/s"]["data"][0]["y"] == [0, 2500, 5000]
-    assert plot.variants["hits|100 calls/s"]["data"][0]["x"] == [0, 25, 50]
-    assert plot.variants["indicator|500 calls/s"]["data"][0]["y"] == [300, 300, 300]
-    assert plot.title == "proxy on local: values reported by the generator script against malicious"
+    assert plot.variants["100 calls/s|hits"]["data"][0]["y"] == [0, 2500, 5000]
+    assert plot.variants["100 calls/s|hits"]["data"][0]["x"] == [0, 25, 50]
+    assert plot.variants["500 calls/s|indicator"]["data"][0]["y"] == [300, 300, 300]
 
 
 def test_samples_beyond_the_bound_are_thinned_out_and_the_title_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     # 3 loads of 4 s: indicator, CPUs of two instances.
     monkeypatch.setattr(report_figures, "MAX_VALUES", 35)
-    figure = over_time(traced(sized()))
-    assert figure is not None
+    (figure,) = drawn("-traces", traced(sized()))
     assert figure.title.endswith("by offered load (every 2nd of 36 samples)")
     by_name = {trace["name"]: trace for trace in figure.variants["fr1s-ba1s"]["data"]}
     assert by_name["indicator"]["x"][:4] == [1, 3, None, 5.24]
@@ -137,45 +131,21 @@ def test_a_script_that_reports_no_seconds_leaves_the_cpus_alone_in_the_picture()
     )
     sizes = (first.model_copy(update={"offered": silent}), *record.sizing.sizes[1:])
     bare = record.model_copy(update={"sizing": record.sizing.model_copy(update={"sizes": sizes})})
-    figure = over_time(bare)
-    assert figure is not None
+    (figure,) = drawn("-traces", bare)
     variant = figure.variants["fr1s-ba1s"]
     assert [trace["name"] for trace in variant["data"]] == ["front-1", "back-1"]
     assert "yaxis2" not in variant["layout"] and variant["layout"]["yaxis"]["domain"] == [0, 1]
 
 
-def test_records_without_seconds_have_no_such_picture() -> None:
-    assert over_time(sized()) is None
-    assert not [figure for figure in made(sizings.PAGE, sized()).figures if figure.identity.endswith("-traces")]
-
-
-def test_pinned_and_unpinned_stand_in_one_plot_by_what_differs() -> None:
-    pinned = changed(sized(), "Pinned", deployment={"servers": Servers(core_pinning=True)})
-    (figure,) = sizing_comparisons(views(shown(sized(), pinned).contents.characterizations))
-    names = {trace["name"]: trace for trace in figure.variants["indicator"]["data"]}
-    assert list(names) == [
-        "fr1s-ba1s, not pinned",
-        "fr1m-ba1s, not pinned",
-        "fr1s-ba1s, pinned",
-        "fr1m-ba1s, pinned",
-    ], "a size without any load is left out"
-    one, other = names["fr1s-ba1s, not pinned"], names["fr1s-ba1s, pinned"]
-    assert one["meta"]["colour"] == other["meta"]["colour"] and one["line"]["dash"] != other["line"]["dash"]
-    assert one["y"] == [100, 200, 300, 300, 300]
-    shares = {trace["name"]: trace["y"] for trace in figure.variants["share of the load"]["data"]}
-    assert shares["fr1s-ba1s, pinned"] == [100, 100, 100, 75, 60]
-    assert made(sizings.PAGE, sized(), pinned).figures[0].identity == "sizings-1"
-
-
 def test_traffic_of_several_kinds_is_named_by_its_script_and_other_units_are_separate() -> None:
     other = changed(sized(), "Malicious", workload={"generator": "scripts/malicious-50.sh"})
     apart = changed(sized(), "Packets", workload={"unit": "kpps"})
-    found = sizing_comparisons(views(shown(sized(), other, apart).contents.characterizations))
-    assert len(found) == 1
-    names = [trace["name"] for trace in found[0].variants["indicator"]["data"]]
+    (found,) = drawn("sizings-1", sized(), other, apart)
+    assert not drawn("sizings-2", sized(), other, apart)
+    names = [trace["name"] for trace in found.variants["indicator"]["data"]]
     assert names[0] == "fr1s-ba1s, load" and names[2] == "fr1s-ba1s, malicious-50"
     twin = changed(sized(), "Once More", workload={"repeat": 3})
-    (figure,) = sizing_comparisons(views(shown(sized(), twin).contents.characterizations))
+    (figure,) = drawn("sizings-1", sized(), twin)
     assert figure.variants["indicator"]["data"][2]["name"] == "fr1s-ba1s, Once More", "nothing else tells them apart"
 
 
@@ -189,7 +159,7 @@ def test_options_of_service_and_workload_distinguish_sizings() -> None:
         )  # fmt: skip
 
     records = [with_options("ids", "0"), with_options("ids", "50"), with_options("ips", "50")]
-    (figure,) = sizing_comparisons(views(shown(*records).contents.characterizations))
+    (figure,) = drawn("sizings-1", *records)
     names = [trace["name"] for trace in figure.variants["indicator"]["data"]]
     assert names[::2] == [
         "fr1s-ba1s, engine ids, malicious 0",
@@ -210,7 +180,7 @@ def reporting(**values: float) -> SizingRecord:
 
 def test_what_generator_scripts_report_stands_side_by_side() -> None:
     other = changed(reporting(detected=0.5), "Pinned", deployment={"servers": Servers(core_pinning=True)})
-    (figure,) = sizing_comparisons(views(shown(reporting(detected=0.9), other).contents.characterizations))
+    (figure,) = drawn("sizings-1", reporting(detected=0.9), other)
     lines = {trace["name"]: (trace["x"], trace["y"]) for trace in figure.variants["detected"]["data"]}
     assert lines == {
         "fr1s-ba1s, not pinned": ([100, 200], [0.9, 0.9]),

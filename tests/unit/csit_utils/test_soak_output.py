@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.analysis.grouping import Metric, all_series
-from csit_utils.dataset.contents import InMemory
+from csit_utils.analysis.grouping import all_series
+from csit_utils.dataset import rows as columns
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.frames import write_csv
 from csit_utils.dataset.goal_words import goal_text
@@ -21,6 +21,7 @@ from resources.libraries.python.model.request.goal import Algorithm, PredictedGo
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import CSC, PRIOR, RECORD, SOAK, mrr_result, result, soaked
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.rendered_pages import Page, page_of
 
 
@@ -124,7 +125,7 @@ def test_predictions_of_other_cells_are_on_the_page_and_in_the_csv(tmp_path: Pat
 def test_a_matrix_of_soaks_has_failed_cells() -> None:
     rows = rows_of_tests(dataset_of(soaked(), soaked(2, passed=False, message="nf-2-1 is down")))
     (matrix,) = matrices(rows, all_series(rows)[0])
-    assert matrix.metric is Metric.SOAK
+    assert matrix.metric == columns.SOAK
     assert (matrix.cells[1, 1].value_pps, matrix.cells[2, 1].state) == (2e5, CellState.FAILED)
 
 

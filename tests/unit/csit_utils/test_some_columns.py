@@ -19,7 +19,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 def test_rows_have_the_columns_that_are_read_and_refuse_others(layout: Layout) -> None:
     whole, some = (
         Stored(layout).tests,
-        Stored(layout, ["anchor", "run", "recorded", "started_at", "pdr_lower_pps"]).tests,
+        Stored(layout, wanted=["anchor", "run", "recorded", "started_at", "pdr_lower_pps"]).tests,
     )
     assert [(row.anchor, row.pdr_lower_pps) for row in some] == [(row.anchor, row.pdr_lower_pps) for row in whole]
     with pytest.raises(AttributeError, match="ndr_lower_pps"):
@@ -32,6 +32,7 @@ def test_rows_have_the_columns_that_are_read_and_refuse_others(layout: Layout) -
         ("trend", "{0}", "--all", "--json"),
         ("trend", "{0}", "--all", "--json", "--new-with", "{1}/output-3.xml"),
         ("trend", "{0}", "--steps", "{1}/steps.json"),
+        ("compare", "night=2026-11-01..2026-11-02", "night=2026-11-03", "--data", "{0}", "--json"),
         ("gate", "before=2", "{1}/output-3.xml", "--data", "{0}", "--junit", "{1}/gate.xml"),
         ("gate", "night=2026-11-01..2026-11-02", "night=2026-11-03", "--data", "{0}", "--steps", "{1}/steps.json"),
     ],
@@ -41,7 +42,7 @@ def test_answers_are_those_of_all_columns(
 ) -> None:
     asked = [word.format(layout.folder, layout.folder.parent) for word in words]
     some = csit(*asked)
-    for command in ("trend", "gate"):
+    for command in ("trend", "gate", "compare"):
         monkeypatch.setattr(f"csit_utils.commands.results.{command}.COMPARED", NAMES)
     assert some == csit(*asked)
     assert some.status != 70, "a defect: a column that it needs is not read"

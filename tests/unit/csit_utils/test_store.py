@@ -19,13 +19,11 @@ import pytest
 from typer.testing import CliRunner
 
 from csit_utils.cli import make_app
-from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.items import ReadError, Status, Unrecorded
-from csit_utils.dataset.load import load
 from csit_utils.dataset.rows import HopRow, ThreadRow
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.columns import WaitingRows
-from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, StoredPart
+from csit_utils.dataset.store.layout import DETAILS, Import, Layout, StoredPart
 from csit_utils.dataset.store.stored_contents import Stored
 from csit_utils.dataset.testrows import head_row, packed_head, unrecorded_row
 from resources.libraries.python import unpacking
@@ -33,7 +31,9 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.unpacking import PACKED
+from tests.loaded import load
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.packers import PACKERS
 
@@ -59,18 +59,6 @@ def _import(folder: Path, *paths: Path, label: str | None = None, processes: int
 def _tree(folder: Path) -> dict[str, str]:
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-
-
-def test_rows_that_were_read_ahead_are_not_read_again(output: Path, tmp_path: Path) -> None:
-    (outcome,) = _import(tmp_path / "d", output)
-    expected = Stored(Layout(tmp_path / "d")).tests
-    stored = Stored(Layout(tmp_path / "d"))
-    assert outcome.made is not None
-    stored.read_ahead(outcome.made)
-    for part in outcome.made.parts:
-        Layout(tmp_path / "d").path(TESTS, part).unlink()
-    assert stored.tests == expected
-    assert not stored.problems
 
 
 @pytest.mark.parametrize("temporary", [False, True])
@@ -229,7 +217,7 @@ def test_several_processes_do_what_one_does(output: Path, tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_files_with_the_same_content_are_imported_once_with_the_same_message(
+def test_files_with_the_same_content_are_imported_once_and_each_is_named(
     output: Path, tmp_path: Path, processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("csit_utils.dataset.store.batch.PARALLEL_BYTES", 0)
@@ -239,7 +227,8 @@ def test_files_with_the_same_content_are_imported_once_with_the_same_message(
     done = _import(tmp_path / "d", *cut, processes=processes)
     assert sorted(each.known for each in done) == [False, True, True, True]
     assert [sum(getattr(each, name) for each in done) for name in ("added", "repeated", "earlier")] == [1, 3, 0]
-    assert len({(each.tests, each.problems) for each in done}) == 1
+    assert len({each.tests for each in done}) == 1
+    assert all(each.source in text for each in done for text in each.problems)
     assert len(Layout(tmp_path / "d").imports()) == 1
 
 

@@ -4,15 +4,13 @@ import pytest
 
 from csit_utils.report import figures as report_figures
 from csit_utils.studies.chains import study as page
-from csit_utils.studies.chains.behaviour_figures import furthest
-from csit_utils.studies.chains.event_figures import events_figure, extra_cpu_figure, rates_of, steps_figure
-from csit_utils.studies.chains.study import series_figure
-from csit_utils.studies.chains.volume_figures import distances_figure, resources_figure, throughput_figure
+from csit_utils.studies.chains.plots import furthest
+from csit_utils.studies.chains.state_graphs import rates_of
 from resources.libraries.python.model.measurements.features import Edge, FeatureSeries
 from resources.libraries.python.studies.chains.analysis.points import regression
 from resources.libraries.python.studies.chains.model.record import ChainStudy, StepCost
 from resources.libraries.python.studies.chains.model.statistic import Statistic
-from tests.unit.csit_utils.characterized_pages import made
+from tests.unit.csit_utils.characterized_pages import drawn, made
 from tests.unit.csit_utils.study_records import FAULTY, LOSSY, VNFS, chain_studied, chain_study
 from tests.unit.studies.chains.chain_runs import graph
 
@@ -23,7 +21,7 @@ def study() -> ChainStudy:
 
 
 def test_throughput_of_each_chain_is_drawn_against_its_volume_suspects_first(study: ChainStudy) -> None:
-    figure = throughput_figure("a", study, simulated=False)
+    figure = drawn(page.PAGE, "volumes", chain_studied(study))
     assert figure is not None
     lines = figure.variants[""]["data"]
     assert lines[0]["name"] == "nat &gt; firewall" and lines[0]["meta"]["facets"] == {"VNFs": "firewall, nat"}
@@ -34,7 +32,7 @@ def test_throughput_of_each_chain_is_drawn_against_its_volume_suspects_first(stu
 
 
 def test_distances_are_cooks_of_all_chains_of_one_length(study: ChainStudy) -> None:
-    figure = distances_figure("a", study, simulated=False)
+    figure = drawn(page.PAGE, "distances", chain_studied(study))
     assert figure is not None and figure.selectors[0] == ("2 VNFs",)
     *lines, threshold = figure.variants["2 VNFs|throughput"]["data"]
     own = [
@@ -52,7 +50,7 @@ def test_distances_are_cooks_of_all_chains_of_one_length(study: ChainStudy) -> N
 
 
 def test_resources_of_a_vnf_alone_lie_beside_those_in_its_chains(study: ChainStudy) -> None:
-    figure = resources_figure("a", study, simulated=False)
+    figure = drawn(page.PAGE, "resources", chain_studied(study))
     assert figure is not None and figure.selectors[0] == ("VNFs alone", *VNFS)
     alone = figure.variants["VNFs alone|cpu_percent"]["data"]
     assert {line["name"] for line in alone} == set(VNFS)
@@ -76,11 +74,11 @@ def test_extra_cpu_is_the_part_of_the_kernels_threads(study: ChainStudy) -> None
                   samples=3, filtered=0)
         for name, mean in (("cpu_percent", 50.0), ("helper_percent", 12.0))
     )  # fmt: skip
-    figure = extra_cpu_figure("a", study.model_copy(update={"statistics": rows}), simulated=False)
+    figure = drawn(page.PAGE, "extra", chain_studied(study.model_copy(update={"statistics": rows})))
     assert figure is not None
     (variant,) = figure.variants.values()
     assert [(trace["x"], trace["y"]) for trace in variant["data"]] == [(["nat"], [38]), (["nat"], [12])]
-    assert extra_cpu_figure("a", study.model_copy(update={"statistics": rows[:1]}), simulated=False) is None
+    assert drawn(page.PAGE, "extra", chain_studied(study.model_copy(update={"statistics": rows[:1]}))) is None
 
 
 def test_steps_of_a_study_are_drawn_as_shares_of_a_cpu_and_as_time(study: ChainStudy) -> None:
@@ -88,14 +86,14 @@ def test_steps_of_a_study_are_drawn_as_shares_of_a_cpu_and_as_time(study: ChainS
         StepCost(step="sample features", cpu_s=0.5, lasted_s=10.0),
         StepCost(step="analyse", cpu_s=2.0, lasted_s=2.5),
     )
-    figure = steps_figure("a", study.model_copy(update={"costs": costs}), simulated=False)
+    figure = drawn(page.PAGE, "steps", chain_studied(study.model_copy(update={"costs": costs})))
     assert figure is not None
     bars = {way: variant["data"][0] for way, variant in figure.variants.items()}
     assert {way: (bar["x"], bar["y"]) for way, bar in bars.items()} == {
         "% of one CPU": (["sample features", "analyse"], [5, 80]),
         "CPU time": (["sample features", "analyse"], [0.5, 2]),
     }
-    assert steps_figure("a", study, simulated=True) is None, "a simulated study takes nothing"
+    assert drawn(page.PAGE, "steps", chain_studied(study)) is None, "of steps that are not known"
 
 
 def test_events_are_counted_per_second_and_of_machines_their_exits_only() -> None:
@@ -113,7 +111,7 @@ def test_events_are_counted_per_second_and_of_machines_their_exits_only() -> Non
 
 
 def test_events_of_a_suspect_stand_beside_those_alone_the_most_frequent_on_top(study: ChainStudy) -> None:
-    figure = events_figure("a", study, simulated=False)
+    figure = drawn(page.PAGE, "events", chain_studied(study))
     assert figure is not None and figure.title == "Kernel events per second"
     assert [trace["name"] for trace in figure.variants["VNFs alone"]["data"]] == list(VNFS)
     pair = figure.variants["1. nat > firewall: nat"]["data"]
@@ -131,7 +129,7 @@ def test_events_of_machines_are_called_exit_reasons(study: ChainStudy) -> None:
         )
         for run in study.runs
     )
-    figure = events_figure("a", study.model_copy(update={"runs": runs}), simulated=False)
+    figure = drawn(page.PAGE, "events", chain_studied(study.model_copy(update={"runs": runs})))
     assert figure is not None and figure.title == "VM exit reasons per second"
     assert figure.variants["VNFs alone"]["data"][0]["y"] == ["HLT"]
 
@@ -143,7 +141,7 @@ def test_every_feature_is_drawn_each_second_and_a_second_without_a_value_is_a_ga
     runs = tuple(
         run.model_copy(update={"series": of_nat(run.series)}) if run.chain == FAULTY else run for run in study.runs
     )
-    figure = series_figure("a", study.model_copy(update={"runs": runs}), simulated=False)
+    figure = drawn(page.PAGE, "series", chain_studied(study.model_copy(update={"runs": runs})))
     assert figure is not None and figure.selectors[0][:2] == ("nat > firewall", "ids > nat")
     lines = figure.variants["nat > firewall|queued_packets"]["data"]
     assert [line["name"] for line in lines] == ["nat, 50.0 Mbit/s", "nat, 100 Mbit/s", "nat, 200 Mbit/s"]
@@ -155,7 +153,7 @@ def test_every_feature_is_drawn_each_second_and_a_second_without_a_value_is_a_ga
 def test_a_page_has_no_more_seconds_than_it_can_show(study: ChainStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     (first,) = [sum(len(one.values) for run in study.runs if run.chain == FAULTY for one in run.series)]
     monkeypatch.setattr(report_figures, "MAX_VALUES", first + 1)
-    figure = series_figure("a", study, simulated=False)
+    figure = drawn(page.PAGE, "series", chain_studied(study))
     assert figure is not None and figure.selectors[0] == ("nat > firewall",)
     assert figure.title == "Sampled features over time (1 of 16 chains)"
 
@@ -164,6 +162,5 @@ def test_pictures_of_a_study_are_on_its_page_and_none_of_what_is_not_known(study
     ends = [figure.identity.rpartition("-")[2] for figure in made(page.PAGE, chain_studied(study)).figures]
     assert ends[:5] == ["chains", "volumes", "distances", "resources", "series"]
     bare = study.model_copy(update={"runs": (), "statistics": (), "suspects": ()})
-    for make in (throughput_figure, distances_figure, resources_figure, extra_cpu_figure, series_figure, events_figure):
-        assert make("a", bare, simulated=False) is None
+    assert made(page.PAGE, chain_studied(bare)).figures == ()
     assert furthest(study)[-1] == FAULTY and furthest(study)[-2] == LOSSY

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from csit_utils.analysis.grouping import Metric, Series, series_of
-from csit_utils.dataset.rows import InstanceRow, TestRow
+from csit_utils.analysis.grouping import Series, series_of
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, SOAK, THROUGHPUTS, InstanceRow, TestRow
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, layouts, matrices
 from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, ratios, speedups
 from csit_utils.studies.density.analysis.fairness import fairness_of
@@ -21,7 +22,7 @@ def cell(value_pps: float | None, state: CellState = VALUE, upper: float = 1.01,
     return MatrixCell(state, value_pps, upper_pps, noise_pps=noise_pps)
 
 
-def matrix(cells: Mapping[tuple[int, int], MatrixCell], metric: Metric = Metric.NDR, **sizes: object) -> Matrix:
+def matrix(cells: Mapping[tuple[int, int], MatrixCell], metric: Measure = NDR, **sizes: object) -> Matrix:
     series = series_of(replace(row(1e6), **sizes))  # type: ignore[arg-type]
     assert series is not None
     chains, nodes = (tuple(sorted({place[axis] for place in cells})) for axis in (0, 1))
@@ -34,8 +35,8 @@ def headline(cells: Mapping[tuple[int, int], MatrixCell]) -> Headline:
 
 
 def test_a_headline_is_of_the_metric_that_says_most() -> None:
-    by_metric = {metric: matrix({(1, 1): cell(float(rate))}, metric) for rate, metric in enumerate(Metric, 1)}
-    for best in (Metric.PDR, Metric.NDR, Metric.SOAK, Metric.MRR, Metric.ORR):
+    by_metric = {metric: matrix({(1, 1): cell(float(rate))}, metric) for rate, metric in enumerate(THROUGHPUTS, 1)}
+    for best in (PDR, NDR, SOAK, MRR, ORR):
         (found,) = headlines(by_metric.values())
         assert found.metric is best
         assert found.cell(best, found.alone) == by_metric.pop(best).cells[1, 1]
@@ -53,7 +54,7 @@ def test_a_headline_skips_cells_without_a_figure() -> None:
     assert (found.alone, found.most) == ((2, 1), (2, 2))
     assert found.states == ((VALUE, 1), (AT_LEAST, 1), (BELOW, 1), (NOT_RUN, 1))
     nothing = headline({(1, 1): cell(None, NOT_RUN)})
-    assert (nothing.alone, nothing.most, nothing.kept, nothing.cell(Metric.NDR, None)) == (None, None, None, None)
+    assert (nothing.alone, nothing.most, nothing.kept, nothing.cell(NDR, None)) == (None, None, None, None)
 
 
 def test_a_headline_counts_what_limits_its_cells() -> None:
@@ -89,7 +90,7 @@ def test_sizes_that_are_no_number_and_unknown_vswitches_have_no_speedup() -> Non
     assert speedups([matrix(cells, nf_size=size) for size in ("1c-2c", "1c")]) == []
     assert [found.axis for found in speedups([matrix(cells, nf_size=size) for size in ("2c", "1c")])] == [NF]
     assert speedups([matrix(cells, vs_dtc=cores) for cores in (None, 2)]) == []
-    assert speedups([matrix(cells), matrix(cells, Metric.PDR, vs_dtc=2)]) == []
+    assert speedups([matrix(cells), matrix(cells, PDR, vs_dtc=2)]) == []
 
 
 def test_changes_go_along_the_shortest_service_and_the_fewest_services() -> None:

@@ -7,13 +7,12 @@ from random import Random
 
 import pytest
 
-from csit_utils.analysis.grouping import Metric
-from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.trends.events import events
 from csit_utils.analysis.trends.trend import FEWEST, Trend, TrendState, changed, trend_of, trends
 from csit_utils.commands.results.step_file import write_steps
 from csit_utils.commands.results.trend import _called
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import PDR, TestRow
 from tests.unit.csit_utils.histories import FIRST, nights, row
 
 RATE = 5e6
@@ -21,7 +20,7 @@ RATE = 5e6
 
 def pdr(rows: list[TestRow], alpha: float = 0.01) -> Trend:
     """The PDR trend of the only cell."""
-    (found,) = (each for each in trends(rows, alpha) if each.cell.metric is Metric.PDR)
+    (found,) = (each for each in trends(rows, alpha) if each.cell.metric == PDR)
     return found
 
 

@@ -23,7 +23,7 @@ def test_a_kind_is_a_word_in_files_and_keeps_its_meaning(kind: NfKind) -> None:
 
 
 def test_an_unknown_kind_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(ValidationError, match=r"Input should be 'ipsec', 'linux_router', .* or 'qemu_nginx_proxy'"):
+    with pytest.raises(ValidationError, match=r"Input should be .*'linux_router'.*'qemu_nginx_proxy'"):
         KINDS.validate_python("linux_ruter")
 
 

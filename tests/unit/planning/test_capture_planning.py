@@ -56,7 +56,7 @@ def test_packets_of_ipv6_are_of_rows_of_ipv6(file: Path) -> None:
         (
             "local",
             "nginx_proxy",
-            "an NF of kind nginx_proxy takes UDP datagrams of one port only, not the packets of a capture",
+            "an NF of kind nginx_proxy takes UDP datagrams only, not the packets of a capture",
         ),
     ],
 )

@@ -8,11 +8,13 @@ import pytest
 from resources.libraries.python.driver_registry import functions
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway
 from resources.libraries.python.drivers.vpp.configuration import routing
-from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.driver import Traffic
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame, with_ipv6
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.planning.traffic import not_taken
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.rows import make_rows
 from tests.builders import cell_of, shipped
@@ -54,8 +56,7 @@ def test_every_hop_routes_both_networks_of_its_instance_to_its_neighbour() -> No
     ],
 )
 def test_nfs_that_forward_no_ipv6_are_named(kind: str, expected: str) -> None:
-    with pytest.raises(PlanError, match=expected):
-        planned(kind)
+    assert not_taken(SIM, [NfKind(kind)], with_ipv6(frame("128B"))) == expected
     selection = parse_selection(service_types="CSC", cells="1x1", nf_sizes="1c", frames="128B", nf_kinds=kind)
     assert len(make_rows(SIM, SIM.dut.layout, selection, TestType.MRR).rows) == 1
     both = parse_selection(
@@ -109,4 +110,4 @@ def test_vpp_gets_the_same_without_router_advertisements() -> None:
         f"ip route add fd00:10:1::/64 via fd00:192::1 {left}",
     )
     assert f"ip6 nd {right} ra-suppress" in routing(function)
-    assert functions()["vpp"].ipv6 and functions()["testpmd"].ipv6
+    assert all(Traffic.IPV6 in functions()[name].takes for name in ("vpp", "testpmd"))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.load import load
 from csit_utils.dataset.store.layout import Layout
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
@@ -14,6 +13,7 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.run_journal import past_of
 from resources.libraries.python.studies.interference.run import InterferenceTest
+from tests.loaded import load
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.recording.characterizations import characterization

@@ -166,7 +166,7 @@ if (document.getElementById("compare-data")) {
     const cell = csit.make("td", { class: refused ? "c-not-run" : `c-value${sure ? "" : " quiet"}`, "data-v": refused ? "" : change.change });
     const sign = sure ? (change.change < 0 ? "▼" : "▲") : "";
     const text = !change ? "–" : refused ? "unlike" : sign + percent(change.change);
-    cell.dataset.tip = change ? `${where}: ${change.outcome}\nA ${rate(change.a.mean)}, B ${rate(change.b.mean)}\n${refused ? "" : `${percent(change.low)} … ${percent(change.high)}\n`}${[how(change), ...change.remarks].join("\n")}` : `${where}: not in both`;
+    cell.dataset.tip = change ? `${where}: ${change.outcome}\nA ${amount(change.a.cell, change.a.mean)}, B ${amount(change.b.cell, change.b.mean)}\n${refused ? "" : `${percent(change.low)} … ${percent(change.high)}\n`}${[how(change), ...change.remarks].join("\n")}` : `${where}: not in both`;
     if (!refused) [cell.style.background, cell.style.color] = data.shades[Math.round(Math.min(1, Math.max(0, 0.5 + change.change / reach / 2)) * (data.shades.length - 1))];
     cell.append(csit.make("span", { tabindex: "0" }, text));
     return cell;
@@ -202,7 +202,7 @@ if (document.getElementById("compare-data")) {
       if (differences.length) place.append(csit.make("p", { class: "warn bad" },
         csit.make("b", {}, state.insist ? "Compared on request, although the definitions differ: " : "Not compared, because the definitions differ: "), `${differences.join("; ").replaceAll(" in B", ` in ${LETTERS[at + 1]}`)}.`));
       const bounds = one.changes.some((change) => change.method === "bounds");
-      if (bounds) place.append(csit.make("p", { class: "note" }, "One run on both sides: bounds that do not overlap differ, but the noise between runs is unknown. Compare several runs to know more."));
+      if (bounds) place.append(csit.make("p", { class: "note" }, "One run on both sides: bounds that are apart by more than 1 % differ, but the noise between runs is unknown. Compare several runs to know more."));
     });
   }
 

@@ -1,6 +1,6 @@
 // What differs between two sets of runs, cell by cell: the same rules as `analysis/comparisons/comparison.py`, where they are explained.
 {
-  const CONFIDENCE = 0.95, FALSE_CALLS = 0.05;
+  const CONFIDENCE = 0.95, FALSE_CALLS = 0.05, MARGIN = 0.005;
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const median = (values) => {
     if (!values.length) return 0;
@@ -31,10 +31,14 @@
   }
 
   function judge(a, b, student) {
-    const change = a.mean ? b.mean / a.mean - 1 : Infinity;
+    const relative = (before, after) => (before ? after / before - 1 : after ? Infinity : 0);
+    const change = relative(a.mean, b.mean);
     if (a.n === 1 && b.n === 1) {
-      const low = a.high ? b.low / a.high - 1 : Infinity, high = a.low > 0 ? b.high / a.low - 1 : Infinity;
-      return { method: "bounds", change, low, high, probability: null };
+      const less = 1 - MARGIN, more = 1 + MARGIN;
+      return {
+        method: "bounds", change, low: relative(more * a.high, less * b.low),
+        high: relative(Math.max(0, less * a.low), more * b.high), probability: null,
+      };
     }
     const spread = (own, other) => Math.max(own.stdev ?? other.stdev ?? 0, own.resolution);
     const errorA = spread(a, b) / Math.sqrt(a.n), errorB = spread(b, a) / Math.sqrt(b.n);
@@ -44,8 +48,7 @@
     const parts = errorA ** 4 / (a.n - 1) + errorB ** 4 / (b.n - 1);
     const welch = parts ? (errorA ** 2 + errorB ** 2) ** 2 / parts : a.n + b.n - 2;
     const freedom = runs ? welch : Math.max(a.n, b.n) - 1;
-    const relative = Math.hypot(errorB / a.mean, (b.mean * errorA) / a.mean ** 2);
-    const reach = student.quantile(freedom) * relative;
+    const reach = student.quantile(freedom) * Math.hypot(errorB / a.mean, (b.mean * errorA) / a.mean ** 2);
     return { method, change, low: change - reach, high: change + reach, probability: student.chance((b.mean - a.mean) / error, freedom) };
   }
 
@@ -98,6 +101,7 @@
     const unlike = new Map(data.unlike.map(([a, b, metric, ...sentences]) => [[a, b, metric].join(), sentences]));
     const changes = both.map(([a, b]) => {
       const judged = judge(a, b, student);
+      if (judged.method === "bounds" && data.unbounded.includes(a.cell.m)) [judged.low, judged.high] = [-Infinity, Infinity];
       const [differences, remarks] = unlike.get([a.cell.k, b.cell.k, data.metrics[a.cell.m]].join()) ?? [[], []];
       const notes = [...differences, ...remarks];
       if (a.limit) notes.push("A is a lower bound, limited by the offered load");

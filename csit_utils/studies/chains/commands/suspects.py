@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, contents_of, report_problems, without
+from csit_utils.commands.results.inputs import INPUTS, opened, report_problems, without
 from csit_utils.commands.tables import (
     AS_CSV,
     AS_JSON,
@@ -56,7 +56,7 @@ def suspects(
       ./csit suspects results --json | jq -r '.chain'
     """  # noqa: D301 - \b keeps the lines of the examples apart
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
-    found = contents_of(inputs, characterizations=True)
+    found = opened(inputs).contents(characterizations=True)
     studies = [
         (item, item.record.chain_study)
         for item in found.characterizations

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import isclose
 
-from csit_utils.analysis.grouping import Metric, Series, all_series, belongs, bounds, systems_by_source
+from csit_utils.analysis.grouping import Series, all_series, belongs, bounds, systems_by_source
 from csit_utils.dataset.items import Refusal
-from csit_utils.dataset.rows import InstanceRow, LatencyRow, TestRow
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import PDR, InstanceRow, LatencyRow, TestRow
 from csit_utils.studies.density.analysis.density import refusals
 from resources.libraries.python.search.load_trials import AT_RATE
 
@@ -37,7 +38,7 @@ class Question:
     """Rate of one instance, both directions together."""
     p99_ns: float | None = None
     """None: no latency bound."""
-    metric: Metric = Metric.PDR
+    metric: Measure = PDR
     """The goal whose loss ratio is allowed: NDR or PDR."""
 
 
@@ -261,7 +262,7 @@ def _look(question: Question, seen: AnswerEvidence, services: int, tests: Sequen
     """Combined result of the tests of one cell: each must meet the bounds."""
     every = _runs(tests, question.metric, seen)
     # A latency test finds a PDR on its way, with less evidence: it counts where no other test asked for PDR.
-    asked = [run for run in every if question.metric.value in (run.row.test_type or "") or run.row.rate_load_pps]
+    asked = [run for run in every if question.metric in (run.row.test_type or "") or run.row.rate_load_pps]
     runs = asked or every
     if not runs:
         unfit = next((row for row in tests if row.unfit), None)
@@ -317,13 +318,13 @@ def _of_latency(bound_ns: float, run: CellRun) -> list[LoadWitness]:
     ]
 
 
-def _runs(tests: Sequence[TestRow], metric: Metric, seen: AnswerEvidence) -> list[CellRun]:
+def _runs(tests: Sequence[TestRow], metric: Measure, seen: AnswerEvidence) -> list[CellRun]:
     """Results of tests with a figure, lowest rate first."""
     found = [run for row in tests if (run := _run(row, metric, seen)) is not None]
     return sorted(found, key=_worst)
 
 
-def _run(row: TestRow, metric: Metric, seen: AnswerEvidence) -> CellRun | None:
+def _run(row: TestRow, metric: Measure, seen: AnswerEvidence) -> CellRun | None:
     """Rates and latency of a test; None without a reliable figure."""
     if row.dimensions is None or not row.recorded or row.status != "PASS":
         return None
@@ -336,11 +337,11 @@ def _run(row: TestRow, metric: Metric, seen: AnswerEvidence) -> CellRun | None:
         return None
     # A tool that reports no upper bound has searched up to its figure.
     missed_pps = None if found.upper is None else max(found.upper, _EQUAL**2 * found.lower)
-    worst = _worst_flow(row, metric.value, seen)
+    worst = _worst_flow(row, metric, seen)
     if worst is None:
         mean_pps = found.lower / services
         return CellRun(row, mean_pps, "mean of all instances", found.lower, found.lower, missed_pps, points)
-    allowed = row.pdr_loss_ratio if metric is Metric.PDR else row.ndr_loss_ratio
+    allowed = row.pdr_loss_ratio if metric == PDR else row.ndr_loss_ratio
     met_pps = 2 * worst.forwarded_pps * services
     if allowed is not None and worst.loss_ratio <= allowed:
         met_pps = max(met_pps, found.lower)
@@ -350,10 +351,10 @@ def _run(row: TestRow, metric: Metric, seen: AnswerEvidence) -> CellRun | None:
 
 
 def _run_at_rate(
-    row: TestRow, load_pps: float, metric: Metric, worst: InstanceRow | None, points: tuple[LatencyPoint, ...]
+    row: TestRow, load_pps: float, metric: Measure, worst: InstanceRow | None, points: tuple[LatencyPoint, ...]
 ) -> CellRun:
     """Result of trials at a rate that was asked for."""
-    is_met = row.rate_pdr_sustained if metric is Metric.PDR else row.rate_ndr_sustained
+    is_met = row.rate_pdr_sustained if metric == PDR else row.rate_ndr_sustained
     return CellRun(
         row,
         2 * worst.forwarded_pps if worst else 0.0,

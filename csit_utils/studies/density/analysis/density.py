@@ -7,18 +7,18 @@ from math import hypot
 from statistics import fmean, stdev
 
 from csit_utils.analysis.grouping import (
-    Metric,
     Series,
     ThroughputBounds,
     belongs,
     bounds,
-    error_pps,
+    error_of,
+    is_measured,
     series_of,
     systems_by_source,
 )
-from csit_utils.analysis.measures import Measure
 from csit_utils.dataset.items import Refusal
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import THROUGHPUTS, TestRow
 from resources.libraries.python.studies.density.model.record import RefusedCell
 
 QUARANTINED = "quarantined"
@@ -67,7 +67,7 @@ class Matrix:
     """All cells of one series and metric."""
 
     series: Series
-    metric: Metric
+    metric: Measure
     chains: tuple[int, ...]
     nodes: tuple[int, ...]
     cells: dict[tuple[int, int], MatrixCell]
@@ -108,14 +108,14 @@ def matrices(rows: Sequence[TestRow], series: Series, refused: Iterable[Refusal]
     chains = tuple(sorted({place[0] for place in (*placed, *left_out)}))
     nodes = tuple(sorted({place[1] for place in (*placed, *left_out)}))
     found = []
-    for metric in Metric:
+    for metric in THROUGHPUTS:
         cells = {(s, n): _cell(placed.get((s, n), []), metric, left_out.get((s, n))) for s in chains for n in nodes}
         if any(cell.value_pps is not None for cell in cells.values()):
             found.append(Matrix(series, metric, chains, nodes, _relate(cells)))
     return found
 
 
-def _cell(rows: list[TestRow], metric: Metric, refused: RefusedCell | None) -> MatrixCell:
+def _cell(rows: list[TestRow], metric: Measure, refused: RefusedCell | None) -> MatrixCell:
     asked = [row for row in rows if asks_for(row, metric)]
     # A latency test finds a PDR on its way, with less evidence: it stands in where no test asked for PDR itself.
     measured = _found(asked, metric) or _found(rows, metric)
@@ -145,24 +145,21 @@ def _cell(rows: list[TestRow], metric: Metric, refused: RefusedCell | None) -> M
     )
 
 
-def _noise(runs: tuple[TestRow, ...], metric: Metric) -> float:
+def _noise(runs: tuple[TestRow, ...], metric: Measure) -> float:
     """Standard error of the mean over all runs, from the scatter inside each of them."""
-    errors = [error_pps(row, metric) for row in runs]
+    errors = [error_of(row, metric) for row in runs]
     return hypot(*errors) / len(errors)
 
 
-def _found(rows: list[TestRow], metric: Metric) -> list[tuple[TestRow, ThroughputBounds]]:
+def _found(rows: list[TestRow], metric: Measure) -> list[tuple[TestRow, ThroughputBounds]]:
     return [(row, found) for row in rows if (found := bounds(row, metric)) is not None]
 
 
-def asks_for(row: TestRow, metric: Metric | Measure) -> bool:
-    """Whether a test was to find this metric. Soaks are searched by the tests that otherwise search NDR and PDR."""
-    if metric is Metric.SOAK:
-        return row.test_type in (None, "NDRPDR")
-    if metric is Metric.ORR:
-        # Not measured where the highest load of a search is that of MRR.
-        return row.test_type in (None, "MRR") and row.orr_pps is not None
-    return row.test_type is None or metric.value in row.test_type
+def asks_for(row: TestRow, metric: Measure) -> bool:
+    """Whether a test was to find this metric."""
+    if metric.optional and not is_measured(row, metric):
+        return False
+    return row.test_type is None or (metric.asked_by or metric.goal or metric) in row.test_type
 
 
 def empty_cell(rows: list[TestRow]) -> MatrixCell:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.grouping import Metric
+from csit_utils.dataset.measures import Measure
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
 
 
@@ -84,7 +84,7 @@ def ratios(found: Iterable[Matrix]) -> list[Ratio]:
     groups: dict[tuple[str, str], list[Matrix]] = {}
     for matrix in found:
         series = matrix.series
-        groups.setdefault((matrix.metric.value, f"{series.nf_name}, {series.vswitch_name}"), []).append(matrix)
+        groups.setdefault((matrix.metric, f"{series.nf_name}, {series.vswitch_name}"), []).append(matrix)
     result = []
     for (metric, sizes), matrices in groups.items():
         for place in sorted({place for matrix in matrices for place in matrix.cells}):
@@ -127,7 +127,7 @@ class Speedup:
 
     axis: str
     """`VSWITCH` or `NF`."""
-    metric: Metric
+    metric: Measure
     place: tuple[int, int]
     service_type: str
     other: str
@@ -145,7 +145,7 @@ class Speedup:
 
 def speedups(found: Iterable[Matrix]) -> list[Speedup]:
     """All cells that were measured with several sizes, from matrices that may be compared."""
-    groups: dict[tuple[str, Metric, str, str], list[tuple[float, Matrix]]] = {}
+    groups: dict[tuple[str, Measure, str, str], list[tuple[float, Matrix]]] = {}
     for matrix in found:
         series = matrix.series
         if series.vs_dtc is not None:

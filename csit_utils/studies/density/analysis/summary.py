@@ -5,8 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import hypot
 
-from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.verdicts import verdict_of_runs
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, SOAK
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
 
 
@@ -65,7 +67,7 @@ def _change(matrix: Matrix, axis: str, start: tuple[int, int], end: tuple[int, i
     )
 
 
-BEST_FIRST = (Metric.PDR, Metric.NDR, Metric.SOAK, Metric.MRR, Metric.ORR)
+BEST_FIRST = (PDR, NDR, SOAK, MRR, ORR)
 """Metrics, the most informative one first."""
 _HAVE_FIGURES = (CellState.VALUE, CellState.AT_LEAST)
 _LIMITS = ("vswitch-bound", "nf-bound", "generator-bound")
@@ -76,7 +78,7 @@ class Headline:
     """Of one series."""
 
     series: Series
-    matrices: Mapping[Metric, Matrix]
+    matrices: Mapping[Measure, Matrix]
     alone: tuple[int, int] | None
     """The cell with the fewest services and NFs that has a figure; None where none has one."""
     most: tuple[int, int] | None
@@ -86,13 +88,13 @@ class Headline:
     states: tuple[tuple[CellState, int], ...]
     """Number of cells of the best metric by state."""
 
-    def cell(self, metric: Metric, place: tuple[int, int] | None) -> MatrixCell | None:
+    def cell(self, metric: Measure, place: tuple[int, int] | None) -> MatrixCell | None:
         """A cell of a metric; None where there is none."""
         matrix = self.matrices.get(metric)
         return None if matrix is None or place is None else matrix.cells.get(place)
 
     @property
-    def metric(self) -> Metric:
+    def metric(self) -> Measure:
         """The most informative metric: PDR, else NDR, soak rate, MRR, ORR."""
         return next(metric for metric in BEST_FIRST if metric in self.matrices)
 
@@ -107,13 +109,13 @@ class Headline:
 
 def headlines(found: Iterable[Matrix]) -> list[Headline]:
     """A headline for each series, in their order."""
-    by_series: dict[Series, dict[Metric, Matrix]] = {}
+    by_series: dict[Series, dict[Measure, Matrix]] = {}
     for matrix in found:
         by_series.setdefault(matrix.series, {})[matrix.metric] = matrix
     return [_headline(series, own) for series, own in by_series.items()]
 
 
-def _headline(series: Series, own: Mapping[Metric, Matrix]) -> Headline:
+def _headline(series: Series, own: Mapping[Measure, Matrix]) -> Headline:
     best = own[next(metric for metric in BEST_FIRST if metric in own)]
     valued = [place for place, cell in best.cells.items() if cell.state in _HAVE_FIGURES]
     limits = Counter(

@@ -5,17 +5,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from csit_utils.analysis.grouping import Metric
-from csit_utils.commands.results.inputs import INPUTS, contents_of, report_problems, without
+from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, opened, report_problems, without
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
-from csit_utils.dataset.rows import OWN
+from csit_utils.dataset.rows import NDR, OWN, PDR
+from csit_utils.dataset.store.chosen_runs import newest, newest_nights
 from csit_utils.report.details.capsule import choices_of
 from csit_utils.report.units import rate as human_rate
 from csit_utils.studies.density.analysis.answers import DensityAnswer, Question, answers, evidence
@@ -86,9 +87,11 @@ def answer(
         Path | None,
         typer.Option("-d", "--output", help="Folder of the trials of --measure; default: results/answer-<time>."),
     ] = None,
+    max_tests: MAX_TESTS | None = None,
 ) -> None:
     """Show how many service instances fit at a rate and a latency.
 
+    Of a dataset the runs of the newest night of each testbed answer, unless --max-tests includes earlier ones.
     Also shows what limits the next instance. Each direction of each instance must carry half of the rate. Answers are
     numbers of instances that a test has measured; nothing is interpolated. Where no load was measured that decides, the
     answer names the trial that does.
@@ -109,16 +112,17 @@ def answer(
     if folder is not None and not measure:
         raise ConfigError(f"--output {folder} is the folder of the trials of --measure, which is not given")
 
+    metric = NDR if goal.upper() == NDR else PDR
+
     def answered(known: Contents) -> list[DensityAnswer]:
         return [
             each
             for frame, mean_bytes in _frames(known).items()
-            for each in _answers(
-                known, Question(asked_rate.pps(mean_bytes, layer.upper()), bound, Metric(goal.upper())), frame
-            )
+            for each in _answers(known, Question(asked_rate.pps(mean_bytes, layer.upper()), bound, metric), frame)
         ]
 
-    known = contents_of(inputs)
+    choose = newest_nights if max_tests is None else partial(newest, max_tests=max_tests)
+    known = opened(inputs).contents(choose=choose)
     found = answered(known)
     if not found:
         raise without(inputs, known, "contains no density test with a rate to answer from")
@@ -129,7 +133,7 @@ def answer(
             for number, each in enumerate(trials, len(runs) + 1):
                 runs[each] = place / str(number)
                 _run(each, runs[each])
-            known = contents_of([*inputs, *map(output_of, runs.values())])
+            known = opened([*inputs, *map(output_of, runs.values())]).contents(choose=choose)
             found = answered(known)
     _FORMATS[output](found)
     if measure:
@@ -196,7 +200,7 @@ def _run(trial: _OpenTrial, folder: Path) -> None:
         status = run_suites(["--console", "quiet", "-d", str(folder), *trial.arguments])
     if status:
         output = output_of(folder)
-        why = "; ".join(row.message for row in contents_of([output]).tests) if output.exists() else "see above"
+        why = "; ".join(row.message for row in opened([output]).contents().tests) if output.exists() else "see above"
         raise CsitError(f"{folder}: the trial of {trial.label} failed: {why}")
 
 
@@ -240,7 +244,7 @@ def as_object(found: DensityAnswer) -> dict[str, Any]:
         "vs_dtc": series.vs_dtc,
         "frame": series.frame,
         "profile": series.profile,
-        "goal": question.metric.value,
+        "goal": question.metric,
         "rate_pps": question.rate_pps,
         "p99_below_ns": question.p99_ns,
         "instances": found.services,

@@ -114,7 +114,7 @@ def plan(
     rows = list(candidates(testbed, layout, selection, memory))
     typer.echo(f"planned {len(rows)} cells in {time.perf_counter() - begin:.2f} s", err=True)
     extras = chosen_extras(words.get)
-    took = times(testbed, rows, profile(words["SEARCH"]), test_types_of(tests), len(selection.frames), extras=extras)
+    took = times(testbed, rows, profile(words["SEARCH"]), test_types_of(tests), extras=extras)
     if html is not None:
         from csit_utils.studies.density.preview.page import render_plan  # noqa: PLC0415 - costs time of every --help
 
@@ -246,6 +246,8 @@ def cell_object(row: Candidate) -> dict[str, Any]:
         "runs": row.runs,
         "oversubscribed": row.oversubscribed,
         "reason": row.reason,
+        "frames": [frame.name for frame in row.frames],
+        "frames_refused": {frame.name: reason for frame, reason in row.not_taken.items()},
         "reasons": [reason.model_dump(mode="json") for reason in row.reasons],
         "slide_cores": core_usage(cell),
         "cores_needed": cores.cores_needed if cores else None,

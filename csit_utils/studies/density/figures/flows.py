@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 
-from csit_utils.analysis.grouping import Metric
-from csit_utils.dataset.rows import TestRow
-from csit_utils.report.figures import Figure, Json, axis, scatter
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import THROUGHPUTS, TestRow
+from csit_utils.report.figures import Figure
+from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.units import common_unit, rate
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
 
@@ -42,21 +42,49 @@ def flows_figure(identity: str, title: str, found: Sequence[Matrix]) -> Figure |
         title: Of the figure.
         found: Matrices of one system, of all frames.
     """
-    variants: Json = {}
-    for metric in Metric:
-        services = {name: points for name, points in _services(found, metric).items() if len(points) > 1}
-        if services:
-            variants[metric.value] = _variant(metric, services)
-    if not variants:
-        return None
-    metrics = tuple(variants)
-    return Figure(identity, title, found[0].series.system.simulated, (metrics,), variants, ("service type", "cell"))
+    columns, counts = [], set[int]()
+    for metric in THROUGHPUTS:
+        services = [points for points in _services(found, metric).values() if len(points) > 1]
+        counts |= {flows for points in services for _, flows in points}
+        factor, unit = common_unit([cell.value_pps or 0.0 for points in services for cell in points.values()])
+        columns.append(Column(metric, f"{metric}, {unit}", scale=1 / factor))
+    ticks = {"tickvals": sorted(counts), "ticktext": [f"{count:,}" for count in sorted(counts)]}
+    plot = Plot(
+        identity,
+        title,
+        _rows,
+        Column("flows", "flows of each instance and direction", log=True, options=ticks),
+        tuple(columns),
+        colour="service",
+        dash="version",
+        facets={"service type": "service type", "cell": "cell"},
+        hover=("text",),
+        hollow="oversubscribed",
+    )
+    return plot.draw(RecordTables("flows", found[0].series.system.simulated, found)) if found else None
 
 
-def _services(found: Sequence[Matrix], metric: Metric) -> dict[_Service, _Points]:
+def _rows(found: Sequence[Matrix]) -> Iterator[Row]:
+    for metric in THROUGHPUTS:
+        for service, points in _services(found, metric).items():
+            for (version, flows), cell in sorted(points.items()) if len(points) > 1 else ():
+                at_least = "at least " * (cell.state is CellState.AT_LEAST)
+                yield {
+                    "service": service.name,
+                    "service type": service.service_type,
+                    "cell": service.cell,
+                    "version": f"IPv{version}",
+                    "flows": flows,
+                    metric: cell.value_pps or 0.0,
+                    "oversubscribed": cell.oversubscribed,
+                    "text": f"{at_least}{rate(cell.value_pps)}{', OVERSUBSCRIBED' * cell.oversubscribed}",
+                }
+
+
+def _services(found: Sequence[Matrix], metric: Measure) -> dict[_Service, _Points]:
     services: dict[_Service, _Points] = {}
     for matrix in found:
-        for place, cell in matrix.cells.items() if matrix.metric is metric else ():
+        for place, cell in matrix.cells.items() if matrix.metric == metric else ():
             load = _load(cell.runs[-1]) if cell.runs and cell.state in (CellState.VALUE, CellState.AT_LEAST) else None
             if load is not None:
                 one = matrix.series
@@ -70,45 +98,3 @@ def _services(found: Sequence[Matrix], metric: Metric) -> dict[_Service, _Points
 def _load(row: TestRow) -> tuple[int, int] | None:
     """None where no number of flows was chosen: such packets have no ports, which is less work for some NFs."""
     return None if row.flows is None or row.ip_version is None else (row.ip_version, row.flows)
-
-
-def _variant(metric: Metric, services: dict[_Service, _Points]) -> Json:
-    rates = [cell.value_pps or 0.0 for points in services.values() for cell in points.values()]
-    factor, unit = common_unit(rates)
-    counts = sorted({flows for points in services.values() for _, flows in points})
-    return {
-        "data": [
-            line
-            for number, (name, points) in enumerate(services.items())
-            for line in _lines(name, points, number, factor)
-        ],
-        "layout": {
-            "xaxis": {
-                "title": {"text": "flows of each instance and direction"},
-                "type": "log",
-                "tickvals": counts,
-                "ticktext": [f"{count:,}" for count in counts],
-            },
-            "yaxis": axis(f"{metric}, {unit}"),
-        },
-    }
-
-
-def _lines(name: _Service, points: _Points, number: int, factor: float) -> Iterator[Json]:
-    for version in sorted({version for version, _ in points}):
-        own = sorted((flows, cell) for (of, flows), cell in points.items() if of == version)
-        label = f"{name.name}, IPv{version}"
-        yield scatter(
-            label,
-            [(flows, (cell.value_pps or 0.0) / factor) for flows, cell in own],
-            number,
-            texts=[
-                f"{escape(label)}<br>{flows:,} flows: "
-                f"{'at least ' * (cell.state is CellState.AT_LEAST)}{rate(cell.value_pps)}"
-                f"{'<br>OVERSUBSCRIBED' * cell.oversubscribed}"
-                for flows, cell in own
-            ],
-            facets={"service type": name.service_type, "cell": name.cell},
-            marker={"size": 9, "symbol": ["circle-open" if cell.oversubscribed else "circle" for _, cell in own]},
-            line={"width": 2, "dash": "solid" if version == 4 else "dash"},
-        )

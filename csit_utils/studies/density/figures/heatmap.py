@@ -1,13 +1,14 @@
 """The density matrix as an HTML table with a colour per cell, which needs no script and can be printed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from hashlib import sha256
-from itertools import pairwise
 
-from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series, trials_of
+from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.verdicts import short, verdict_of_runs
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import MRR
+from csit_utils.report.colour_scales import colour
 from csit_utils.report.links import cell_anchor
 from csit_utils.report.units import digits3, percent, rate
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
@@ -74,61 +75,9 @@ def kind_of(series: Series) -> str:
     return sha256(repr(meaning).encode()).hexdigest()[:6]
 
 
-_CIVIDIS = (
-    "00224e", "123570", "3b496c", "575d6d", "707173", "8a8678", "a59c74", "c3b369", "e1cc55", "fee838",
-)  # fmt: skip
-_SEQUENTIAL = [(number / 9, tuple(bytes.fromhex(colour))) for number, colour in enumerate(_CIVIDIS)]
-"""Cividis (Nunez et al., PLoS ONE 13, 2018): legible with common colour vision deficiencies, and in grey."""
-_DIVERGING = ((0.0, (179, 88, 6)), (0.25, (241, 163, 64)), (0.5, (243, 243, 243)), (0.75, (103, 169, 207)),
-              (1.0, (33, 102, 172)))  # fmt: skip
-"""From less (orange) to more (blue), equally dark at both ends: the same with common colour vision deficiencies."""
-SHADES = 64
-"""Colours of the scale of the page's script, as many as can be distinguished."""
-
-
-def colour(share: float) -> tuple[str, str]:
-    """Background and ink for a share of the scale in [0, 1]."""
-    return _shade(round(min(1.0, max(0.0, share)) * 1000))
-
-
-@cache
-def _shade(permille: int) -> tuple[str, str]:
-    # The darkest and the brightest tenth are left out: both ends stay apart from the page in either colour scheme.
-    return _between(_SEQUENTIAL, 0.06 + 0.9 * permille / 1000)
-
-
-def _ink(red: float, green: float, blue: float) -> str:
-    bright = 0.299 * red + 0.587 * green + 0.114 * blue
-    return "#0b0d12" if bright > 118 else "#ffffff"
-
-
-def shades() -> dict[str, list[tuple[str, str]]]:
-    """Both scales for the page's script, from low to high: background and ink."""
-    places = [step / (SHADES - 1) for step in range(SHADES)]
-    return {
-        "sequential": [colour(place) for place in places],
-        "diverging": [_between(_DIVERGING, place) for place in places],
-    }
-
-
-def _between(scale: Sequence[tuple[float, tuple[int, ...]]], share: float) -> tuple[str, str]:
-    for (low, one), (high, other) in pairwise(scale):
-        if share <= high:
-            part = (share - low) / (high - low)
-            red, green, blue = (a + (b - a) * part for a, b in zip(one, other, strict=True))
-            return f"rgb({red:.0f}, {green:.0f}, {blue:.0f})", _ink(red, green, blue)
-    raise AssertionError("a share of a scale is at most 1")
-
-
-@cache
-def gradient() -> str:
-    """The colour scale as a CSS gradient."""
-    return "linear-gradient(to right, " + ", ".join(colour(step / 10)[0] for step in range(11)) + ")"
-
-
 def loss_definition(matrix: Matrix) -> str:
     """Definition of the metric of a matrix, from the goals of its tests."""
-    if matrix.metric in RECEIVE_RATES:
+    if matrix.metric.stdev:
         return "at any loss"
     runs = [row for cell in matrix.cells.values() for row in cell.runs]
     ratios = {getattr(row, f"{matrix.metric.lower()}_loss_ratio") for row in runs} - {None}
@@ -206,14 +155,16 @@ def _steps(matrix: Matrix, place: tuple[int, int]) -> Iterator[str]:
             yield f"{change} against {before} {word if before > 1 else word[:-1]}"
 
 
-def _tip(metric: Metric, where: str, cell: MatrixCell, definition: str) -> str:
+def _tip(metric: Measure, where: str, cell: MatrixCell, definition: str) -> str:
     lines = [f"{where} · {metric} ({definition})"]
     if cell.state is CellState.BELOW:
         lines.append(f"below {rate(cell.value_pps)}: not reached at the lowest load")
-    elif metric in RECEIVE_RATES:
+    elif metric.stdev:
         row = cell.runs[-1]
-        offered_pps = row.mrr_offered_pps if metric is Metric.MRR else row.orr_offered_pps
-        lines.append(f"mean {rate(cell.value_pps)} of {trials_of(row, metric)} trials, offered {rate(offered_pps)}")
+        offered_pps = row.mrr_offered_pps if metric == MRR else row.orr_offered_pps
+        lines.append(
+            f"mean {rate(cell.value_pps)} of {getattr(row, metric.trials)} trials, offered {rate(offered_pps)}"
+        )
     elif cell.state is CellState.AT_LEAST:
         lines.append(f"at least {rate(cell.value_pps)}: limited by the generator")
     else:

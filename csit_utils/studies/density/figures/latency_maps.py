@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from csit_utils.analysis.grouping import Series
 from csit_utils.dataset.rows import LatencyRow, TestRow
+from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale, scale_of
 from csit_utils.report.units import latency, rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout
 from csit_utils.studies.density.analysis.latency_cells import (
@@ -14,7 +15,7 @@ from csit_utils.studies.density.analysis.latency_cells import (
     figure,
     loads_of,
 )
-from csit_utils.studies.density.figures.cell_maps import CellMap, CellMaps, MapSquare, Scale, matrix_map, scale_of
+from csit_utils.studies.density.figures.matrix_map import matrix_map
 from csit_utils.studies.density.sentences import names
 
 DIRECTIONS = (BOTH, "forward", "reverse")

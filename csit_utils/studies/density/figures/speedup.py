@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from csit_utils.analysis.grouping import Metric
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import THROUGHPUTS, TestRow
 from csit_utils.report.figures import Figure, Json, axis, scatter
 from csit_utils.report.units import common_unit, rate
 from csit_utils.studies.density.analysis.density import Matrix
@@ -51,7 +50,7 @@ def speedup_figure(identity: str, title: str, found: Sequence[Matrix], limits: S
     """
     every = speedups(found)
     axes = [each for each in (VSWITCH, NF) if any(one.axis == each for one in every)]
-    metrics = [metric for metric in Metric if any(one.metric is metric for one in every)]
+    metrics = [metric for metric in THROUGHPUTS if any(one.metric == metric for one in every)]
     variants = {}
     for metric in metrics:
         for each in axes:

@@ -1,18 +1,20 @@
 """Throughput over the density matrix: curves by its size, and bars of cells side by side."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
-from itertools import groupby
 
-from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.verdicts import verdict_of_runs
-from csit_utils.report.figures import DASHES, SYMBOLS, Figure, Json, axes, axis, bars, matrix_axis, scatter
+from csit_utils.dataset.rows import THROUGHPUTS
+from csit_utils.report.figures import Figure, matrix_axis
+from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.units import common_unit, rate
-from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
+from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, Place
 
-_FACETS = ("service type", "NF size", "vSwitch")
-_AXES = ("by service instances", "by NFs per instance", "by all NFs")
-_TOTAL, _PER_CORE = "throughput", "per data core"
+_FACETS = {"service type": "service type", "NF size": "NF size", "vSwitch": "vSwitch"}
+_ACROSS = tuple(
+    Column(name, choice=f"by {name}", title=name, options={"dtick": 1})
+    for name in ("service instances", "NFs per instance", "all NFs")
+)
 
 
 def facets(series: Series) -> dict[str, str]:
@@ -26,66 +28,35 @@ def facets(series: Series) -> dict[str, str]:
 
 def density_figure(identity: str, title: str, found: Sequence[Matrix], called: Mapping[Series, str]) -> Figure | None:
     """Return throughput against density, a line per service length or per number of services."""
-    if not found:
-        return None
-    variants: Json = {}
-    colours = list(called)
-    by_metric = _by_metric(found)
-    for metric, chosen in by_metric.items():
-        factor, unit = common_unit([value for matrix in chosen for value in matrix.values()])
-        for across in _AXES:
-            layout = axes(across.removeprefix("by "), f"{metric}, {unit}")
-            layout["xaxis"]["dtick"] = 1
-            lines = [
-                line
-                for matrix in chosen
-                for line in _lines(matrix, called[matrix.series], colours.index(matrix.series), across, factor)
-            ]
-            variants[f"{metric}|{across}"] = {"data": lines, "layout": layout}
-    return Figure(identity, title, found[0].series.system.simulated, (tuple(by_metric), _AXES), variants, _FACETS)
 
+    def rows(_found: object) -> Iterator[Row]:
+        for matrix, place, cell in _valued(found, called):
+            row = _row(matrix, place, cell, called)
+            for column, x, others in zip(
+                _ACROSS,
+                (place[0], place[1], place[0] * place[1]),
+                (_some(place[1], "NF"), _some(place[0], "instance"), _some(place[1], "NF")),
+                strict=True,
+            ):
+                yield {**row, column.name: x, "others": others}
 
-def _lines(matrix: Matrix, name: str, colour: int, across: str, factor: float) -> Iterator[Json]:
-    """One line per value of the other axis."""
-    along = 1 if across == _AXES[1] else 0
-    valued = [
-        (place, cell)
-        for place, cell in matrix.cells.items()
-        if cell.value_pps is not None and cell.state is not CellState.BELOW
-    ]
-    valued.sort(key=lambda pair: (pair[0][1 - along], pair[0][along]))
-    for index, (fixed, group) in enumerate(groupby(valued, key=lambda pair: pair[0][1 - along])):
-        points = list(group)
-        label = f"{name}, {fixed} NF{'s' if fixed > 1 else ''} each"
-        if along:
-            label = f"{name}, {fixed} instance{'s' if fixed > 1 else ''}"
-        symbol = SYMBOLS[index % len(SYMBOLS)]
-        upper = [((cell.upper_pps or cell.value_pps or 0) - (cell.value_pps or 0)) / factor for _, cell in points]
-        yield scatter(
-            label,
-            [
-                (place[0] * place[1] if across == _AXES[2] else place[along], (cell.value_pps or 0) / factor)
-                for place, cell in points
-            ],
-            colour,
-            texts=[_point_words(matrix, name, place, cell) for place, cell in points],
-            facets=facets(matrix.series),
-            error_y={"type": "data", "symmetric": False, "array": upper, "arrayminus": [0] * len(points)}
-            | {"thickness": 1, "width": 3},
-            marker={"size": 9, "symbol": [symbol + "-open" * bool(cell.oversubscribed) for _, cell in points]},
-            line={"dash": DASHES[index % 4], "width": 2},
-        )
-
-
-def _point_words(matrix: Matrix, name: str, place: tuple[int, int], cell: MatrixCell) -> str:
-    mark = "<br>OVERSUBSCRIBED" if cell.oversubscribed else ""
-    upper = f" … {rate(cell.upper_pps)}" if cell.upper_pps not in (None, cell.value_pps) else ""
-    text = f"{name} {place[0]}x{place[1]}: {matrix.metric} {rate(cell.value_pps)}{upper}"
-    return escape(f"{text} [{', '.join(verdict_of_runs(cell.runs, matrix.metric))}]") + mark
+    plot = Plot(
+        identity.removeprefix("density-"),
+        title,
+        rows,
+        _ACROSS,
+        _columns(found, ""),
+        colour="series",
+        dash="others",
+        facets=_FACETS,
+        hover=("cell", "text"),
+        hollow="oversubscribed",
+    )
+    return plot.draw(_tables("density", found)) if found else None
 
 
 def bars_figure(identity: str, title: str, found: Sequence[Matrix], called: Mapping[Series, str]) -> Figure | None:
-    """A bar per cell and series; None without any cell that has a figure.
+    """Return a bar per cell and series; None without any cell that has a figure.
 
     Args:
         identity: Of the figure.
@@ -93,74 +64,75 @@ def bars_figure(identity: str, title: str, found: Sequence[Matrix], called: Mapp
         found: Matrices that may be compared.
         called: Names and order of their series.
     """
-    if not found:
-        return None
-    by_metric = _by_metric(found)
-    variants = {
-        f"{metric}|{kind}": _variant(chosen, called, kind)
-        for metric, chosen in by_metric.items()
-        for kind in (_TOTAL, _PER_CORE)
-    }
-    simulated = found[0].series.system.simulated
-    return Figure(identity, title, simulated, (tuple(by_metric), (_TOTAL, _PER_CORE)), variants, _FACETS)
 
+    def rows(_found: object) -> Iterator[Row]:
+        return (_row(*each, called) for each in _valued(found, called))
 
-def _by_metric(found: Sequence[Matrix]) -> dict[Metric, list[Matrix]]:
-    """Matrices by metric, in the order in which a reader chooses among metrics."""
-    by_metric = {metric: [matrix for matrix in found if matrix.metric is metric] for metric in Metric}
-    return {metric: chosen for metric, chosen in by_metric.items() if chosen}
-
-
-def _variant(chosen: Sequence[Matrix], called: Mapping[Series, str], kind: str) -> Json:
-    heights = {(matrix.series, place): _height(cell, kind) for matrix in chosen for place, cell in matrix.cells.items()}
-    factor, unit = common_unit([height for height in heights.values() if height is not None])
-    places = sorted({place for (_, place), height in heights.items() if height is not None})
-    what = "per data core, " if kind == _PER_CORE else ""
-    return {
-        "data": [_bars(matrix, called, kind, factor) for matrix in chosen],
-        "layout": {
-            "barmode": "group",
-            "bargap": max(0.2, 0.8 - 0.06 * sum(height is not None for height in heights.values())),  # one is no wall
-            "xaxis": matrix_axis(f"{services}x{nfs}" for services, nfs in places),
-            "yaxis": axis(f"{chosen[0].metric} {what}{unit}"),
+    cells = sorted({place for _, place, _ in _valued(found, called)})
+    most = sum(1 for matrix in found for _ in matrix.cells) // max(1, len({matrix.metric for matrix in found}))
+    plot = Plot(
+        identity.removeprefix("bars-"),
+        title,
+        rows,
+        Column("cell", text=True),
+        (*_columns(found, ""), *_columns(found, " per data core")),
+        colour="series",
+        mark="bars",
+        facets=_FACETS,
+        hover=("text",),
+        hollow="oversubscribed",
+        layout={
+            "xaxis": matrix_axis(f"{services}x{nfs}" for services, nfs in cells),
+            "bargap": max(0.2, 0.8 - 0.06 * most),  # one is no wall
         },
+    )
+    return plot.draw(_tables("bars", found)) if found else None
+
+
+def _tables(anchor: str, found: Sequence[Matrix]) -> RecordTables:
+    return RecordTables(anchor, found[0].series.system.simulated, found)
+
+
+def _columns(found: Sequence[Matrix], what: str) -> tuple[Column, ...]:
+    """Quantities, each in the unit of its values."""
+    columns = []
+    for metric in THROUGHPUTS:
+        factor, unit = common_unit([value for matrix in found if matrix.metric == metric for value in matrix.values()])
+        ends = None if what else (f"{metric} lower", f"{metric} upper")
+        columns.append(Column(f"{metric}{what}", f"{metric}{what}, {unit}", scale=1 / factor, ends=ends))
+    return tuple(columns)
+
+
+def _valued(found: Sequence[Matrix], called: Mapping[Series, str]) -> Iterator[tuple[Matrix, Place, MatrixCell]]:
+    """Cells that have a figure, series in their order."""
+    for matrix in sorted(found, key=lambda matrix: list(called).index(matrix.series)):
+        for place, cell in sorted(matrix.cells.items()):
+            if cell.value_pps is not None and cell.state is not CellState.BELOW:
+                yield matrix, place, cell
+
+
+def _row(matrix: Matrix, place: Place, cell: MatrixCell, called: Mapping[Series, str]) -> dict[str, object]:
+    run, value_pps = cell.runs[-1] if cell.runs else None, cell.value_pps or 0.0
+    verdict = f"[{', '.join(verdict_of_runs(cell.runs, matrix.metric))}]"
+    cores = run.data_cores if run else None
+    parts = ""
+    if run and cores and run.vswitch_data_cores is not None and run.nf_data_cores is not None:
+        parts = f"{cores:g} cores ({run.vswitch_data_cores:g} vSwitch + {run.nf_data_cores:g} NF)"
+    upper = rate(cell.upper_pps) if cell.upper_pps not in {None, cell.value_pps} else ""
+    bounds = f"{rate(value_pps)}{f' … {upper}' * bool(upper)}"
+    marked = "OVERSUBSCRIBED" if cell.oversubscribed else ""
+    return {
+        **facets(matrix.series),
+        "series": called[matrix.series],
+        "cell": f"{place[0]}x{place[1]}",
+        str(matrix.metric): value_pps,
+        f"{matrix.metric} lower": value_pps,
+        f"{matrix.metric} upper": cell.upper_pps or value_pps,
+        f"{matrix.metric} per data core": value_pps / cores if cores else None,
+        "oversubscribed": cell.oversubscribed,
+        "text": ", ".join(filter(None, (bounds, parts, verdict, marked))),
     }
 
 
-def _bars(matrix: Matrix, called: Mapping[Series, str], kind: str, factor: float) -> Json:
-    name = called[matrix.series]
-    shown = [
-        (f"{place[0]}x{place[1]}", height / factor, _bar_words(matrix, name, place, cell), cell.oversubscribed)
-        for place, cell in sorted(matrix.cells.items())
-        if (height := _height(cell, kind)) is not None
-    ]
-    pattern = {"shape": ["/" if bar[3] else "" for bar in shown], "size": 5, "solidity": 0.35}
-    return bars(
-        name,
-        [bar[:2] for bar in shown],
-        list(called).index(matrix.series),
-        texts=[bar[2] for bar in shown],
-        facets=facets(matrix.series),
-        marker={"pattern": pattern},
-    )
-
-
-def _height(cell: MatrixCell, kind: str) -> float | None:
-    if cell.value_pps is None or cell.state is CellState.BELOW:
-        return None
-    if kind == _TOTAL:
-        return cell.value_pps
-    cores = cell.runs[-1].data_cores if cell.runs else None
-    return cell.value_pps / cores if cores else None
-
-
-def _bar_words(matrix: Matrix, name: str, place: tuple[int, int], cell: MatrixCell) -> str:
-    run = cell.runs[-1]
-    text = f"{name} {place[0]}x{place[1]}: {rate(cell.value_pps)}"
-    if run.data_cores and run.vswitch_data_cores is not None and run.nf_data_cores is not None:
-        text += (
-            f" / {run.data_cores:g} cores ({run.vswitch_data_cores:g} vSwitch + {run.nf_data_cores:g} NF)"
-            f" = {rate((cell.value_pps or 0.0) / run.data_cores)} per core"
-        )
-    mark = "<br>OVERSUBSCRIBED: fewer cores than requested" if cell.oversubscribed else ""
-    return escape(f"{text} [{', '.join(verdict_of_runs(cell.runs, matrix.metric))}]") + mark
+def _some(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number > 1)}"

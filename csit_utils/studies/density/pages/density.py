@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 from csit_utils.analysis.comparisons.comparability import likeness
-from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.grouping import Series
+from csit_utils.dataset.rows import THROUGHPUTS
+from csit_utils.report.colour_scales import shades
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import runs_shown
 from csit_utils.report.study import Page
-from csit_utils.studies.density.figures.heatmap import kind_of, shades
+from csit_utils.studies.density.figures.heatmap import kind_of
 
 Likenesses = dict[str, dict[str, dict[str, tuple[str, ...]]]]
 
@@ -31,12 +33,12 @@ def _unlike(series: Sequence[Series]) -> Likenesses:
     """By metric, what stands between figures of two kinds of series, where there is anything."""
     kinds = {kind_of(one): one for one in series}
     found: Likenesses = {}
-    for metric in Metric:
+    for metric in THROUGHPUTS:
         for (one, a), (other, b) in product(kinds.items(), repeat=2):
             between = likeness(a, b, metric)
             if between.differences or between.remarks:
                 notes = {"differences": between.differences, "remarks": between.remarks}
-                found.setdefault(metric.value, {})[f"{one}|{other}"] = notes
+                found.setdefault(metric, {})[f"{one}|{other}"] = notes
     return found
 
 

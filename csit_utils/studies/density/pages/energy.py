@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.figures import Figure, axes, no_choice, scatter
+from csit_utils.report.figures import Figure
+from csit_utils.report.record_blocks import Column, Plot, RecordTables, plots
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 
@@ -87,7 +88,7 @@ def _block(number: int, by_column: Mapping[str, TestRow]) -> EnergyBlock:
             )
             for label in LOADS
         ),
-        figure=_figure(f"energy-{number}", title, shown, metered=metered),
+        figure=_figure(number, title, shown, metered=metered),
         metered=metered,
     )
 
@@ -104,16 +105,16 @@ def _cell(row: TestRow, label: str) -> EnergyCell:
     )
 
 
-def _figure(identity: str, title: str, shown: Mapping[str, TestRow], *, metered: bool) -> Figure:
-    points = {
-        column: [(int(label.removeprefix("PDR")), _cell(row, label)) for label in LOADS]
+def _figure(number: int, title: str, shown: Mapping[str, TestRow], *, metered: bool) -> Figure:
+    quantity = Column("watts", "power of the system under test, W") if metered else Column("busy", "data CPUs busy")
+    rows = [
+        {"column": column, "load": int(label.removeprefix("PDR")), "watts": cell.watts, "busy": cell.busy_cpus}
         for column, row in shown.items()
-    }
-    data = [
-        scatter(column, [(load, cell.watts if metered else cell.busy_cpus) for load, cell in cells], number)
-        for number, (column, cells) in enumerate(points.items())
+        for label in LOADS
+        for cell in [_cell(row, label)]
     ]
-    quantity = "power of the system under test, W" if metered else "data CPUs busy"
-    simulated = any(row.simulated for row in shown.values())
-    heading = f"{title}: {quantity.partition(',')[0]}"
-    return no_choice(identity, heading, data, axes("load, % of PDR", quantity), simulated=simulated)
+    tables = RecordTables("energy", any(row.simulated for row in shown.values()), None, {"energy": rows})
+    plot = Plot(
+        f"{number}", f"{title}: {quantity.chosen}", "energy", Column("load", "load, % of PDR"), quantity, "column"
+    )
+    return plots(tables, plot)[0]

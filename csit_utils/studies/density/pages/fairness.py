@@ -1,19 +1,20 @@
 """Whether all service instances get the same: Jain's index over the matrix, and the shares of instances in overload."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from csit_utils.analysis.grouping import System
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.figures import OUTLINED, Figure, Json, bars, matrix_shares, one_choice
+from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale
+from csit_utils.report.figures import OUTLINED, Figure
+from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
 from csit_utils.report.study import Page
 from csit_utils.report.units import percent, rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.fairness import Fairness, fairness_of
-from csit_utils.studies.density.figures.cell_maps import CellMap, CellMaps, MapSquare, Scale, matrix_map
+from csit_utils.studies.density.figures.matrix_map import matrix_map
 from csit_utils.studies.density.sentences import names
 
 _LISTED = 100
@@ -152,40 +153,34 @@ def _square(where: str, each: Fairness | None, number: str) -> MapSquare:
 def shares_figure(identity: str, title: str, layouts: Sequence[SeriesLayout], found: Found) -> Figure | None:
     """Share of each instance in the forwarded rate in overload; None without any cell of several instances."""
     called = names([layout.series for layout in layouts])
-    variants: Json = {}
-    for layout in layouts:
-        own = [
-            (f"{place[0]}x{place[1]}", each)
-            for place, test in layout.found()
-            for number in OVERLOAD
-            if (each := found[test.anchor].get(number)) is not None and each.index is not None
-        ]
-        if own:
-            axes = matrix_shares([cell for cell, _ in own], "share of the forwarded rate, %")
-            variants[called[layout.series]] = {"data": _bars(own), "layout": axes}
-    simulated = layouts[0].series.system.simulated
-    return one_choice(identity, title, variants, simulated=simulated)
-
-
-def _bars(found: Sequence[tuple[str, Fairness]]) -> list[Json]:
-    """A trace for each instance: the first ones of all cells, the second ones, and so on."""
-    most = max(len(each.rates_pps) for _, each in found)
-    traces = []
-    for index in range(most):
-        own = [(cell, each) for cell, each in found if index < len(each.rates_pps)]
-        totals = [sum(value for _, value in each.rates_pps) for _, each in own]
-        shares = [
-            each.rates_pps[index][1] / total if total else 0.0 for (_, each), total in zip(own, totals, strict=True)
-        ]
-        texts = [_share_text(cell, each, index, share) for (cell, each), share in zip(own, shares, strict=True)]
-        points = [(cell, 100 * share) for (cell, _), share in zip(own, shares, strict=True)]
-        traces.append(bars(f"instance {index + 1}", points, index, texts=texts, marker=OUTLINED))
-    return traces
-
-
-def _share_text(cell: str, each: Fairness, index: int, share: float) -> str:
-    instance, got_pps = each.rates_pps[index]
-    equal = percent(1 / len(each.rates_pps))
-    return escape(
-        f"{cell} {each.number}: instance {instance} gets {rate(got_pps)} = {percent(share)}; an equal share is {equal}"
+    rows = [
+        {"series": called[layout.series], **row}
+        for layout in layouts
+        for place, test in layout.found()
+        for number in OVERLOAD
+        if (each := found[test.anchor].get(number)) is not None and each.index is not None
+        for row in _shares(f"{place[0]}x{place[1]}", each)
+    ]
+    plot = Plot(
+        identity.removeprefix("shares-"),
+        title,
+        "shares",
+        Column("cell", "cell: service instances x NFs per instance", text=True),
+        Column("share", "share of the forwarded rate, %", scale=100, options={"range": [0, 100]}),
+        colour="instance",
+        choose=("series",),
+        mark="stack",
+        hover=("text",),
+        style={"marker": OUTLINED},
+        layout={"bargap": 0.25},
     )
+    return plot.draw(RecordTables("shares", layouts[0].series.system.simulated, None, {"shares": rows}))
+
+
+def _shares(cell: str, each: Fairness) -> Iterator[Row]:
+    """Share of each instance: the first ones of all cells have one colour, the second ones another, and so on."""
+    total, equal = sum(value for _, value in each.rates_pps), percent(1 / len(each.rates_pps))
+    for index, (instance, got_pps) in enumerate(each.rates_pps, 1):
+        share = got_pps / total if total else 0.0
+        text = f"{each.number}: instance {instance} gets {rate(got_pps)}; an equal share is {equal}"
+        yield {"cell": cell, "instance": f"instance {index}", "share": share, "text": text}

@@ -7,6 +7,7 @@ from html import escape
 from csit_utils.analysis.grouping import System
 from csit_utils.analysis.latency import curve, merge
 from csit_utils.dataset.rows import LatencyRow
+from csit_utils.report.cell_maps import CellMaps
 from csit_utils.report.figures import Figure, Json, latency_layout
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
@@ -14,7 +15,6 @@ from csit_utils.report.study import Page
 from csit_utils.report.units import rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.latency_cells import loads_of
-from csit_utils.studies.density.figures.cell_maps import CellMaps
 from csit_utils.studies.density.figures.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.sentences import names
 

@@ -2,18 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from csit_utils.analysis.grouping import System
 from csit_utils.dataset.rows import HopRow, TestRow, ThreadRow
-from csit_utils.report.figures import OUTLINED, Figure, Json, bars, matrix_shares, one_choice
+from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale
+from csit_utils.report.figures import OUTLINED, Figure
+from csit_utils.report.record_blocks import Column, Plot, RecordTables
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
 from csit_utils.report.study import Page
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.losses import LINK, OwnerShare, order, shares
-from csit_utils.studies.density.figures.cell_maps import CellMap, CellMaps, MapSquare, Scale, matrix_map
+from csit_utils.studies.density.figures.matrix_map import matrix_map
 from csit_utils.studies.density.sentences import names
 
 _LISTED = 300
@@ -160,23 +161,30 @@ def bars_figure(identity: str, title: str, layouts: Sequence[SeriesLayout], foun
     """Shares of losses by owner, a stacked bar per cell; a series is chosen."""
     called = names([layout.series for layout in layouts])
     owners = owners_of(layouts, found)
-    variants: Json = {}
-    for layout in layouts:
-        cells = [(f"{place[0]}x{place[1]}", found[test.anchor]) for place, test in layout.found() if found[test.anchor]]
-        if cells:
-            data = [_trace(owner, cells) for owner in owners]
-            axes = matrix_shares([cell for cell, _ in cells], "share of the located losses, %")
-            variants[called[layout.series]] = {"data": [each for each in data if each["x"]], "layout": axes}
-    simulated = layouts[0].series.system.simulated
-    return one_choice(identity, title, variants, simulated=simulated)
-
-
-def _trace(owner: str, cells: Sequence[tuple[str, Sequence[OwnerShare]]]) -> Json:
-    own = [(cell, each) for cell, every in cells for each in every if each.owner == owner]
-    return bars(
-        owner,
-        [(cell, 100 * each.share) for cell, each in own],
-        _colour(owner),
-        texts=[escape(f"{cell} · {owner_line(each)}") for cell, each in own],
-        marker=OUTLINED,
+    rows = [
+        {
+            "series": called[layout.series],
+            "cell": f"{place[0]}x{place[1]}",
+            "owner": each.owner,
+            "share": each.share,
+            "text": owner_line(each),
+        }
+        for layout in layouts
+        for place, test in layout.found()
+        for each in sorted(found[test.anchor], key=lambda each: owners.index(each.owner))
+    ]
+    plot = Plot(
+        identity.removeprefix("loss-bars-"),
+        title,
+        "losses",
+        Column("cell", "cell: service instances x NFs per instance", text=True),
+        Column("share", "share of the located losses, %", scale=100, options={"range": [0, 100]}),
+        colour="owner",
+        choose=("series",),
+        mark="stack",
+        hover=("text",),
+        style={"marker": OUTLINED},
+        lines={owner: {"meta": {"colour": _colour(owner)}} for owner in owners},
+        layout={"bargap": 0.25},
     )
+    return plot.draw(RecordTables("loss-bars", layouts[0].series.system.simulated, None, {"losses": rows}))

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from csit_utils.analysis.grouping import Metric, is_measured
+from csit_utils.analysis.grouping import beside, is_measured
 from csit_utils.analysis.latency import HALF_LOADS
 from csit_utils.analysis.runs import called
+from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.reference import WORLD as PUBLISHED
-from csit_utils.dataset.rows import LatencyRow, TestRow
+from csit_utils.dataset.rows import THROUGHPUTS, LatencyRow, TestRow
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import newest_first
 from csit_utils.report.study import Page
+from csit_utils.studies.density.analysis.summary import BEST_FIRST
 
 MAX_ROWS = 2_000
 """Tests up to which the table has all of them; more than that, and it has those of the latest runs."""
@@ -27,7 +29,12 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         "runs": names if len(set(names.values())) > 1 else {},
         "p99": _p99(_latency(shown, every)),
         "types": {row.test_type for row in rows},
-        "metrics": [metric for metric in Metric if any(is_measured(row, metric) for row in rows)],
+        "metrics": [
+            each
+            for metric in THROUGHPUTS
+            if any(is_measured(row, metric) for row in rows)
+            for each in beside(metric, rows)
+        ],
         "best_metric": _best_metric,
         "simulated": shown.simulated,
         "measured": shown.measured,
@@ -56,11 +63,9 @@ def _p99(found: Iterable[LatencyRow]) -> Mapping[str, int]:
     return worst
 
 
-def _best_metric(row: TestRow) -> Metric:
+def _best_metric(row: TestRow) -> Measure:
     """The metric whose bandwidth and share per core a table shows, where it has room for one."""
-    return next(
-        (metric for metric in (Metric.PDR, Metric.NDR, Metric.SOAK, Metric.MRR) if is_measured(row, metric)), Metric.ORR
-    )
+    return next((metric for metric in BEST_FIRST if is_measured(row, metric)), BEST_FIRST[-1])
 
 
 PAGE = Page("results", "Results", _build)

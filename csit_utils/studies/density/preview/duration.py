@@ -58,7 +58,6 @@ def times(
     rows: Sequence[Candidate],
     profile: SearchProfile,
     test_types: Iterable[TestType],
-    frames: int,
     *,
     extras: Extras = Extras(),  # noqa: B008 - frozen
 ) -> Times:
@@ -66,10 +65,9 @@ def times(
 
     Args:
         topology: The testbed, whose world decides the time lost around a trial.
-        rows: The cells; those that run are counted.
+        rows: The cells; those that run are counted, a test for each frame size that can be sent through.
         profile: The search.
         test_types: A suite each.
-        frames: Number of frame sizes; every one is a test.
         extras: Further measurements of each test.
 
     Raises:
@@ -80,9 +78,9 @@ def times(
         own = [row for row in rows if row.cell.service_type is service_type]
         running = [row for row in own if row.runs]
         for test_type in test_types if own else ():
-            each = (test_s(topology, row.cell, profile, test_type, extras) for row in running)
+            seconds = sum(len(row.frames) * test_s(topology, row.cell, profile, test_type, extras) for row in running)
             name = f"{service_type.lower()}-{test_type.lower()}"
-            suites.append(SuiteTime(name, len(running) * frames, frames * sum(each)))
+            suites.append(SuiteTime(name, sum(len(row.frames) for row in running), seconds))
     found = Times(profile.name, tuple(suites), topology.world is World.SIM)
     refuse_endless("this selection", found.tests, "tests", found.seconds)
     return found

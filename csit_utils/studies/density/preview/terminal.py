@@ -28,6 +28,7 @@ LETTERS = {
     Limit.ADDRESSES: "A",
     Limit.SMT: "S",
     Limit.KIND: "K",
+    Limit.TRAFFIC: "T",
     Limit.LINKS: "L",
     Limit.DISCRIMINATOR: "D",
 }
@@ -40,6 +41,7 @@ MEANINGS = {
     Limit.ADDRESSES: "addresses",
     Limit.SMT: "SMT for half cores",
     Limit.KIND: "a driver for these NFs",
+    Limit.TRAFFIC: "traffic that these NFs take",
     Limit.LINKS: "cables",
     Limit.DISCRIMINATOR: "drivers that support the discriminator",
 }
@@ -59,6 +61,7 @@ def print_plan(console: Console, rows: Sequence[Candidate], times: Times) -> Non
     print_sentence(f"{len(rows)} cells: {fits} fit, {runs - fits} run oversubscribed, {len(rows) - runs} do not.")
     lists = (
         ("Why not", examples(row for row in rows if not row.runs)),
+        ("Frames", untaken(row for row in rows if row.runs)),
         ("Oversubscribed", examples(row for row in rows if row.runs)),
         ("Uneven", uneven(rows)),
         ("Queues", unspread(rows)),
@@ -124,6 +127,11 @@ def examples(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
     return _grouped((row, reason.text) for row in rows for reason in row.reasons)
 
 
+def untaken(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
+    """The same for frame sizes that cannot be sent through cells that run with others."""
+    return _grouped((row, f"{frame.name}: {reason}") for row in rows for frame, reason in row.not_taken.items())
+
+
 def uneven(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
     """The same for queues and threads of cells that run."""
     return _grouped((row, text) for row in rows if row.balance for text in row.balance.uneven())
@@ -166,7 +174,8 @@ def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequ
         print_sentence(f"  {reason.text}")
     if plan is None or row.balance is None:
         return
-    for text in (*row.balance.uneven(), *row.port_warnings, *row.balance.siblings(), *row.core_notes):
+    untaken = (f"{frame.name}: {reason}" for frame, reason in row.not_taken.items())
+    for text in (*untaken, *row.balance.uneven(), *row.port_warnings, *row.balance.siblings(), *row.core_notes):
         print_sentence(f"  {text}")
     cores = plan.cores
     print_sentence(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, contents_of, report_problems, without
+from csit_utils.commands.results.inputs import INPUTS, opened, report_problems, without
 from csit_utils.commands.tables import (
     AS_CSV,
     AS_JSON,
@@ -90,7 +90,7 @@ def place(
       ./csit place results --sweep
     """  # noqa: D301 - \b keeps the lines of the examples apart
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
-    found = contents_of(inputs, characterizations=True)
+    found = opened(inputs).contents(characterizations=True)
     studies = _chosen(found, inputs, study, frame)
     if sweep:
         points = by_frame_and_load([each for _, each in studies])
@@ -132,7 +132,7 @@ def _chosen(
         raise without(inputs, contents, "contains no interference study")
     names = dict.fromkeys(each.spec.name for _, each in found)
     if name and name not in names:
-        raise ConfigError(f"--study {name}: no such study; choose from {', '.join(names)}")
+        raise ConfigError(f"--study {name}: no such study; choose from {', '.join(sorted(names))}")
     if not name and len(names) > 1:
         raise ConfigError(f"the results have {len(names)} studies; choose one by --study: {', '.join(names)}")
     found = [row for row in found if not name or row[1].spec.name == name]

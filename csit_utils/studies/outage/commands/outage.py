@@ -7,12 +7,13 @@ import typer
 
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
-from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.csit_topology import Secrets
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import specification_file
-from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.planning.plan import kinds, make_plan
+from resources.libraries.python.planning.traffic import not_taken
 from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
 from resources.libraries.python.studies.outage.planning import cost, refusals, schedule
 from resources.libraries.python.testbed.kinds.factory import layout_of
@@ -53,6 +54,8 @@ def outage(
         try:
             # Reaches no node: a lab's CPUs are those of the file.
             layout = {} if testbed.world is World.LAB else layout_of(testbed)
+            if reason := not_taken(testbed, kinds(testbed, spec.cell), spec.frame):
+                raise PlanError(reason)
             plan = make_plan(testbed, spec.cell, layout, ip_version=spec.frame.ip_version)
         except ConfigError as error:
             unchecked = f"Which events the plan leaves no CPU for is not known: {error}."

@@ -1,40 +1,15 @@
 """Bursts: what happens second by second when a load comes and goes."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from html import escape
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from csit_utils.report.characterizations import page_of_records
-from csit_utils.report.figures import Figure, Json, axes, no_choice, scatter
-from csit_utils.report.study import View
-from csit_utils.report.units import common_unit
+from csit_utils.report.record_blocks import Block, Column, Plot, Row, Sentences, Table
+from csit_utils.report.record_page import record_page
+from csit_utils.report.units import common_unit, percent, rate, seconds
 from csit_utils.studies.sweep.words import vnf_words
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, SweepSample
+from resources.libraries.python.studies.sweep.model.record import SweepRecord, SweepSample
 
-
-@dataclass(frozen=True)
-class Burst:
-    """A test on the page."""
-
-    view: View
-    figures: tuple[Figure, ...]
-    samples: tuple[SweepSample, ...]
-    vnfs: tuple[str, ...]
-
-
-def _burst(view: View) -> Burst:
-    sweep = view.record.sweep
-    return Burst(
-        view,
-        tuple(burst_figures(view.anchor, view.record)),
-        sweep.samples if sweep else (),
-        tuple(vnf.name for vnf in sweep.vnfs) if sweep else (),
-    )
-
-
-PAGE = page_of_records("bursts", "Bursts", "bursts", "bursts", _burst)
-"""Shown where there are bursts."""
+_SENT, _ARRIVED = "sent", "arrived"
 
 
 def on_periods(samples: Sequence[SweepSample]) -> list[tuple[int, int]]:
@@ -44,66 +19,74 @@ def on_periods(samples: Sequence[SweepSample]) -> list[tuple[int, int]]:
     return list(zip(turns[::2], turns[1::2], strict=True))
 
 
-def burst_figures(anchor: str, record: SweepRecord) -> list[Figure]:
-    """Rates, loss, delay and CPU against time, bursts shaded."""
+def _lines(record: SweepRecord) -> Iterator[Row]:
+    """A value for each second, drawn over that second: the last one once more at its end."""
+    assert record.sweep is not None  # noqa: S101 - the content of a record without a result is None
+    samples = record.sweep.samples
+    for second, sample in enumerate([*samples, *samples[-1:]]):
+        yield {"line": _SENT, "second": second, "rate": sample.input_pps}
+        loss = {"loss": sample.loss_ratio, "delay": sample.delay_s}
+        yield {"line": _ARRIVED, "second": second, "rate": sample.output_pps, **loss}
+        for vnf in record.sweep.vnfs:
+            used = sum(sample.cpu[vnf.name]) if vnf.name in sample.cpu else None
+            yield {"line": vnf_words(vnf), "second": second, "cpu": used}
+
+
+def _samples(record: SweepRecord) -> Iterator[Row]:
+    for second, sample in enumerate(record.sweep.samples if record.sweep else ()):
+        yield {
+            **sample.model_dump(include={"rate_pps", "input_pps", "output_pps", "loss_ratio", "delay_s"}),
+            "second": second,
+            **{f"{vnf}_cpus": sum(threads) for vnf, threads in sample.cpu.items()},
+        }
+
+
+def _blocks(record: SweepRecord) -> Iterable[Block]:
     sweep = record.sweep
     if sweep is None or not sweep.samples:
-        return []
-    divisor, unit = common_unit([sample.input_pps for sample in sweep.samples])
-    rates = [
-        _steps("sent", [sample.input_pps / divisor for sample in sweep.samples], unit, 1, "dash"),
-        _steps("arrived", [sample.output_pps / divisor for sample in sweep.samples], unit, 0),
-    ]
-    loss = [None if row.loss_ratio is None else 100 * row.loss_ratio for row in sweep.samples]
-    delay = [None if row.delay_s is None else 1e3 * row.delay_s for row in sweep.samples]
-    plots = (
-        ("rate", "sent and received", f"rate, {unit}", rates),
-        ("loss", "loss", "loss, %", [_steps("loss", loss, "%", 3)]),
-        ("delay", "one-way delay", "delay, ms", [_steps("delay", delay, "ms", 2)]),
-        ("cpu", "CPU", "CPU, % of one vCPU", list(_cpu(sweep))),
-    )
-    return [
-        no_choice(
-            f"{anchor}-{name}",
-            f"{sweep.name}: {title} each second",
-            lines,
-            _layout(sweep, axis),
-            simulated=record.simulated,
-        )
-        for name, title, axis, lines in plots
-        if any(value is not None for line in lines for value in line["y"])
-    ]
-
-
-def _layout(sweep: Sweep, axis: str) -> Json:
+        return
     shades = [
         {"type": "rect", "xref": "x", "yref": "paper", "x0": start, "x1": end, "y0": 0, "y1": 1, "layer": "below"}
         | {"fillcolor": "grid", "opacity": 0.7, "line": {"width": 0}}
         for start, end in on_periods(sweep.samples)
     ]
-    return axes("time, s", axis, shapes=shades)
-
-
-def _cpu(sweep: Sweep) -> Iterator[Json]:
-    for number, vnf in enumerate(sweep.vnfs):
-        used = [100 * sum(row.cpu[vnf.name]) if vnf.name in row.cpu else None for row in sweep.samples]
-        yield _steps(vnf_words(vnf), used, "% of one vCPU", number)
-
-
-def _steps(name: str, values: Sequence[float | None], unit: str, colour: int, dash: str = "solid") -> Json:
-    """A value for each second, drawn over that second."""
-    seconds = range(len(values))
-    texts = [
-        f"second {second} to {second + 1}: {escape(name)} "
-        + ("nothing sent" if value is None else f"{value:.4g} {unit}")
-        for second, value in zip(seconds, values, strict=True)
-    ]
-    return scatter(
-        name,
-        # From the beginning of each second to its end.
-        [(edge, value) for second, value in zip(seconds, values, strict=True) for edge in (second, second + 1)],
-        colour,
-        texts=[text for text in texts for _ in range(2)],
-        mode="lines",
-        line={"width": 2, "dash": dash},
+    divisor, unit = common_unit([sample.input_pps for sample in sweep.samples])
+    for name, title, column in (
+        ("rate", "sent and received", Column("rate", f"rate, {unit}", scale=1 / divisor)),
+        ("loss", "loss", Column("loss", "loss, %", scale=100)),
+        ("delay", "one-way delay", Column("delay", "delay, ms", scale=1e3)),
+        ("cpu", "CPU", Column("cpu", "CPU, % of one vCPU", scale=100)),
+    ):
+        yield Plot(
+            name,
+            f"{sweep.name}: {title} each second",
+            _lines,
+            Column("second", "time, s"),
+            column,
+            colour="line",
+            mark="lines",
+            style={"line": {"width": 2, "shape": "hv"}},
+            lines={_SENT: {"line": {"width": 2, "shape": "hv", "dash": "dash"}}},
+            layout={"shapes": shades},
+        )
+    yield Sentences(lambda _: ("Shaded: the burst is on.",), paragraph=True)
+    yield Table(
+        "seconds",
+        _samples,
+        (
+            Column("second", write=str),
+            Column("rate_pps", "asked, each flow", rate),
+            Column("input_pps", "input", rate, explain=("input-rate", "the input rate")),
+            Column("output_pps", "output", rate),
+            Column("loss_ratio", "loss", percent),
+            Column("delay_s", "delay", seconds),
+            *(
+                Column(f"{vnf.name}_cpus", f"{vnf.name} CPU", percent, explain=("vcpu-percent", "CPU percent"))
+                for vnf in sweep.vnfs
+            ),
+        ),
+        folded=f"All {len(sweep.samples)} seconds",
     )
+
+
+PAGE = record_page("bursts", "Bursts", "bursts", _blocks)

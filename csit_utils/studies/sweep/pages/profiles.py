@@ -1,20 +1,20 @@
 """Sweeps and their profiles: plots against the input rate, functions, and the highest rate within bounds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from html import escape
 
 import numpy as np
 
 from csit_utils.dataset.papers import Paper, PublishedFigure
-from csit_utils.report.figures import Figure, Json, scatter
+from csit_utils.report.figures import Figure
 from csit_utils.report.published_figures import called, sections
+from csit_utils.report.record_blocks import Plot, RecordTables, Row, plots
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.report.units import DASH, digits3, percent
-from csit_utils.studies.sweep.comparison import comparisons
-from csit_utils.studies.sweep.figures import FIRST_SCALE, NAMES, metric_axes, shown, sweep_figures
+from csit_utils.studies.sweep.comparison import ON_A_LINE, comparisons
+from csit_utils.studies.sweep.figures import INPUT, METRICS, function_rows, sweep_figures
 from csit_utils.studies.sweep.words import kind_words
 from resources.libraries.python.studies.sweep.analysis.fitting import coefficient_intervals, student
 from resources.libraries.python.studies.sweep.analysis.profile import (
@@ -24,7 +24,6 @@ from resources.libraries.python.studies.sweep.analysis.profile import (
     highest_rate,
     measured_rates,
     regions_of,
-    value_at,
 )
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, highest_in_words, rate_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
@@ -33,7 +32,6 @@ from resources.libraries.python.studies.sweep.model.record import SweepRecord
 
 _NOTHING = 1e-13
 """Rounding error of zero."""
-_ON_A_LINE = 120
 FIRST = QualityBounds(loss_percent=0.5, delay_ms=1.0)
 """Initial values of the form: the loss of PDR, and a millisecond."""
 
@@ -145,36 +143,38 @@ def functions_of_routers(found: Sequence[View], paper: Paper) -> tuple[Figure, .
     if not paper.profiles:
         return ()
     drawn = [view for view in found if _is_router(view.record)]
-    own = [(called(view, drawn), view.record.profile) for view in drawn if view.record.profile]
-    published = [(f"published: {profile.name}", profile) for profile in paper.profiles]
-    variants: Json = {}
-    for metric in ProfileMetric:
-        lines = [
-            _function(name, profile, metric, 6 + number, "dash") for number, (name, profile) in enumerate(published)
-        ] + [_function(name, profile, metric, number, "solid") for number, (name, profile) in enumerate(own)]
-        variants[metric.value] = {"data": lines, "layout": metric_axes(metric, FIRST_SCALE[metric])}
-    simulated = any(view.simulated for view in drawn)
-    title = f"Functions of a router: published by {paper.title} and fitted here"
-    return (Figure(f"published-{paper.name}-functions", title, simulated, (tuple(variants),), variants),)
+    functions = [
+        *((f"published: {profile.name}", "dash", profile) for profile in paper.profiles),
+        *((called(view, drawn), "solid", view.record.profile) for view in drawn if view.record.profile),
+    ]
+    return tuple(
+        plots(
+            RecordTables(f"published-{paper.name}", any(view.simulated for view in drawn), functions),
+            Plot(
+                "functions",
+                f"Functions of a router: published by {paper.title} and fitted here",
+                _functions,
+                INPUT,
+                METRICS,
+                colour="line",
+                mark="lines",
+                lines={name: {"line": {"width": 2, "dash": dash}} for name, dash, _ in functions},
+            ),
+        )
+    )
+
+
+def _functions(found: Sequence[tuple[str, str, Profile]]) -> Iterator[Row]:
+    for name, _, profile in found:
+        rates = measured_rates(profile)
+        on_line = np.linspace(*rates, ON_A_LINE).tolist() if rates else []
+        yield from ({**row, "line": name} for row in function_rows(profile, on_line, ProfileMetric))
 
 
 def _is_router(record: SweepRecord) -> bool:
     """Whether it has the functions of a router alone."""
     kinds = [kind_words(vnf) for vnf in record.sweep.vnfs] if record.sweep else []
     return record.profile is not None and kinds == ["router"]
-
-
-def _function(name: str, profile: Profile, metric: ProfileMetric, colour: int, dash: str) -> Json:
-    rates = measured_rates(profile)
-    on_line = np.linspace(*rates, _ON_A_LINE).tolist() if rates else []
-    return scatter(
-        name,
-        [(rate, shown(value_at(profile, metric, rate), FIRST_SCALE[metric])) for rate in on_line],
-        colour,
-        hover=f"{escape(name)}<br>%{{x:.4~g}} Gbit/s: {NAMES[metric]} %{{y:.4~g}} {UNITS[metric]}",
-        mode="lines",
-        line={"width": 2, "dash": dash},
-    )
 
 
 @dataclass(frozen=True)
@@ -250,4 +250,6 @@ def _fit(fit: Fit | None) -> Mapping[str, object] | None:
         "c": fit.coefficients,
         "covariance": fit.covariance,
         "times": student(fit),
+        "rival": _fit(fit.rival),
+        "weight": fit.rival_weight,
     }

@@ -1,5 +1,6 @@
 """The base of every type that is read from or written to a file, maxima in specifications, and errors of validation."""
 
+import hashlib
 import re
 from collections.abc import Sized
 from typing import Any, TypeVar
@@ -41,6 +42,11 @@ class Frozen(BaseModel):
         schema = handler(source)
         _fail_fast(schema.get("schema", ()))
         return schema
+
+
+def digest_of_model(model: BaseModel) -> str:
+    """SHA-256 of what differs from the defaults: a key that is added changes no digest of what does without it."""
+    return hashlib.sha256(model.model_dump_json(exclude_defaults=True).encode()).hexdigest()
 
 
 Location = tuple[int | str, ...]

@@ -5,7 +5,7 @@ for what it needs. Those are dotted names (`package.module:function`), because p
 import a driver.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -146,6 +146,42 @@ class NodeCheck:
         return self.script.rpartition(".")[2]
 
 
+class Traffic(StrEnum):
+    """Traffic of a test, as far as not all NFs take it."""
+
+    PACKETS = "packets without a connection"
+    """IPv4 packets of any protocol that belong to no socket, TCP segments among them."""
+    UDP = "UDP datagrams"
+    TCP = "TCP connections"
+    IPV6 = "IPv6"
+    CAPTURES = "the packets of a capture"
+
+
+IPV4 = frozenset(Traffic) - {Traffic.IPV6}
+"""What an IPv4 router takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedNf:
+    """Behaviour of an NF on the simulated testbed, see `drivers.sim.truth`; assumed where its package cites no source.
+
+    Defaults are those of an average NF, which is as fast as VPP.
+    """
+
+    half_core_pps: float = 5.97e6
+    """Packets per second of an NF of half a core."""
+    sensitivity: float = 0.50
+    """Share of the throughput that is lost at most beside other NFs, in [0, 1)."""
+    half_pressure: float = 0.30
+    """Pressure of neighbours at which half of that is lost, above 0."""
+    pressure: float = 0.30
+    """Pressure on each neighbour, in [0, 1)."""
+    cpu_part: float = 0.15
+    """The part of what it loses that goes away where CPU time is guaranteed, below 1."""
+    memory_mib: float = 20.0
+    """Working set."""
+
+
 @dataclass(frozen=True, slots=True)
 class PolledPorts:
     """Physical ports that a vSwitch polls in a cell, each with a queue to send from for every thread of the vSwitch."""
@@ -203,12 +239,14 @@ class Driver:
     factory: str | None = None
     """Class of the driver, or a function that makes it; None where only the simulated testbed has it."""
     missing: str | None = None
-    """Function that yields what the present machine lacks, a `Problem` each; None where it needs nothing."""
+    """Function that yields what the present machine lacks, a `PreflightProblem` each; None for its `programs`."""
     options: Mapping[str, type[Frozen]] = field(default_factory=dict)
     """Settings that a topology can make, by the key of the node that has them; one class where drivers share a key. All
     have defaults."""
     programs: tuple[RequiredProgram, ...] = ()
     kernel: tuple[KernelFeature, ...] = ()
+    open_files: Callable[[Any], int] = _nothing
+    """File descriptors that one of its programs may have open at a time on a node, where these are many."""
     words: tuple[str, ...] = ()
     """Product words beside the label and the names of programs, which a test keeps in the drivers' packages."""
 
@@ -271,6 +309,8 @@ class GeneratorDriver(Driver):
     """Protocols of packets that it can send, the default first."""
     departures: tuple[Departures, ...] = (Departures.CONSTANT,)
     """Distributions of the times between packets that it can send with."""
+    load_ports: Callable[[Sequence[Any]], Mapping[Protocol, tuple[int, ...]]] | None = None
+    """Destination ports by protocol of the packets of the flows of a plan; None for those of the traffic profile."""
     keeps_log: bool = False
     """Logs every second of a trial, so that a load is one long trial instead of many short ones."""
     ports: PortOption | None = None
@@ -365,10 +405,8 @@ class FunctionDriver(Driver):
     """Is of use where packets do not go through it, because it looks at copies of them."""
     shareable: bool = False
     """One NF has interfaces for any number of service instances; others have two."""
-    udp_only: bool = False
-    """Does its work on UDP datagrams, and on nothing else."""
-    ipv6: bool = False
-    """Forwards IPv6 too, or whatever is in a frame."""
+    takes: frozenset[Traffic] = IPV4
+    """Traffic that it does its work on; cells with other traffic are refused. Other packets pass it by."""
     translates: bool = False
     """Translates source addresses of what goes forward."""
     tracks_connections: bool = False
@@ -383,6 +421,8 @@ class FunctionDriver(Driver):
     """How it runs in guests of virtual machines; None if it does not."""
     runs_guests: bool = False
     """Virtual machines that run the applications of all kinds that have a `guest`."""
+    simulated: SimulatedNf = SimulatedNf()
+    """Behaviour on the simulated testbed."""
     in_guest: str | None = None
     """Set by the registry: the application of the guests of such virtual machines."""
     host: str | None = None

@@ -12,6 +12,7 @@ from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.attachment import Attachment
 
 
@@ -270,6 +271,8 @@ class Plan(Frozen):
     taps: tuple[TapPlan, ...] = Field(default=(), exclude_if=_is_empty)
     flows: tuple[Flow, ...]
     paths: tuple[Path, ...]
+    load_ports: dict[Protocol, tuple[int, ...]] = Field(default_factory=dict, exclude_if=_is_empty)
+    """Destination ports of the generator's packets; NFs whose sockets take these in listen there."""
     warnings: tuple[str, ...] = ()
     cache: tuple[CachePart, ...] = Field(default=(), exclude_if=_is_empty)
     """Division of last-level caches; empty where no NF has ways of its own."""

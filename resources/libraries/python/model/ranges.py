@@ -1,6 +1,7 @@
 """Lists of numbers such as `0-3,8`."""
 
 import re
+from collections.abc import Collection
 
 from resources.libraries.python.model.bounds import MAX_DIGITS, MAX_LISTED, quoted
 
@@ -23,3 +24,14 @@ def expand(ranges: str) -> tuple[int, ...]:
             raise ValueError(f"'{quoted(ranges)}' lists more than {MAX_LISTED:,} numbers")
         numbers.extend(range(first, last + 1))
     return tuple(numbers)
+
+
+def ranges(numbers: Collection[int]) -> str:
+    """The short form of a list of numbers: `0-3,8`."""
+    rows: list[list[int]] = []
+    for number in sorted(numbers):
+        if rows and number == rows[-1][-1] + 1:
+            rows[-1].append(number)
+        else:
+            rows.append([number])
+    return ",".join(str(row[0]) if len(row) == 1 else f"{row[0]}-{row[-1]}" for row in rows)

@@ -100,6 +100,14 @@ class Record(Frozen):
         """Beginning of the name of the record's file."""
         return self.kind
 
+    @property
+    def version(self) -> str:
+        """Version of the vSwitch, or of the kernel if that is the vSwitch."""
+        if self.simulated:
+            return "simulated"
+        version = next((facts["vswitch"] for facts in self.facts.values() if "vswitch" in facts), None)
+        return version or f"Linux {self.environment.kernel.split(' ', 1)[0]}"
+
     def counted(self, digest: str) -> Mapping[str, Any]:
         """Figures of packed fields that the row of a table has, so that nothing has to be unpacked for it.
 

@@ -1,14 +1,16 @@
 """From a topology and a cell to a Plan."""
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType
+from resources.libraries.python.model.base import digest_of_model
+from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.frames import traffic_profile
 from resources.libraries.python.model.request.kinds import NfKind, are_vms
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning import names
@@ -83,7 +85,7 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
         return f"testbed {name} has a vSwitch that shares memory with NFs, so it cannot have a cable without an NF"
     for kind in cell.asked_kinds():
         if dut.kind_of(cell.service_type, kind) is None or _is_vsc(cell):
-            has = dut.guests if cell.service_type is ServiceType.VSC else dut.containers
+            has = dut.guests if cell.service_type is ServiceType.VSC else dut.offered
             lacks = f"testbed {name} has no NFs of kind {kind} for a {cell.service_type}"
             return f"{lacks}; it has {', '.join(has)}"
     if reason := _no_such_tap(topology, cell) or _too_small(topology, cell):
@@ -93,34 +95,6 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
         if kind is not None and not kind.driver.shareable:
             can = ", ".join(name for name, driver in driver_registry.functions().items() if driver.shareable)
             return f"an NF of kind {kind} (node {node}) has two interfaces and cannot be shared by instances; {can} can"
-    return None
-
-
-def no_ipv6(topology: Topology, cell: Cell, ip_version: IpVersion) -> str | None:
-    """Return which part of a cell forwards no IPv6; None where all do, or packets are IPv4."""
-    if ip_version != 6:
-        return None
-    generator = driver_registry.generators()[topology.tg.generator.driver]
-    if not generator.ipv6:
-        return f"the {generator.label} sends no IPv6"
-    for kind in dict.fromkeys(kinds(topology, cell)):
-        if kind.driver.translates:
-            return f"IPv6 does not apply to an NF of kind {kind}: it translates addresses of IPv4"
-        if kind.is_vm or not kind.driver.ipv6:
-            return f"an NF of kind {kind} is set up for IPv4 only here"
-    return None
-
-
-def no_capture(topology: Topology, cell: Cell, frame: Frame) -> str | None:
-    """Return why the packets of a capture cannot be sent through a cell; None where they can, or it is no capture."""
-    if frame.capture is None:
-        return None
-    generator = driver_registry.generators()[topology.tg.generator.driver]
-    if not generator.captures:
-        return f"the {generator.label} sends no packets of a capture"
-    for kind in dict.fromkeys(kinds(topology, cell)):
-        if kind.driver.udp_only:
-            return f"an NF of kind {kind} takes UDP datagrams of one port only, not the packets of a capture"
     return None
 
 
@@ -150,7 +124,7 @@ def _no_such_tap(topology: Topology, cell: Cell) -> str | None:
         label = switches[dut.vswitch].label
         return f"testbed {name}: {label} makes no copies for passive NFs here; use the vSwitch {others}"
     for tap in cell.taps:
-        if tap.kind not in (has := (*dut.containers, *dut.guests)):
+        if tap.kind not in (has := (*dut.offered, *dut.guests)):
             has = tuple(kind for kind in has if kind.driver.passive)
             return f"testbed {name} has no passive NFs of kind {tap.kind}; it has {', '.join(has) or 'none'}"
         at_cable = tap.position in {1, cell.nf_nodes + 1}
@@ -186,8 +160,6 @@ def make_plan(
     check(topology, len(cell.instances))
     core_map = place(topology, cell, layouts)
     edges, of_kinds, vswitch = edges_of(topology), kinds(topology, cell), vswitch_of(dut)
-    if reason := no_ipv6(topology, cell, ip_version):
-        raise PlanError(reason)
     wiring = wire(cell, core_map, of_kinds, vswitch, edges, sources=sources, ip_version=ip_version)
     service = ServiceLayout(cell, of_kinds, edges)
     ports = edge_ports(service, RxQueues(service, core_map, vswitch), core_map, list(topology.duts), sources)
@@ -207,6 +179,7 @@ def make_plan(
         taps=wiring.taps,
         flows=wiring.flows,
         paths=wiring.paths,
+        load_ports=_load_ports(topology, wiring.flows),
         warnings=(
             *((f"oversubscribed: {sentence(short)}",) if core_map.oversubscribed else ()),
             *unequal(cell, core_map),
@@ -218,6 +191,14 @@ def make_plan(
         machines=_machines(topology, cell, wiring),
         smt_off=smt is False,
     )
+
+
+def _load_ports(topology: Topology, flows: Sequence[Flow]) -> dict[Protocol, tuple[int, ...]]:
+    declared = driver_registry.generators()[topology.tg.generator.driver].load_ports
+    if declared is not None:
+        return dict(declared(flows))
+    profile = traffic_profile()
+    return {Protocol.UDP: (profile.load.udp_port, profile.probes.port), Protocol.TCP: (profile.load.udp_port,)}
 
 
 def _with_smt(topology: Topology, layouts: dict[str, CpuLayout], smt: bool | None) -> dict[str, CpuLayout]:
@@ -252,5 +233,5 @@ def _machines(topology: Topology, cell: Cell, wiring: Wiring) -> dict[str, str]:
 
 
 def digest(plan: Plan) -> str:
-    """SHA-256 of the plan's canonical JSON: equal plans, equal digests."""
-    return hashlib.sha256(plan.model_dump_json().encode()).hexdigest()
+    """Equal plans, equal digests."""
+    return digest_of_model(plan)

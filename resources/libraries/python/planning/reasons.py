@@ -11,6 +11,8 @@ class Limit(StrEnum):
 
     KIND = "kind"
     """The testbed has no driver for such an NF."""
+    TRAFFIC = "traffic"
+    """The generator sends nothing that the NFs take."""
     ADDRESSES = "addresses"
     LINKS = "links"
     """A lab has fewer cables than the cell has instances."""

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, Self, assert_never
 from uuid import uuid4
 
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.draft import utc_now
@@ -152,7 +153,7 @@ class RunState:
 
 def asked_digest(asked: MeasurementRequest) -> str:
     """Digest of a density test."""
-    return digest_of(asked.model_dump_json())
+    return digest_of_model(asked)
 
 
 class RunJournal:

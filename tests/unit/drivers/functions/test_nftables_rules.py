@@ -97,7 +97,7 @@ def test_without_nft_only_cells_that_ask_for_it_lack_something(monkeypatch: pyte
     on_request = load_topology(LOCAL).dut
     assert LACK not in map(str, machine.missing(on_request))
     assert [str(each) for each in machine.missing_for_some(on_request)].count(LACK) == 1
-    by_default = local(tmp_path, ("[linux_router, linux_firewall, ", "[linux_firewall, linux_router, ")).dut
+    by_default = local(tmp_path, ("containers: linux_router", "containers: linux_firewall")).dut
     assert LACK in map(str, machine.missing(by_default))
     with pytest.raises(Unsupported, match=re.escape(LACK)):
         program.load("")

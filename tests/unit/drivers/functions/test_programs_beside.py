@@ -21,7 +21,6 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan
-from resources.libraries.python.model.request.frames import traffic_profile
 from resources.libraries.python.model.request.function import UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
@@ -73,15 +72,18 @@ def test_a_machine_without_a_program_lacks_it_for_cells_that_ask_for_it(
 
 @pytest.mark.parametrize(("kind", "kept"), [(NfKind("nginx_balancer"), True), (NfKind("nginx_proxy"), False)])
 def test_nginx_spreads_both_ways_and_only_a_balancer_keeps_the_source(kind: NfKind, kept: bool) -> None:
-    text = configuration(function(kind), traffic_profile(), workers=2, module="/m.so")
+    ports = (frames.UDP_LOAD_PORT, frames.PROBE_PORT)
+    text = configuration(function(kind), ports, workers=2, module="/m.so")
     assert ("proxy_bind $remote_addr:$remote_port transparent;" in text) is kept
     assert "20.1.0.0/16 forward;" in text
-    for port in (frames.UDP_LOAD_PORT, frames.PROBE_PORT):
+    for port in ports:
         assert f"listen {port} udp" in text
         assert len(re.findall(rf"server 20\.1\.\d+\.\d+:{port};", text)) == 4
         assert len(re.findall(rf"server 10\.1\.\d+\.\d+:{port};", text)) == 4
     assert "load_module /m.so;" in text
-    assert "load_module" not in configuration(function(kind), traffic_profile(), workers=1, module=None)
+    assert "load_module" not in configuration(
+        function(kind), (frames.UDP_LOAD_PORT, frames.PROBE_PORT), workers=1, module=None
+    )
 
 
 def test_a_program_reports_what_it_has_processed() -> None:

@@ -55,7 +55,7 @@ def test_an_end_of_iperf3(
         server, client = f"{kills} {closed} exit 1", server
     monkeypatch.setattr(iperf3, "server", lambda *_: ["sh", "-c", server])
     monkeypatch.setattr(iperf3, "client", lambda *_: ["sh", "-c", client])
-    monkeypatch.setattr(iperf3_runs, "tcp_ports", lambda: {iperf3.port(1)})
+    monkeypatch.setattr(iperf3_runs, "tcp_ports", lambda: {5201})
     runs = iperf3_runs.Runs(FABRIC, machine, min(os.sched_getaffinity(0)))
     with pytest.raises(CsitError, match=rf"^iperf3 {victim} of instance 1 {says}"):
         runs.run([flow()], trial(), tmp_path)

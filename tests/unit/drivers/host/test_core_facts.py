@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from resources.libraries.python.drivers.host.cpu import core_check, core_facts
 from resources.libraries.python.drivers.host.cpu.cpu import discover, kinds_of
+from resources.libraries.python.model.findings.check_finding import Severity
+from resources.libraries.python.model.testbed.nodes import CpuGroup
 from tests.unit.planning.labs import lab
 
 DUT = lab(cpus="discover").dut
@@ -58,7 +62,34 @@ def test_caches_of_the_last_level_are_groups(tmp_path: Path) -> None:
     (finding,) = core_check.check("nodes.DUT1", DUT, core_facts.answer({"devices": str(root)}))
     assert finding.what.startswith("2: data threads of a service instance share one")
     (finding,) = core_check.check("nodes.DUT1", lab().dut, core_facts.answer({"devices": str(root)}))
-    assert (finding.what, finding.fix) == ("2, which plans do not see: the file lists CPUs", "say cpus: discover")
+    assert finding.level is Severity.WARNING, "the file lists CPUs, and states nothing of their caches"
+
+
+@pytest.mark.parametrize(
+    ("groups", "places"),
+    [
+        ([("0-1", 1, "performance"), ("2-3", 1, "efficiency")], []),
+        ([("0-2", 1, "performance"), ("3", 1, "efficiency")], ["kinds of cores"]),
+        ([("0", 1, "efficiency"), ("1-2", 1, "performance"), ("3", 1, "low-power efficiency")], ["kinds of cores"] * 3),
+        ([("0-1", 2, "performance"), ("2-3", 2, "efficiency")], ["last-level caches"] * 4),
+        ([("0-3", 4, "performance")], ["kinds of cores", *["last-level caches"] * 4]),
+    ],
+)
+def test_stated_kinds_and_caches_are_compared_with_the_machine(
+    tmp_path: Path, groups: list[tuple[str, int, str]], places: list[str]
+) -> None:
+    """A machine with a cache for each of its two performance cores and two efficiency cores."""
+    files = {f"system/cpu/cpu{cpu}/cache/index3/{name}": text
+             for cpu in range(4) for name, text in [("level", "3"), ("shared_cpu_list", str(cpu))]}  # fmt: skip
+    root = machine(tmp_path, 4, {**files, "cpu_core/cpus": "0-1", "cpu_atom/cpus": "2-3"})
+    listed = [{"cpus": cpus, "cores": cpus, "cores_per_cache": cores, "kind": kind} for cpus, cores, kind in groups]
+    node = lab().dut.model_copy(update={"cpus": tuple(map(CpuGroup.model_validate, listed))})
+    answer = core_facts.answer({"devices": str(root)})
+    findings = list(core_check.check("nodes.DUT1", node, answer))
+    assert [each.check for each in findings if each.level is Severity.PROBLEM] == places
+    assert all("cpus" in each.place for each in findings if each.level is Severity.PROBLEM)
+    unknown = {"units": {}, "khz": {}, "last_caches": {}}
+    assert not list(core_check.check("nodes.DUT1", node, unknown)), "what the machine does not show is not judged"
 
 
 def test_a_machine_that_shows_nothing_has_one_kind(tmp_path: Path) -> None:

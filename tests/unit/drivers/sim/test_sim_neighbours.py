@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.libraries.python.driver_registry import functions
 from resources.libraries.python.drivers.sim.simulation import Simulation
-from resources.libraries.python.drivers.sim.truth import CONTENTION, is_guaranteed, left_by
+from resources.libraries.python.drivers.sim.truth import is_guaranteed, left_by
+from resources.libraries.python.model.driver import SimulatedNf
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
@@ -28,7 +30,7 @@ PAIRS = {("I", "III"): 0.8541, ("II", "III"): 0.6153, ("III", "II"): 0.6449}
 WITHIN = 0.012
 """Of the paper's figures: 1.2 points."""
 LINE_PPS = 1e6
-KINDS = st.sampled_from(sorted(CONTENTION))
+KINDS = st.sampled_from([NfKind(name) for name, each in functions().items() if each.simulated != SimulatedNf()])
 
 
 def nf(kind: NfKind, limit_pps: float | None = None) -> NfPlan:
@@ -72,7 +74,7 @@ def test_one_more_neighbour_takes_something_and_never_more_than_the_sensitivity(
     before, after = (
         left_by([nf(kind) for kind in row], nf(target), Simulation(), LINE_PPS) for row in (others, [*others, one])
     )
-    assert 1 - CONTENTION[target].sensitivity < after < before < 1
+    assert 1 - target.driver.simulated.sensitivity < after < before < 1
 
 
 @given(KINDS, st.lists(KINDS, min_size=1, max_size=4), st.floats(0, 0.9))

@@ -102,7 +102,7 @@ def test_each_of_them_is_as_busy_as_its_own_capacity_says() -> None:
     assert cpu["nf-1-1"] == pytest.approx([load / 3 / one_pps(ROUTER, 1.0)] * 2)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in TOPOLOGY.dut.containers if kind != "sim"])
+@pytest.mark.parametrize("kind", [kind for kind in TOPOLOGY.dut.offered if kind != "sim"])
 def test_every_kind_lets_packets_through_at_a_capacity_of_its_own(kind: NfKind) -> None:
     programs = (UserProgram(start=("cat",)),) if kind == "process" else ()
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_kinds=(kind,), programs=programs)

@@ -154,7 +154,8 @@ def test_tables_have_a_row_for_each_thing_that_was_measured() -> None:
 
 
 def without(*kinds: NfKind) -> Topology:
-    dut = SIM.dut.model_copy(update={"containers": tuple(kind for kind in SIM.dut.containers if kind not in kinds)})
+    kept = tuple(kind for kind in SIM.dut.offered if kind not in kinds)
+    dut = SIM.dut.model_copy(update={"containers": kept, "containers_on_request": False})
     name = next(iter(SIM.duts))
     return SIM.model_copy(update={"nodes": {**SIM.nodes, name: dut}})
 

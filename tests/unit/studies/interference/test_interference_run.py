@@ -224,7 +224,9 @@ def test_where_none_starts_there_is_nothing_to_measure() -> None:
 
 
 def test_a_kind_that_a_testbed_lacks_and_too_many_are_refused_before_anything_starts() -> None:
-    dut = SIM.nodes["DUT1"].model_copy(update={"containers": (NfKind("sim"), NfKind("linux_gateway"))})
+    dut = SIM.nodes["DUT1"].model_copy(
+        update={"containers": (NfKind("sim"), NfKind("linux_gateway")), "containers_on_request": False}
+    )
     poor = SIM.model_copy(update={"nodes": {**SIM.nodes, "DUT1": dut}})
     with pytest.raises(PlanError, match="ngrep"):
         study_of(spec("gateway", "inspection"), topology=poor).plan()
@@ -290,7 +292,7 @@ def test_what_does_not_start_is_measured_by_its_stand_in_which_is_named(
 
 def test_a_testbed_without_a_kind_gets_the_stand_in_before_anything_starts() -> None:
     kinds = (NfKind("sim"), NfKind("linux_gateway"), NfKind("ngrep"))
-    dut = SIM.nodes["DUT1"].model_copy(update={"containers": kinds})
+    dut = SIM.nodes["DUT1"].model_copy(update={"containers": kinds, "containers_on_request": False})
     study = study_of(with_ids(ids()), topology=SIM.model_copy(update={"nodes": {**SIM.nodes, "DUT1": dut}}))
     study.plan()
     assert study.spec.contenders[0].kind == "ngrep"

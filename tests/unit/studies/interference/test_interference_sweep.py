@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.studies.interference.study import sweep_figure
+from csit_utils.studies.interference.page import PAGE
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis.sentences import matrix_in_words, most_sensitive
 from resources.libraries.python.studies.interference.analysis.tables import MATRIX, by_frame_and_load, spots
@@ -14,6 +14,8 @@ from resources.libraries.python.studies.interference.model.record import (
     load_interference,
 )
 from resources.libraries.python.studies.interference.planning import schedule
+from tests.unit.csit_utils.characterized_pages import made
+from tests.unit.csit_utils.study_records import interfered
 from tests.unit.studies.interference.measurements import tables
 from tests.unit.studies.interference.simulated_studies import measured
 
@@ -121,20 +123,17 @@ def test_table_and_words_have_a_line_for_each_point(swept: Interference) -> None
     assert not [line for line in matrix_in_words(single) if " each: " in line]
 
 
-def test_the_figure_has_throughput_over_packet_size_and_over_rate(swept: Interference) -> None:
-    figure = sweep_figure("a", swept, simulated=True)
-    assert figure is not None
-    assert figure.selectors[0] == (
-        "over packet size, more than the fastest carries", "over packet size, 20.0 kpps each",
-        "over rate, 512B", "over rate, 64B", "over rate, 1518B",
-    )  # fmt: skip
-    assert figure.selectors[1] == ("mean of each network function", "gateway beside each", "monitor beside each")
-    lines = figure.variants["over packet size, more than the fastest carries|mean of each network function"]["data"]
+def test_the_plots_have_throughput_over_packet_size_and_over_rate(swept: Interference) -> None:
+    sizes, rates = made(PAGE, interfered(swept)).figures[-2:]
+    assert sizes.selectors[0] == ("more than the fastest carries", "20.0 kpps each")
+    assert rates.selectors[0] == ("512B", "64B", "1518B")
+    lines = sizes.variants["more than the fastest carries|mean of each network function"]["data"]
     assert [line["name"] for line in lines] == ["gateway", "monitor"]
     assert lines[1]["x"] == [64, 512, 1518]
     assert lines[1]["y"][1] == pytest.approx(swept.sensitivity["monitor"], abs=1e-3)
-    beside = figure.variants["over rate, 512B|monitor beside each"]["data"][1]
+    (beside,) = (
+        line for line in rates.variants["512B|monitor beside each"]["data"] if line["name"] == "beside monitor"
+    )
     assert beside["x"][0] == 20_000 and beside["x"][1] > 5e5
     assert beside["y"][0] > beside["y"][1]
     assert beside["error_y"]["array"][1] > 0
-    assert sweep_figure("a", swept.model_copy(update={"measurements": swept.measurements[:0]}), simulated=True) is None

@@ -59,6 +59,16 @@ def test_a_change_of_the_growth_of_a_cpu_before_it_is_full_is_the_second_break_p
     assert profile.second is not None and profile.second.reason.startswith("the CPU of v changes by 0.3")
 
 
+def test_under_noise_that_hides_other_bends_throughput_that_falls_behind_the_rate_is_one() -> None:
+    cpu = {"v": (growing_to(1.0, 2.0),)}
+    second = profile_of("service", points_of(halved_from_1_to_2, cpu, noise=0.05), {"v": 1}).second
+    assert second is not None
+    assert second.indicator == "throughput"
+    assert second.rate == pytest.approx(1.0, rel=0.2)
+    straight = points_of(lambda r: np.minimum(0.9 * r, 1.8), cpu, noise=0.05)
+    assert profile_of("service", straight, {"v": 1}).second is None
+
+
 @pytest.mark.slow
 def test_one_break_point_is_not_taken_for_two() -> None:
     for seed in range(3):
@@ -167,3 +177,19 @@ def test_a_highest_rate_and_coefficients_have_intervals() -> None:
     known = [(row[low], row[value], row[high]) for row in rows if isinstance(row[low], float)]
     assert known
     assert all(row[0] <= row[1] <= row[2] for row in known)
+
+
+def test_the_interval_of_a_highest_rate_counts_that_the_capacity_may_change_with_the_load() -> None:
+    points = points_of(lambda r: np.minimum(r, 1.0), {"v": (growing_to(1.0, 1.0),)}, 1.6, 12, 0.03)
+    profile = profile_of("service", points, {"v": 1})
+    row = profile.of(ProfileMetric.LOSS)
+    assert row is not None and row.sat is not None and row.sat.rival is not None
+    assert {row.sat.function, row.sat.rival.function} == {"fixed capacity", "excess"}
+    alone = row.model_copy(update={"sat": row.sat.model_copy(update={"rival": None})})
+    others = tuple(alone if each.metric is ProfileMetric.LOSS else each for each in profile.metrics)
+    found, certain = (
+        highest_rate(each, QualityBounds(loss_percent=5.0))
+        for each in (profile, profile.model_copy(update={"metrics": others}))
+    )
+    assert found.low is not None and found.high is not None and certain.low is not None and certain.high is not None
+    assert found.high - found.low > 1.05 * (certain.high - certain.low)

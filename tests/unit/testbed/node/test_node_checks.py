@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.model.findings.check_finding import CheckFinding, Severity
-from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.ranges import expand, ranges
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.maintenance.doctor import check_node, check_together
-from resources.libraries.python.testbed.node.checks.processors import planned_cpus, ranges
+from resources.libraries.python.testbed.node.checks.processors import planned_cpus
 from tests.unit.planning.labs import looped
 from tests.unit.testbed.node.node_facts import PCI, facts, port, two_nodes
 

@@ -41,13 +41,22 @@
     return Number.isFinite(squared) && squared > 0 ? fit.times * Math.sqrt(squared) : 0;
   }
 
+  // From a function to the estimate, or to an end of its interval: as `fitting.reach` does it.
+  function reach(fit, rate, side) {
+    const own = side * halfWidth(fit, rate);
+    const value = ofFit(fit, rate), other = fit.rival ? ofFit(fit.rival, rate) : null;
+    if (value === null || other === null) return own;
+    return own + fit.weight * (other + side * halfWidth(fit.rival, rate) - value - own);
+  }
+
   // A straight line from the last load of one function to the first load of another.
   function across(below, above, rate, side) {
     if (!below || !above) return null;
     const start = ofFit(below, below.last), end = ofFit(above, above.first);
     if (start === null || end === null) return null;
     const share = (rate - below.last) / (above.first - below.last);
-    return start + share * (end - start) + side * Math.max(halfWidth(below, below.last), halfWidth(above, above.first));
+    const one = reach(below, below.last, side), other = reach(above, above.first, side);
+    return start + share * (end - start) + (Math.abs(other) > Math.abs(one) ? other : one);
   }
 
   // The value, or the end that is nearest to it.
@@ -73,7 +82,7 @@
         value = between(start, value, end);
       }
     }
-    return value === null ? null : value + side * halfWidth(fit, rate);
+    return value === null ? null : value + reach(fit, rate, side);
   }
 
   function valueAt(profile, metric, rate, side) {

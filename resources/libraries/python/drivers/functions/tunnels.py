@@ -29,7 +29,7 @@ from resources.libraries.python.drivers.host.programs.disturbances import Steps,
 from resources.libraries.python.drivers.host.programs.namespace_programs import problems_at_an_end
 from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
+from resources.libraries.python.drivers.host.sockets.socket_tables import udp_ports
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import ProcessedPackets

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import end
 from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup, Controllers, GroupLimits
-from resources.libraries.python.drivers.host.links.namespaces import name_of
+from resources.libraries.python.drivers.host.links.namespaces import name_of, path_of
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.services import scripts
@@ -72,7 +72,7 @@ class ServiceInstance:
             NotReady: It did not end in time.
         """
         assert self._folder is not None  # noqa: S101 - made first
-        self._machine.supervise(name_of(self.name))
+        self._machine.supervise(path_of(name_of(self.name)), *self.group.folders)
         output = scripts.run(
             what,
             script,

@@ -29,15 +29,6 @@ from resources.libraries.python.model.request.kinds import NfKind
 _FaultRatio = Annotated[float, Field(ge=0, lt=1)]
 """Below 1: a faulty NF still forwards something."""
 _MIB = 2**20
-_MEMORY_MIB = {
-    "suricata": 320.0,
-    "nginx_proxy": 48.0,
-    "nginx_balancer": 48.0,
-    "openvpn": 24.0,
-    "wireguard": 24.0,
-}
-_LITTLE_MIB = 20.0
-"""Assumed working sets: Suricata's rules and flow table, the buffers of proxies, and little for all others."""
 _MIN_LEFT = 0.05
 _PAGE_BYTES = 4096
 _PAGES_PER_PACKET = 0.02
@@ -87,15 +78,15 @@ def impaired(plan: Plan, faults: Sequence[Impairment]) -> Mapping[str, Impairmen
 
 def memory_bytes(plan: Plan) -> dict[str, float]:
     """Resident memory of each NF: its working set, or its limit where that is less."""
+    wanted = {each.name: each.kind.driver.simulated.memory_mib for each in plan.all_nfs}
     return {
-        each.name: _MIB * min(_working_set_mib(each.kind), each.limits.memory_mib or _working_set_mib(each.kind))
-        for each in plan.all_nfs
+        each.name: _MIB * min(wanted[each.name], each.limits.memory_mib or wanted[each.name]) for each in plan.all_nfs
     }
 
 
 def missing_memory(plan: Plan) -> dict[str, float]:
     """Share of each NF's working set for which its memory limit has no room, in [0, 1)."""
-    wanted = {each.name: _MIB * _working_set_mib(each.kind) for each in plan.all_nfs}
+    wanted = {each.name: _MIB * each.kind.driver.simulated.memory_mib for each in plan.all_nfs}
     return {name: 1 - there / wanted[name] for name, there in memory_bytes(plan).items()}
 
 
@@ -110,10 +101,6 @@ def memory_left_ratio(plan: Plan) -> dict[str, float]:
 def pages_read_bytes(missing: float, packets: float) -> float:
     """Read from storage for so many packets, with so much of the working set missing."""
     return _PAGE_BYTES * _PAGES_PER_PACKET * missing * packets
-
-
-def _working_set_mib(kind: NfKind) -> float:
-    return _MEMORY_MIB.get(kind, _LITTLE_MIB)
 
 
 def _kinds(cell: Cell) -> Iterator[NfKind | None]:

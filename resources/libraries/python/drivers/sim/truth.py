@@ -10,11 +10,12 @@ towards the sensitivity s, all that it can lose, of which half is lost at a pres
 always leave more than the product of what each of them leaves. Placements are predicted by another model, see
 `studies.interference.analysis.placement`.
 
-The constants of types I to V are fitted by least squares, and rounded, to the figures of Zeng et al.: row means (Table
-III) 87.64, 49.69, 64.07, 64.78 and 61.14 %, I beside III 85.41 %, II beside III 61.53 %, III beside II 64.49 %, and IV
-and V as the most aggressive ones. All eight are met within 1.2 points. Eight figures do not determine fifteen
-constants: pressures are bounded (I 0.03 to 0.08, II and III up to 0.5), and single pairs that the paper does not print
-are not claimed. The other kinds are assumed, in the order of their types.
+Constants of a kind are in the declaration of its driver (`SimulatedNf`). Those of types I to V are fitted by least
+squares, and rounded, to the figures of Zeng et al.: row means (Table III) 87.64, 49.69, 64.07, 64.78 and 61.14 %, I
+beside III 85.41 %, II beside III 61.53 %, III beside II 64.49 %, and IV and V as the most aggressive ones. All eight
+are met within 1.2 points. Eight figures do not determine fifteen constants: pressures are bounded (I 0.03 to 0.08, II
+and III up to 0.5), and single pairs that the paper does not print are not claimed. The other kinds are assumed, in the
+order of their types.
 
 With guaranteed network I/O a part of each loss is given back, `network_part` of the simulation, for any co-located NFs:
 where all are limited, and their limits together are no more than the line carries. Beyond that nothing is guaranteed.
@@ -40,11 +41,12 @@ are bounded by line rate long before.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import inf
-from typing import NamedTuple
 
 from resources.libraries.python.drivers.sim.impairment import Impairment, impaired, memory_left_ratio
 from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Simulation
+from resources.libraries.python.model.driver import SimulatedNf
 from resources.libraries.python.model.plan import NfPlan, Plan
 from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
@@ -54,41 +56,6 @@ Part = tuple[int, ...]
 """Service instances that have one capacity together."""
 
 
-class Contention(NamedTuple):
-    """How network functions of a kind get along with others."""
-
-    sensitivity: float
-    """Share of the throughput that is lost at most, in [0, 1)."""
-    half_pressure: float
-    """Pressure of neighbours at which half of that is lost, above 0."""
-    pressure: float
-    """On each neighbour, in [0, 1)."""
-
-
-CONTENTION: Mapping[str, Contention] = {
-    # Types I, II, III, III, IV, V: fitted.
-    "linux_gateway": Contention(0.15, 0.02, 0.03),
-    "pktstat": Contention(0.94, 0.26, 0.35),
-    "suricata": Contention(0.95, 0.59, 0.18),
-    "ngrep": Contention(0.95, 0.59, 0.18),
-    "nginx_balancer": Contention(0.95, 0.61, 0.93),
-    "nginx_proxy": Contention(0.95, 0.50, 0.95),
-    # Assumed.
-    "linux_router": Contention(0.12, 0.02, 0.02),
-    "linux_firewall": Contention(0.40, 0.15, 0.10),
-    "linux_nat": Contention(0.45, 0.30, 0.30),
-    "linux_stateful_firewall": Contention(0.45, 0.30, 0.30),
-    "netsniff": Contention(0.90, 0.30, 0.30),
-    "tcpdump": Contention(0.92, 0.28, 0.33),
-    "openvpn": Contention(0.90, 0.50, 0.95),
-    "wireguard": Contention(0.90, 0.50, 0.95),
-    "ipsec": Contention(0.90, 0.50, 0.95),
-    "vpp_ipsec": Contention(0.90, 0.50, 0.95),
-}
-_OTHER = Contention(0.50, 0.30, 0.30)
-_CPU_PART: Mapping[str, float] = {"suricata": 0.45, "ngrep": 0.45}
-"""Assumed, as is that of all other kinds."""
-_OTHER_CPU_PART = 0.15
 _WAYS = 2
 _ROUNDING = 1e-9
 
@@ -108,8 +75,7 @@ def left_by(neighbours: Sequence[NfPlan], function: NfPlan, simulation: Simulati
     colocated = (function, *neighbours)
     given_back = simulation.network_part if is_guaranteed(colocated, line_pps) else 0.0
     if all(each.limits.cpu is not None for each in colocated):
-        known = _CPU_PART.get(function.kind, _OTHER_CPU_PART)
-        given_back += simulation.cpu_part.get(function.kind, known)
+        given_back += simulation.cpu_part.get(function.kind, function.kind.driver.simulated.cpu_part)
     return 1 - lost * (1 - min(1.0, given_back))
 
 
@@ -126,38 +92,17 @@ def limit_pps(function: NfPlan) -> float | None:
     return None if each_pps is None else _WAYS * each_pps
 
 
-def _of(kind: NfKind, simulation: Simulation) -> Contention:
-    known = CONTENTION.get(kind, _OTHER)
-    return Contention(
-        simulation.sensitivity.get(kind, known.sensitivity),
-        simulation.half_pressure.get(kind, known.half_pressure),
-        simulation.pressure.get(kind, known.pressure),
+def _of(kind: NfKind, simulation: Simulation) -> SimulatedNf:
+    known = kind.driver.simulated
+    return replace(
+        known,
+        sensitivity=simulation.sensitivity.get(kind, known.sensitivity),
+        half_pressure=simulation.half_pressure.get(kind, known.half_pressure),
+        pressure=simulation.pressure.get(kind, known.pressure),
     )
 
 
 _CORES_EXPONENT = 0.9
-_HALF_CORE_NF_PPS = 5.97e6
-"""Capacity of one half-core NF; a core is two halves."""
-_KINDS_PPS = {
-    "linux_router": 0.6e6,
-    "linux_gateway": 0.5e6,
-    "linux_nat": 0.45e6,
-    "linux_stateful_firewall": 0.45e6,
-    "netsniff": 0.4e6,
-    "tcpdump": 0.35e6,
-    "linux_firewall": 0.3e6,
-    "pktstat": 0.25e6,
-    "process": 0.2e6,
-    "suricata": 0.2e6,
-    "ngrep": 0.15e6,
-    "nginx_balancer": 0.1e6,
-    "nginx_proxy": 0.09e6,
-    "openvpn": 0.08e6,
-    "wireguard": 0.1e6,
-    "ipsec": 0.2e6,
-    "vpp_ipsec": 1.0e6,
-}
-"""The same of other kinds. Assumed: the fewer, the more is done to each packet."""
 _COPY_US = 0.046
 """A copy for a passive NF: half of an inner crossing, as it is sent and not received."""
 _COPY_BYTES = 4000.0
@@ -184,16 +129,12 @@ def vswitch_pps(cell: Cell, frame: Frame) -> float:
 def nfs_pps(cell: Cell, node: int, scales_to: ScalesTo = _WITHOUT_END) -> float:
     """Total capacity of the NFs at place `node` (1-based) of all instances; one NF where they share it."""
     kind, cores = cell.kind_of(node) or NfKind("sim"), used_cores(cell, node, scales_to)
-    return float(cell.count_of(node) * _half_core_pps(kind) * (cores / 0.5) ** _CORES_EXPONENT)
+    return float(cell.count_of(node) * kind.driver.simulated.half_core_pps * (cores / 0.5) ** _CORES_EXPONENT)
 
 
 def one_pps(kind: NfKind, cores: float) -> float:
     """Capacity of one NF of a kind, forwarding or inspecting, with so many data cores, both directions together."""
-    return float(_half_core_pps(kind) * (cores / 0.5) ** _CORES_EXPONENT)
-
-
-def _half_core_pps(kind: NfKind) -> float:
-    return _KINDS_PPS.get(kind, _HALF_CORE_NF_PPS)
+    return float(kind.driver.simulated.half_core_pps * (cores / 0.5) ** _CORES_EXPONENT)
 
 
 def used_cores(cell: Cell, node: int, scales_to: ScalesTo, instance: int = 1) -> float:

@@ -39,7 +39,7 @@ class Vpp(Frozen):
     poll_sleep_us: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
     """How long the main thread sleeps when it has looked for work, in microseconds; `auto` is 0 on dedicated cores and
     100 where a plan is oversubscribed. A result says which one it was."""
-    acl_rules: Annotated[int, Field(ge=0, le=10_000)] = Field(default=0, exclude_if=lambda rules: not rules)
+    acl_rules: Annotated[int, Field(ge=0, le=10_000)] = 0
     """Rules of an access list that every VPP, as vSwitch and as NF, looks each received packet up in; 0 for none. None
     matches but the last ones, which let IPv6 and IPv4 pass. VPP finds rules whose prefixes have the same length by one
     lookup, whatever their number."""

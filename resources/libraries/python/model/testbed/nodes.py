@@ -103,6 +103,10 @@ def _listed_under(key: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _is_on_request(kind: NfKind) -> bool:
+    return kind.driver.on_request and kind.is_routed and "containers" in kind.driver.listed
+
+
 ContainerKinds = Annotated[
     tuple[Annotated[NfKind, _listed_under("containers")], ...], BeforeValidator(_as_list), Field(min_length=1)
 ]
@@ -304,6 +308,8 @@ class DutNode(_Node):
     vswitch: Annotated[str, AfterValidator(known_vswitch)]
     containers: ContainerKinds
     """Kinds of NF in a CSC or CSP; the first is the default."""
+    containers_on_request: bool = False
+    """Whether NFs can also be of any other kind that is declared `on_request` and routed by the kernel."""
     container: Container = Container()
     """Container settings of NFs."""
     vms: VmKind | None = None
@@ -340,6 +346,12 @@ class DutNode(_Node):
         return tuple(key for key, simulated in parts.items() if simulated)
 
     @property
+    def offered(self) -> tuple[NfKind, ...]:
+        """Kinds of NF in a CSC or CSP; the first is the default."""
+        every = (NfKind(name) for name in functions()) if self.containers_on_request else ()
+        return (*self.containers, *(kind for kind in every if _is_on_request(kind) and kind not in self.containers))
+
+    @property
     def guests(self) -> tuple[NfKind, ...]:
         """Kinds of NFs of a VSC; the first is the default. Linux guests run applications on request."""
         if self.vms is None:
@@ -355,7 +367,9 @@ class DutNode(_Node):
             return self.vms if asked is None else asked if asked in self.guests else None
         if service_type is ServiceType.CSC and asked is not None and asked.is_vm:
             return asked if asked in self.guests else None
-        return self.containers[0] if asked is None else asked if asked in self.containers else None
+        if asked is None:
+            return self.containers[0]
+        return asked if asked in self.containers or (self.containers_on_request and _is_on_request(asked)) else None
 
     @property
     def numa_node(self) -> int:
@@ -368,7 +382,7 @@ class DutNode(_Node):
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
-        for kind in (*self.containers, self.vms):
+        for kind in (*self.offered, self.vms):
             if kind is not None and (contradiction := kind.driver.settings_problem(self)) is not None:
                 raise contradiction
         return self

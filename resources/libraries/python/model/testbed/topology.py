@@ -1,6 +1,5 @@
 """A testbed: nodes joined by links, read from topologies/*.yaml."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.base import Frozen, Inconsistency, Location
+from resources.libraries.python.model.base import Frozen, Inconsistency, Location, digest_of_model
 from resources.libraries.python.model.testbed.attachment import attachment_of, nic_kind
 from resources.libraries.python.model.testbed.cabling import Cable, Socket, Way, loops, ways
 from resources.libraries.python.model.testbed.nodes import DutNode, Interface, Name, TgNode
@@ -120,7 +119,7 @@ class Topology(Frozen):
                 raise Inconsistency(("nodes", name), f"{parts[0]}: sim is allowed in world sim only")
         first = self.dut
         for name, node in self.duts.items():
-            for key in ("vswitch", "containers", "container", "vms"):
+            for key in ("vswitch", "containers", "containers_on_request", "container", "vms"):
                 if getattr(node, key) != getattr(first, key):
                     raise Inconsistency(("nodes", name, key), "differs from the first DUT's: both run the same service")
         self._keep_used_ports()
@@ -213,8 +212,8 @@ class Topology(Frozen):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of its JSON: a run is resumed on the testbed that it was begun on."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+        """A run is resumed on the testbed that it was begun on."""
+        return digest_of_model(self)
 
     @property
     def tg_name(self) -> str:

@@ -97,13 +97,18 @@ def _more(rows: Sequence[object], what: str) -> str:
 
 def _where(loss: HopLoss) -> str:
     flow = f"instance {loss.instance} {loss.direction}" if loss.instance else f"all instances {loss.direction}"
+    return f"{loss.lost:,} {cause_in_words(loss)} ({flow})"
+
+
+def cause_in_words(loss: HopLoss) -> str:
+    """Return what happened to packets between two counters: `met a full receive queue at br0-nf-1-1-left`."""
     match loss.cause:
         case "queue":
-            return f"{loss.lost:,} met a full receive queue at {loss.next} ({flow})"
+            return f"met a full receive queue at {loss.next}"
         case "inside":
-            return f"{loss.lost:,} were received at {loss.last} and not sent at {loss.next} ({flow})"
+            return f"were received at {loss.last} and not sent at {loss.next}"
         case "link":
-            return f"{loss.lost:,} left {loss.last} and did not arrive at {loss.next} ({flow})"
+            return f"left {loss.last} and did not arrive at {loss.next}"
 
 
 def _of_cpus(plan: Plan, owner: str, hops: Sequence[HopLoss], usage: Usage, facts: _Facts) -> Iterable[str]:

@@ -22,11 +22,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.goal import GoalResult, PredictedGoal, Prior
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.search.neighbours import CellRate, Neighbours, Overload
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.planning.rows import journal_name
@@ -189,7 +189,7 @@ def _of_matrix(cell: Cell) -> bool:
 def _matrix_of(asked: MeasurementRequest) -> str:
     """Digest of what all cells of a matrix have in common."""
     alike = asked.model_copy(update={"cell": asked.cell.model_copy(update={"nf_chains": 1, "nf_nodes": 1})})
-    return digest_of(alike.model_dump_json())
+    return digest_of_model(alike)
 
 
 def _found(record: DensityRecord) -> dict[str, GoalResult]:

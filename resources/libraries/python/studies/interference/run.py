@@ -109,7 +109,7 @@ class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, Colocatio
         Raises:
             PlanError: The testbed lacks a kind of network function, or so many do not fit.
         """
-        offered = {*self._topology.dut.containers, self._topology.dut.vms}
+        offered = {*self._topology.dut.offered, self._topology.dut.vms}
         for contender in self.spec.contenders:
             if contender.kind not in offered:
                 self._stand_in(contender.name, f"the testbed has no {contender.kind}")

@@ -78,7 +78,7 @@ class StepStudy(StudyTest[_Spec], StudyKind, Generic[_Spec, _Step, _Row, _Payloa
     ) -> None:
         super().__init__(topology, world, spec, environment)
         self._on_step, self._choices, self._earlier = on_step, choices, earlier
-        self._digest = digest_of(self.identity(), topology.model_dump_json())
+        self._digest = digest_of(self.identity(), topology.digest)
         self._journal: StepJournal[Any] | None = None
         self._known: dict[str, StepLine[_Row]] = {}
         """Lines of the journal, by step."""

@@ -15,9 +15,9 @@ from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 
 Row = tuple[object, ...]
 CELLS = (
-    "kind", "instances", "nodes", "rate_lower_cps", "rate_upper_cps", "rate_complete", "tear_down_cps", "empty_s",
-    "capacity_entries", "capacity_refused_at", "valid", "trials", "search_s", "sending_s",
-    "emptying_s",
+    "kind", "instances", "nodes", "rate_lower_cps", "rate_upper_cps", "rate_instance_cps", "rate_complete",
+    "tear_down_cps", "empty_s", "capacity_entries", "capacity_refused_at", "table_limit", "valid", "trials", "search_s",
+    "sending_s", "emptying_s",
 )  # fmt: skip
 INSTANCES = ("kind", "instances", "nodes", "instance", "rate_cps", "capacity_entries")
 TEAR_DOWNS = ("kind", "instances", "nodes", "repetition", "table", "entries", "seconds", "tear_down_cps")
@@ -56,11 +56,13 @@ def _figures(cell: CellConnections) -> Row:
     return (
         rate.lower_cps,
         rate.upper_cps,
+        min(rate.by_instance_cps),
         rate.complete,
         cell.tear_down_cps,
         cell.empty_s,
         capacity.entries if capacity else None,
         capacity.refused_at if capacity else None,
+        next(iter(cell.tables.values())).limit,
         cell.is_valid,
         rate.trials,
         rate.search_s,

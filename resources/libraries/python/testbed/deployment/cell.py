@@ -15,7 +15,8 @@ from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.result import Affinity, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.address_bounds import MAX_SOURCES
-from resources.libraries.python.planning.plan import make_plan, no_capture
+from resources.libraries.python.planning.plan import kinds, make_plan
+from resources.libraries.python.planning.traffic import not_taken
 from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
 from resources.libraries.python.testbed.deployment import health
 from resources.libraries.python.testbed.deployment.deployment import Deployment
@@ -120,7 +121,7 @@ class CellUnderTest:
         """
         if sources is None and self._asked.frame.flows is not None:
             sources = min(self._asked.frame.flows, MAX_SOURCES)
-        if reason := no_capture(self._topology, self._asked.cell, self._asked.frame):
+        if reason := not_taken(self._topology, kinds(self._topology, self._asked.cell), self._asked.frame):
             raise PlanError(reason)
         more = {} if sources is None else {"sources": sources}
         version = self._asked.frame.ip_version

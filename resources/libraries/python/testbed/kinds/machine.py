@@ -24,6 +24,7 @@ from resources.libraries.python.drivers.host.nics.userspace_handover import Hand
 from resources.libraries.python.drivers.host.nics.virtual_functions import VirtualFunctions, on_functions
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import check
+from resources.libraries.python.drivers.host.programs.requirements import missing as of_driver
 from resources.libraries.python.drivers.probes.hops.driver import KernelHopTimer
 from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter
 from resources.libraries.python.drivers.probes.sampler.features import LinuxFeatureSampler, group_of
@@ -389,24 +390,19 @@ def past_the_kernel(node: TgNode | DutNode, plan: Plan) -> tuple[Port, ...]:
 def missing(node: TgNode | DutNode) -> Iterator[PreflightProblem]:
     """Requirements of a node's drivers that this machine lacks: of NFs the default and those not on request."""
     if isinstance(node, TgNode):
-        yield from _missing(driver_registry.generators()[node.generator.driver].missing, node)
+        yield from of_driver(driver_registry.generators()[node.generator.driver], node)
         return
-    yield from _missing(driver_registry.vswitches()[node.vswitch].missing, node)
+    yield from of_driver(driver_registry.vswitches()[node.vswitch], node)
     yield from container_missing(node.container)
     for kind in node.containers:
-        if kind == node.containers[0] or not driver_registry.functions()[kind].on_request:
-            yield from _missing(driver_registry.functions()[kind].missing, node, kind)
+        if kind == node.containers[0] or not kind.driver.on_request:
+            yield from of_driver(kind.driver, node)
 
 
 def missing_for_some(node: DutNode) -> Iterator[PreflightProblem]:
     """Requirements of a node's virtual machines, or of other NFs on request, that this machine lacks."""
     if node.vms is not None:
-        yield from _missing(driver_registry.functions()[node.vms].missing, node, node.vms)
-    requested = [kind for kind in node.containers[1:] if driver_registry.functions()[kind].on_request]
-    found = (each for kind in requested for each in _missing(driver_registry.functions()[kind].missing, node, kind))
+        yield from of_driver(node.vms.driver, node)
+    requested = [kind.driver for kind in node.offered[1:] if kind.driver.on_request]
+    found = (each for driver in requested for each in of_driver(driver, node))
     yield from dict.fromkeys(found)
-
-
-def _missing(name: str | None, *arguments: object) -> Iterator[PreflightProblem]:
-    if name is not None:
-        yield from driver_registry.load(name)(*arguments)

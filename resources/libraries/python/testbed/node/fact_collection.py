@@ -50,7 +50,7 @@ def drivers_of(node: TgNode | DutNode) -> list[Driver]:
     """The drivers that a node can have."""
     if isinstance(node, TgNode):
         return [driver_registry.generators()[node.generator.driver]]
-    kinds = (*node.containers, *([node.vms] if node.vms is not None else []))
+    kinds = (*node.offered, *([node.vms] if node.vms is not None else []))
     return [driver_registry.vswitches()[node.vswitch], *(driver_registry.functions()[kind] for kind in kinds)]
 
 

@@ -8,12 +8,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from resources.libraries.python.model.ranges import ranges
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.testbed.node.checks.memory import huge_pages, uses_dpdk
-from resources.libraries.python.testbed.node.checks.processors import listed, planned_cpus, ranges
+from resources.libraries.python.testbed.node.checks.processors import listed, planned_cpus
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.node_query import ask
 from resources.libraries.python.testbed.node.scripts import tunables

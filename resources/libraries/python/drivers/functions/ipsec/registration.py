@@ -1,6 +1,6 @@
 """Declaration of IPsec tunnels as NFs."""
 
-from resources.libraries.python.model.driver import Form, FunctionDriver, KernelFeature
+from resources.libraries.python.model.driver import Form, FunctionDriver, KernelFeature, SimulatedNf
 
 DRIVERS = (
     FunctionDriver(
@@ -15,5 +15,6 @@ DRIVERS = (
             KernelFeature("XFRM interfaces", "XFRM_INTERFACE", "xfrm_interface"),
         ),
         on_request=True,
+        simulated=SimulatedNf(half_core_pps=0.2e6, sensitivity=0.90, half_pressure=0.50, pressure=0.95),
     ),
 )

@@ -1,6 +1,5 @@
 """Network functions as monitors: a program that receives all packets, beside the routing kernel or alone."""
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -12,23 +11,19 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.monitor import suricata
 from resources.libraries.python.drivers.functions.monitor.registration import SURICATA, Ngrep, Suricata
 from resources.libraries.python.drivers.functions.monitor.suricata import patterns
-from resources.libraries.python.drivers.functions.namespace_functions import ProgramFunctions, passed_by
+from resources.libraries.python.drivers.functions.namespace_functions import DaemonFunctions, passed_by
 from resources.libraries.python.drivers.functions.vm.guest_software import cards
 from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application, PacketSockets
-from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.programs.namespace_programs import problems_at_an_end
-from resources.libraries.python.drivers.host.programs.program_output import completed
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import version_of
 from resources.libraries.python.drivers.host.sockets import packet_sockets
 from resources.libraries.python.drivers.host.sockets.packet_sockets import PacketSocket
-from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, TapPlan
-from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import DutNode
 
-_READY_S = 15.0
+_WITHIN_S = 15.0
 _MERGED = 64
 """Segments of a TCP connection that the kernel merges as they come in, up to 64 KiB, and a monitor sees as one."""
 
@@ -44,8 +39,6 @@ class MonitorProgram:
 
     name: str
     """What is run."""
-    package: str
-    """Debian package that has it."""
     does: str
     """With each packet, as a phrase of the facts."""
     argv: Callable[[str, Path], list[str]]
@@ -76,13 +69,11 @@ def programs(pattern_count: int, rule_count: int) -> Mapping[str, MonitorProgram
     return {
         "tcpdump": MonitorProgram(
             "tcpdump",
-            "tcpdump",
             "decodes headers and writes a line for each packet",
             lambda interface, _: ["tcpdump", "-nn", "-v", "-B", str(_BUFFER_KIB), "-i", interface],
             "--version",
         ),
         "netsniff": MonitorProgram(
-            "netsniff-ng",
             "netsniff-ng",
             "keeps each packet as in a file of captures, which is thrown away",
             lambda interface, _: [
@@ -93,7 +84,6 @@ def programs(pattern_count: int, rule_count: int) -> Mapping[str, MonitorProgram
         ),
         "pktstat": MonitorProgram(
             "pktstat",
-            "pktstat",
             "adds each packet to its flow",
             # In the mode for one report: else it draws on a terminal, which is not there. The report is never due.
             lambda interface, _: ["pktstat", "-1", "-n", "-w", str(_FOR_EVER_S), "-i", interface],
@@ -101,14 +91,12 @@ def programs(pattern_count: int, rule_count: int) -> Mapping[str, MonitorProgram
         ),
         "ngrep": MonitorProgram(
             "ngrep",
-            "ngrep",
             f"searches each payload for {pattern_count} patterns; a stand-in for an intrusion detection system",
             lambda interface, _: ["ngrep", "-q", "-d", interface, "|".join(patterns(pattern_count))],
             "-V",
         ),
         "suricata": MonitorProgram(
             "suricata",
-            "suricata (on Debian 12: from bookworm-backports)",
             f"detects intrusions by {rule_count} rules that search each payload, and alerts",
             suricata.argv,
             "-V",
@@ -119,49 +107,29 @@ def programs(pattern_count: int, rule_count: int) -> Mapping[str, MonitorProgram
     }  # fmt: skip
 
 
-class Monitors(ProgramFunctions[NfPlan | TapPlan]):
+class Monitors(DaemonFunctions[NfPlan | TapPlan]):
     """NFs that look at packets, inline or passive.
 
     An inline one looks at its left interface, which packets of both directions pass once.
     """
+
+    _prints = True
 
     def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan | TapPlan]) -> None:
         super().__init__(node, context, functions)
         self._program = program_of(functions[0].kind, node)
         self._sockets: dict[str, PacketSocket] = {}
         self._stack = ExitStack()
-        self._version = ""
+        self._does, self._version_argument = self._program.does, self._program.version_argument
 
-    def start(self) -> None:
-        """Start all of them, and wait until each gets packets; then give inline ones their routes.
+    def argv(self, function: NfPlan | TapPlan, folder: Path) -> list[str]:
+        """Look at its interface, or at the left one."""
+        for name, text in self._program.files(_watched(function), folder).items():
+            (folder / name).write_text(text, encoding="utf-8")
+        return self._program.argv(_watched(function), folder)
 
-        Raises:
-            CsitError: One ended; the text has its last words.
-            NotReady: One does not get packets in time.
-            Unsupported: The program is missing, or what they get cannot be counted here.
-        """
-        if lacks := tuple(missing(self._functions[0].kind, self._program)):
-            raise Unsupported("; ".join(map(str, lacks)))
-        self._version = version_of(self._program.name, self._program.version_argument)
-        for function in self._functions:
-            argv = self._program.argv(_watched(function), self._prepared(function))
-            self._companions.start(function.name, [path_of(argv[0]) or argv[0], *argv[1:]], prints=True)
-        for function in self._functions:
-            self._companions.wait_for(
-                function.name, "a packet socket", lambda function=function: self._not_watching(function), _READY_S  # type: ignore[misc]
-            )  # fmt: skip
-        time.sleep(self._program.settles_s)
-        configure_routers((each for each in self._functions if isinstance(each, NfPlan)), self._fabric)
-
-    def _prepared(self, function: NfPlan | TapPlan) -> Path:
-        """The folder of an NF's program, with what it reads."""
-        place = self._companions.folder / function.name
-        for name, text in self._program.files(_watched(function), place).items():
-            place.mkdir(exist_ok=True)
-            (place / name).write_text(text, encoding="utf-8")
-        return place
-
-    def _not_watching(self, function: NfPlan | TapPlan) -> str:
+    def not_ready(self, function: NfPlan | TapPlan) -> str:
+        """Return that it has no packet socket yet; its counters are then ours to read."""
         pid = self._companions.pids()[function.name]
         found = packet_sockets.find(pid, _watched(function))
         if found is None:
@@ -169,6 +137,11 @@ class Monitors(ProgramFunctions[NfPlan | TapPlan]):
         self._stack.callback(found.close)
         self._sockets[function.name] = found
         return ""
+
+    def deliver(self) -> None:
+        """Wait until packets are not ignored any more."""
+        time.sleep(self._program.settles_s)
+        super().deliver()
 
     def processed(self) -> Mapping[str, ProcessedPackets]:
         """Packets that each program got, and that it was too slow for."""
@@ -181,11 +154,6 @@ class Monitors(ProgramFunctions[NfPlan | TapPlan]):
         place = self._companions.folder / name / self._program.control
         theirs = suricata.taken(place, own.interface)
         return ProcessedPackets(ours.packets + theirs.packets, (ours.dropped or 0) + (theirs.dropped or 0))
-
-    def facts(self) -> Mapping[str, str]:
-        """What looks at packets, and what it does with each."""
-        kind = next((function.kind for function in self._functions), None)
-        return {kind: f"{self._version}, {self._program.does}"} if kind is not None and self._version else {}
 
     def problems(self) -> tuple[str, ...]:
         """Programs that have ended or moved, ports without thread or carrier, packets that no program was given."""
@@ -214,36 +182,8 @@ class Monitors(ProgramFunctions[NfPlan | TapPlan]):
         super().stop()
 
 
-def missing(kind: NfKind, program: MonitorProgram) -> Iterator[PreflightProblem]:
-    """Requirements of a monitor that this machine lacks."""
-    if path_of(program.name) is None:
-        fix = f"install it: apt-get install {program.package}"
-        yield PreflightProblem(f"{program.name} missing for NFs of kind {kind}", fix)
-
-
 def _watched(function: NfPlan | TapPlan) -> str:
     return function.left.name if isinstance(function, NfPlan) else function.interface
-
-
-def version_of(name: str, argument: str) -> str:
-    """Return a program's name with its version.
-
-    Args:
-        name: Of the program.
-        argument: Prints its version.
-
-    Raises:
-        CsitError: It cannot be run.
-    """
-    done = completed([path_of(name) or name, argument], _READY_S, check=False, what=f"the version of {name}")
-    pattern = rf"\b{re.escape(name)}:? (?:version )?(V?\d\S*\b)"
-    found = re.search(pattern, done.stdout + done.stderr, re.IGNORECASE)
-    return f"{name} {found[1]}" if found else name
-
-
-def missing_on(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:
-    """Requirements of a node's NFs that this machine lacks."""
-    return missing(kind, program_of(kind, node))
 
 
 _SETTLE_TIMES = 4

@@ -7,12 +7,15 @@ from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import (
+    IPV4,
     VETH,
     Form,
     FunctionDriver,
     GuestKind,
     KernelFeature,
     RequiredProgram,
+    SimulatedNf,
+    Traffic,
 )
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 
@@ -47,16 +50,41 @@ _router = partial(
     shareable=True,
 )
 _guest = partial(GuestKind, application=f"{_PACKAGE}.driver:application", programs=(PROGRAM,))
+_BOTH = IPV4 | {Traffic.IPV6}
+_SIMULATED_NAT = SimulatedNf(half_core_pps=0.45e6, sensitivity=0.45, half_pressure=0.30, pressure=0.30)
 
 DRIVERS = (
-    _router(name="linux_firewall", ipv6=True, options={"firewall": Firewall}, word="lnxfw", guest=_guest("firewall")),
+    _router(
+        name="linux_firewall",
+        takes=_BOTH,
+        options={"firewall": Firewall},
+        word="lnxfw",
+        guest=_guest("firewall"),
+        simulated=SimulatedNf(half_core_pps=0.3e6, sensitivity=0.40, half_pressure=0.15, pressure=0.10),
+    ),
     _router(
         name="linux_stateful_firewall",
         options={"firewall": Firewall},
         word="lnxsfw",
-        ipv6=True,
+        takes=_BOTH,
         tracks_connections=True,
+        simulated=_SIMULATED_NAT,
     ),
-    _router(name="linux_nat", word="lnxnat", translates=True, tracks_connections=True, guest=_guest("nat")),
-    _router(name="linux_gateway", ipv6=True, options={"gateway": Gateway}, word="lnxgw", guest=_guest("gateway")),
+    _router(
+        name="linux_nat",
+        word="lnxnat",
+        translates=True,
+        tracks_connections=True,
+        guest=_guest("nat"),
+        simulated=_SIMULATED_NAT,
+    ),
+    _router(
+        name="linux_gateway",
+        takes=_BOTH,
+        options={"gateway": Gateway},
+        word="lnxgw",
+        guest=_guest("gateway"),
+        # Type I of Zeng et al.
+        simulated=SimulatedNf(half_core_pps=0.5e6, sensitivity=0.15, half_pressure=0.02, pressure=0.03),
+    ),
 )

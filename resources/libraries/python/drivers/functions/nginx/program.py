@@ -1,15 +1,14 @@
 """nginx with its stream module: the program on this machine, and its configuration as an NF from the plan."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
 
+from resources.libraries.python.drivers.functions.nginx.registration import OPEN_FILES
 from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan
-from resources.libraries.python.model.request.frames import TrafficProfile
 from resources.libraries.python.rendering import render
 
 NAME = "nginx"
@@ -25,18 +24,13 @@ _WITHIN_S = 15.0
 
 _BEHIND = 4
 """Addresses that the datagrams of a direction are spread over."""
-_CONNECTIONS = 4096
+_CONNECTIONS = OPEN_FILES // 4
 """At a time; a datagram has two, for the moment that it takes to send it on."""
 _BUFFER_BYTES = 4 << 20
 _TEMPLATE = "nginx-stream.conf.j2"
 
 
-def ports(traffic: TrafficProfile) -> tuple[int, int]:
-    """UDP ports whose datagrams it takes in: those of load and of probes. It routes all others past itself."""
-    return traffic.load.udp_port, traffic.probes.port
-
-
-def configuration(function: NfPlan, traffic: TrafficProfile, *, workers: int, module: str | None) -> str:
+def configuration(function: NfPlan, ports: Sequence[int], *, workers: int, module: str | None) -> str:
     """The configuration file of an NF.
 
     A balancer keeps the source address and port of a datagram, a proxy sends it on under its own. Both change the
@@ -44,7 +38,7 @@ def configuration(function: NfPlan, traffic: TrafficProfile, *, workers: int, mo
 
     Args:
         function: Has the networks at both sides.
-        traffic: Has the ports.
+        ports: UDP ports whose datagrams it takes in; it routes all others past itself.
         workers: Processes that share the work.
         module: nginx's stream module as a file; None where it is built in.
     """
@@ -56,7 +50,7 @@ def configuration(function: NfPlan, traffic: TrafficProfile, *, workers: int, mo
             "workers": workers,
             "connections": _CONNECTIONS,
             "buffer_bytes": _BUFFER_BYTES,
-            "ports": ports(traffic),
+            "ports": ports,
             "right": [function.right.route.prefix],
             "behind": {
                 "forward": _addresses(function.right.route.prefix),
@@ -96,22 +90,6 @@ def version() -> str:
         CsitError: nginx cannot be run.
     """
     return _stderr_of(path_of(NAME) or NAME, "-v").rpartition(" ")[2].strip()
-
-
-def counted(snmp: str) -> tuple[ProcessedPackets, int]:
-    """Datagrams that nginx sent on and those that it lost, and the number of all that came for it.
-
-    Args:
-        snmp: The kernel's counters of protocols (/proc/net/snmp), where nginx is the only program with UDP sockets.
-
-    Raises:
-        ValueError: It has no counters of UDP.
-        KeyError: One of them is missing.
-    """
-    names, values = (line.split()[1:] for line in snmp.splitlines() if line.startswith("Udp:"))
-    row = dict(zip(names, map(int, values), strict=True))
-    came, sent = row["InDatagrams"] + row["InErrors"], row["OutDatagrams"]
-    return ProcessedPackets(sent, max(0, came - sent)), came
 
 
 def _has_stream_built_in(path: str) -> bool:

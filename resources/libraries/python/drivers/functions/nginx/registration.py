@@ -2,12 +2,22 @@
 
 from functools import partial
 
-from resources.libraries.python.model.driver import Form, FunctionDriver, GuestKind, RequiredProgram
+from resources.libraries.python.model.driver import (
+    Form,
+    FunctionDriver,
+    GuestKind,
+    RequiredProgram,
+    SimulatedNf,
+    Traffic,
+)
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 
 PROGRAM = RequiredProgram("nginx", "nginx")
 ROUTES = RequiredProgram("ip", "iproute2")
 """Makes rules of routing by UDP ports, for which the busybox of a guest has no means."""
+OPEN_FILES = 16384
+_BUFFERS_MIB = 48.0
+"""Assumed, of a proxy."""
 _PACKAGE = "resources.libraries.python.drivers.functions.nginx"
 _nginx = partial(
     FunctionDriver,
@@ -17,7 +27,8 @@ _nginx = partial(
     missing=f"{_PACKAGE}.program:missing",
     programs=(PROGRAM,),
     on_request=True,
-    udp_only=True,
+    open_files=lambda _: OPEN_FILES,
+    takes=frozenset({Traffic.UDP}),
     events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
 )
 _guest = partial(
@@ -28,6 +39,22 @@ _guest = partial(
 )
 
 DRIVERS = (
-    _nginx(name="nginx_balancer", word="nginxlb", guest=_guest("nginx_balancer")),
-    _nginx(name="nginx_proxy", word="nginxproxy", guest=_guest("nginx_proxy")),
+    _nginx(
+        name="nginx_balancer",
+        word="nginxlb",
+        guest=_guest("nginx_balancer"),
+        # Type IV of Zeng et al.
+        simulated=SimulatedNf(
+            half_core_pps=0.1e6, sensitivity=0.95, half_pressure=0.61, pressure=0.93, memory_mib=_BUFFERS_MIB
+        ),
+    ),
+    _nginx(
+        name="nginx_proxy",
+        word="nginxproxy",
+        guest=_guest("nginx_proxy"),
+        # Type V of Zeng et al.
+        simulated=SimulatedNf(
+            half_core_pps=0.09e6, sensitivity=0.95, half_pressure=0.50, pressure=0.95, memory_mib=_BUFFERS_MIB
+        ),
+    ),
 )

@@ -1,6 +1,6 @@
 """Declaration of OpenVPN tunnels as NFs."""
 
-from resources.libraries.python.model.driver import TUN, Form, FunctionDriver, RequiredProgram
+from resources.libraries.python.model.driver import TUN, Form, FunctionDriver, RequiredProgram, SimulatedNf
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 
 DRIVERS = (
@@ -15,5 +15,8 @@ DRIVERS = (
         kernel=(TUN,),
         events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
         on_request=True,
+        simulated=SimulatedNf(
+            half_core_pps=0.08e6, sensitivity=0.90, half_pressure=0.50, pressure=0.95, memory_mib=24.0
+        ),
     ),
 )

@@ -1,7 +1,7 @@
 """Declaration of simulated network functions, which are as large as VPP in FD.io CSIT's tests."""
 
 from resources.libraries.python.drivers.vswitches.sim.registration import HEAP_MB, HUGE_PAGES_MB
-from resources.libraries.python.model.driver import Form, FunctionDriver
+from resources.libraries.python.model.driver import IPV4, Form, FunctionDriver, Traffic
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.function import Limits
@@ -29,7 +29,7 @@ DRIVERS = (
         listed=("containers", "vms"),
         memory=_memory,
         simple=True,
-        ipv6=True,
+        takes=IPV4 | {Traffic.IPV6},
         passive=True,
         shareable=True,
         events=frozenset(PartEvent),

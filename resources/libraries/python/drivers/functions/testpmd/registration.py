@@ -1,6 +1,6 @@
 """Declaration of DPDK's testpmd as an NF."""
 
-from resources.libraries.python.model.driver import PACKET, Form, FunctionDriver, RequiredProgram
+from resources.libraries.python.model.driver import IPV4, PACKET, Form, FunctionDriver, RequiredProgram, Traffic
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.function import Limits
@@ -29,7 +29,7 @@ DRIVERS = (
         word="testpmd",
         form=Form.PROGRAM,
         simple=True,
-        ipv6=True,
+        takes=IPV4 | {Traffic.IPV6},
         polls=True,
         joins_late=True,
         factory="resources.libraries.python.drivers.functions.testpmd.driver:Testpmds",

@@ -36,7 +36,7 @@ class Vm(Frozen):
     huge_pages: Literal["none", "2mb", "1gb"] = "none"
     """Backing of a guest's memory: ordinary pages, or huge ones of the NUMA node of the ports, shared."""
     boot_within_s: Annotated[float, Field(gt=0)] = 60.0
-    nic: Literal["virtio", "e1000"] = Field(default="virtio", exclude_if=lambda nic: nic == "virtio")
+    nic: Literal["virtio", "e1000"] = "virtio"
     """Model of a guest's network cards, one of `NICS`."""
 
 

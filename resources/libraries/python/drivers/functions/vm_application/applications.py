@@ -8,11 +8,12 @@ from typing import Protocol, cast
 from resources.libraries.python import driver_registry
 from resources.libraries.python.dialogue import record_of
 from resources.libraries.python.drivers.functions.monitor import suricata
-from resources.libraries.python.drivers.functions.nginx import program as nginx
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.drivers.host.sockets.socket_tables import socket_packets
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, TapPlan
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol as LoadProtocol
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 PLACE = Path("/tmp")  # noqa: S108 - in the guest
@@ -75,15 +76,12 @@ class PacketSockets:
 
 
 class Datagrams:
-    """Fulfils `Counts` for nginx, by the guest's counters of UDP."""
+    """Fulfils `Counts` for programs that take datagrams in, by the guest's counters of UDP."""
 
     merged = 1
 
     def read(self, ask: Ask) -> tuple[ProcessedPackets, int]:
-        try:
-            return nginx.counted(ask(DATAGRAMS))
-        except KeyError as error:
-            raise CsitError(f"the guest's kernel has no counter {error} of UDP") from error
+        return socket_packets(ask(DATAGRAMS), LoadProtocol.UDP)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Declaration of VPP as an NF."""
 
 from resources.libraries.python.drivers.vpp.registration import PROGRAM, Vpp, need, reload_problem
-from resources.libraries.python.model.driver import PACKET, Form, FunctionDriver, Medium
+from resources.libraries.python.model.driver import IPV4, PACKET, Form, FunctionDriver, Medium, Traffic
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.function import Limits
@@ -22,7 +22,7 @@ DRIVERS = (
         word="vppip4",
         form=Form.PROGRAM,
         simple=True,
-        ipv6=True,
+        takes=IPV4 | {Traffic.IPV6},
         polls=None,
         joins_late=True,
         factory="resources.libraries.python.drivers.functions.vpp.driver:VppRouters",

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from resources.libraries.python.drivers.functions.vpp.registration import DRIVERS as ROUTERS
+from resources.libraries.python.model.driver import SimulatedNf
 
 DRIVERS = tuple(
     replace(
@@ -13,6 +14,7 @@ DRIVERS = tuple(
         words=(*router.words, "IPsec"),
         simple=False,
         on_request=True,
+        simulated=SimulatedNf(half_core_pps=1.0e6, sensitivity=0.90, half_pressure=0.50, pressure=0.95),
         factory="resources.libraries.python.drivers.functions.vpp_ipsec.driver:VppTunnels",
         missing="resources.libraries.python.drivers.functions.vpp_ipsec.driver:missing",
     )

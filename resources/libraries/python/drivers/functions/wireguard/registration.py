@@ -1,6 +1,13 @@
 """Declaration of WireGuard tunnels as NFs."""
 
-from resources.libraries.python.model.driver import Form, FunctionDriver, KernelFeature, Leftover, RequiredProgram
+from resources.libraries.python.model.driver import (
+    Form,
+    FunctionDriver,
+    KernelFeature,
+    Leftover,
+    RequiredProgram,
+    SimulatedNf,
+)
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 
 DRIVERS = (
@@ -15,6 +22,9 @@ DRIVERS = (
         kernel=(KernelFeature("WireGuard", "WIREGUARD", "wireguard", instead="wireguard-go takes its place"),),
         events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
         on_request=True,
+        simulated=SimulatedNf(
+            half_core_pps=0.1e6, sensitivity=0.90, half_pressure=0.50, pressure=0.95, memory_mib=24.0
+        ),
     ),
 )
 SOCKETS = "wireguard"

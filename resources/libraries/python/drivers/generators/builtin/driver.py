@@ -10,6 +10,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import cast
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.builtin.capture_frames import probe_sizes
 from resources.libraries.python.drivers.generators.builtin.flow_results import flow_latency, flow_timeline
@@ -46,6 +47,7 @@ from resources.libraries.python.model.request.capture import read_capture
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.traffic import load_protocol, protocol_refusals
 from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
 _LOG = logging.getLogger(__name__)
@@ -208,7 +210,8 @@ class BuiltInGenerator(TrafficGenerator):
         self._only: Direction | None = None
         self._shares = _shares(plan)
         self._alone = _alone(plan)
-        self._udp_needed = any(function.kind.driver.udp_only for function in plan.functions)
+        self._driver = driver_registry.generators()[sending]
+        self._kinds = tuple(dict.fromkeys(function.kind for function in plan.functions))
         self._capture = capture or b""
         self._probe_sizes = probe_sizes(read_capture(capture, "capture")) if capture else ()
         self._claims = claims
@@ -391,15 +394,15 @@ class BuiltInGenerator(TrafficGenerator):
             raise Unsupported(f"the built-in generator sends no {trial.protocol}")
         if trial.protocol is Protocol.TCP and (trial.count_losses or trial.timeline_s):
             raise Unsupported("losses and timelines number UDP datagrams, not TCP segments")
-        if trial.protocol is Protocol.TCP and self._udp_needed:
-            raise Unsupported("an NF of the cell takes UDP datagrams only, not TCP segments")
         if trial.frame.capture is not None:
             return False
+        if refusal := next(protocol_refusals(self._driver, self._kinds, trial.protocol), None):
+            raise Unsupported(refusal)
         chosen = trial.frame.flows or trial.frame.ip_version == 6
         if trial.protocol is Protocol.IP and chosen:
             raise Unsupported("IPv6 and a chosen number of flows are of UDP datagrams, not of packets without ports")
         if trial.protocol is None:
-            return self._udp_needed or bool(chosen)
+            return bool(chosen) or load_protocol(self._driver, self._kinds) is Protocol.UDP
         return trial.protocol is Protocol.UDP
 
     def _reports(self, within_s: float) -> list[TrialReport]:

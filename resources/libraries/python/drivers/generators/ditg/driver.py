@@ -41,6 +41,7 @@ from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.traffic import as_taken
 from resources.libraries.python.quantities import rates
 from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
@@ -249,6 +250,7 @@ class DitgGenerator(TrafficGenerator):
             NotReady: One did not end in time.
         """
         started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
+        trial = as_taken(trial, "ditg", (function.kind for function in self._plan.functions))
         longer = trial if trial.duration_s >= _MIN_S else trial.model_copy(update={"duration_s": _MIN_S})
         script = flows.script(self._plan, longer, _SIZES)
         sizes = flows.payloads(trial.frame, trial.protocol or Protocol.UDP)

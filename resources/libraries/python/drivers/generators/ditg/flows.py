@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from resources.libraries.python.drivers.generators.ditg.registration import FIRST_PORT
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.traffic import Departures, Protocol
 
-FIRST_PORT = 10001
 SIGNALLING = "127.0.0.1"
 """Sender and receiver agree on a run over the loopback of the generator's namespace, not over the system under test."""
 _MIN_PAYLOAD_BYTES = 20
@@ -76,7 +76,6 @@ def script(plan: Plan, trial: Trial, sizes_file: str) -> Script:
     options = _options(trial, sizes_file, sleeps=len(rows) > 1)
     return Script(
         lines=tuple(
-            # The receiver takes a port for all of its addresses, so each flow of any instance has one of its own.
             f"-a {flow.destination_ip} -rp {FIRST_PORT + row} {_departures(trial.departures, rate_pps)} {options}"
             for row, (flow, rate_pps) in enumerate(rows)
         ),

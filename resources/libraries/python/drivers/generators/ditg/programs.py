@@ -3,7 +3,7 @@
 import re
 import shutil
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,9 +17,8 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
+from resources.libraries.python.drivers.host.sockets.socket_tables import tcp_ports
 from resources.libraries.python.errors import CommandFailed, CsitError
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.planning.names import GENERATOR
 
 SENDER, RECEIVER, DECODER = "ITGSend", "ITGRecv", "ITGDec"
@@ -50,15 +49,6 @@ def sent_by_second(log: str, interfaces: Collection[str]) -> tuple[float, ...]:
         elif column is not None and len(words) > column and words[1] in interfaces and words[0] != "Average:":
             totals[words[0]] = totals.get(words[0], 0.0) + float(words[column])
     return tuple(totals.values())
-
-
-def missing(*_: object) -> Iterator[PreflightProblem]:
-    """Programs that are not installed."""
-    programs = (SENDER, RECEIVER, DECODER, PROGRAM)
-    if lacking := [program for program in programs if shutil.which(program) is None]:
-        yield PreflightProblem(
-            f"{', '.join(lacking)} missing for the generator ditg", "install it: apt-get install d-itg sysstat"
-        )
 
 
 _PORT = 9000

@@ -2,13 +2,13 @@
 
 import math
 
+from resources.libraries.python.drivers.generators.iperf3.registration import port
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.traffic import Protocol
 
 PROGRAM = "iperf3"
-_FIRST_PORT = 5201
 _MAX_SESSIONS = 128
 _ETHERNET_BYTES = 18
 """Header and FCS."""
@@ -23,11 +23,6 @@ _WRITES_PER_S = 1000
 """Of a TCP session: the 128 KiB that iperf3 writes at once by itself come as a burst that overflows queues."""
 _CONNECT_MS = 5000
 _MIN_BPS = 1.0
-
-
-def port(instance: int) -> int:
-    """Where the server of a service instance listens."""
-    return _FIRST_PORT + instance - 1
 
 
 def protocol(trial: Trial) -> Protocol:

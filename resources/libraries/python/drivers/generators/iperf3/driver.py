@@ -15,7 +15,6 @@ from resources.libraries.python.drivers.generators.iperf3.run import DirectionRe
 from resources.libraries.python.drivers.host.links import routing
 from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import (
     Direction,
@@ -30,6 +29,7 @@ from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.traffic import as_taken
 from resources.libraries.python.quantities import rates
 from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
@@ -196,6 +196,7 @@ class Iperf3Generator(TrafficGenerator):
         """
         if self._folder is None:
             raise CsitError("iperf3 is not started")
+        trial = as_taken(trial, "iperf3", (function.kind for function in self._plan.functions))
         started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
         with arrival_gaps(self._plan, self._fabric, trial) as gaps:
             before = self.counters()
@@ -234,12 +235,6 @@ class Iperf3Generator(TrafficGenerator):
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         return self._fabric.counters([GENERATOR])
-
-
-def missing(*_: object) -> Iterator[PreflightProblem]:
-    """Requirements that this machine lacks."""
-    if shutil.which(command.PROGRAM) is None:
-        yield PreflightProblem("iperf3 missing for the generator iperf3", "install it: apt-get install iperf3")
 
 
 def _version() -> str:

@@ -8,11 +8,12 @@ from typing import Any
 
 from resources.libraries.python.dialogue import record_of, short
 from resources.libraries.python.drivers.generators.iperf3 import command
+from resources.libraries.python.drivers.generators.iperf3.registration import port
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
+from resources.libraries.python.drivers.host.sockets.socket_tables import tcp_ports
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow
@@ -239,10 +240,10 @@ class Runs:
 
     def _wait_listening(self, flows: Sequence[Flow], servers: Sequence[_FlowEnd]) -> None:
         for flow, server in zip(flows, servers, strict=True):
-            port = command.port(flow.instance)
+            listening = port(flow.instance)
             server.daemon.wait_for(
-                f"listening on port {port}",
-                lambda port=port: "" if port in self._fabric.run_inside(GENERATOR, tcp_ports) else "no listener",  # type: ignore[misc]
+                f"listening on port {listening}",
+                lambda port=listening: "" if port in self._fabric.run_inside(GENERATOR, tcp_ports) else "no listener",  # type: ignore[misc]
                 _READY_S,
             )  # fmt: skip
 

@@ -1,13 +1,15 @@
-"""Environment of programs of NFs: a container each, a control group with limits, or neither."""
+"""Environment of programs of NFs: a container each, a control group, or neither."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from resources.libraries.python.drivers.containers.containers import NfContainers
 from resources.libraries.python.drivers.host.cache.resctrl import CacheDivision
-from resources.libraries.python.drivers.host.cgroups.cgroup_tree import let_threads_go
+from resources.libraries.python.drivers.host.cgroups.cgroup_tree import end, let_threads_go
 from resources.libraries.python.drivers.host.cgroups.cgroups import (
+    NEEDED,
     PINNING,
     ControlGroup,
     Controllers,
@@ -31,7 +33,7 @@ _MIB = 1 << 20
 
 
 class NfGroups:
-    """Containers, where the topology asks for them, and control groups of those NFs that have limits."""
+    """Containers, where the topology asks for them, and control groups of NFs with limits and of programs of users."""
 
     def __init__(
         self,
@@ -56,6 +58,8 @@ class NfGroups:
         self._containers = containers
         self._cache = cache
         self._limits = {each.name: _of(each) for each in functions if _of(each) != NO_LIMITS}
+        self._programs = {each.name for each in functions if each.program is not None}
+        """Programs of users, whose processes a group finds wherever they go."""
         self._functions = tuple(functions)
         self._plan = plan
         self._fabric = fabric
@@ -64,7 +68,7 @@ class NfGroups:
 
     def __bool__(self) -> bool:
         """Whether there is anything to make."""
-        return bool(self._limits) or self._containers is not None or self._cache is not None
+        return bool(self._limits or self._programs) or self._containers is not None or self._cache is not None
 
     def make(self) -> None:
         """Start containers, make the groups, and put the data threads of limited NFs in: they do the NF's own work.
@@ -77,6 +81,8 @@ class NfGroups:
             self._cache.make()
         if self._containers is not None:
             self._containers.start()
+        if self._programs:
+            self._make_without_limits()
         if not self._limits:
             return
         for function in self._functions:
@@ -104,6 +110,28 @@ class NfGroups:
                     for thread in mine:  # before they enter: no group takes threads that run in real time
                         hold_back(thread, limits.cpu / len(mine))
                     group.take_in_threads(mine)
+
+    def _make_without_limits(self) -> None:
+        """Make the groups of programs of users; none where this machine has no such groups."""
+        with suppress(Unsupported):
+            controllers = discover()
+            accounting = replace(controllers, roots={key: controllers.roots[key] for key in NEEDED})
+            for name in self._programs - self._limits.keys():
+                if not self.is_contained(name):
+                    group = ControlGroup(accounting, name_of(name))
+                    self._machine.claim_groups(group.folders)
+                    try:
+                        group.make()
+                    except Unsupported:
+                        group.remove()
+                        self._machine.release_groups(group.folders)
+                        raise
+                    self._groups[name] = group
+
+    def folders(self, name: str) -> tuple[Path, ...]:
+        """Folders of the group of an NF; those of a container are its engine's."""
+        group = self._groups.get(name)
+        return () if group is None or self.is_contained(name) else group.folders
 
     def _cpus(self, name: str, controllers: Controllers) -> frozenset[int] | None:
         """Said once more here: entering a group of version 1 lets a process run on all CPUs that the group has."""
@@ -158,16 +186,16 @@ class NfGroups:
 
     def throttling(self) -> dict[str, Throttling]:
         """How quotas held NFs back, by name, since the groups were made."""
-        rows = ((name, group.throttling()) for name, group in self._groups.items() if self._limits[name].cpu)
+        rows = ((name, group.throttling()) for name, group in self._groups.items() if self.is_limited(name))
         return {name: row for name, row in rows if row is not None}
 
     def problems(self) -> tuple[str, ...]:
         """NFs of which the kernel killed processes, because they had used up their memory."""
         ended = self._containers.problems() if self._containers is not None else ()
         return ended + tuple(
-            f"{name} used up its {self._limits[name].memory_mib} MiB: the kernel killed {killed} of its processes"
-            for name, group in self._groups.items()
-            if (killed := group.killed_for_memory())
+            f"{name} used up its {limits.memory_mib} MiB: the kernel killed {killed} of its processes"
+            for name, limits in self._limits.items()
+            if name in self._groups and (killed := self._groups[name].killed_for_memory())
         )
 
     def facts(self) -> dict[str, str]:
@@ -179,7 +207,7 @@ class NfGroups:
     def remove(self) -> None:
         """Remove the groups; the programs of their NFs have ended. Safe to call after a failure.
 
-        Data threads end with their ports, later.
+        Data threads end with their ports, later. What a program of the user's has started and left running is killed.
 
         Raises:
             CsitError: A process is left in one.
@@ -189,6 +217,8 @@ class NfGroups:
             for name, group in groups.items():
                 let_threads_go(group.folders)
                 if not self.is_contained(name):
+                    if name in self._programs:
+                        end(group.folders, 0)
                     group.remove()
                     self._machine.release_groups(group.folders)
         finally:

@@ -1,4 +1,4 @@
-"""Routing in network namespaces: NFs that are routers, sockets of the generator, and UDP traffic taken in by a proxy.
+"""Routing in network namespaces: NFs that are routers, sockets of the generator, and traffic taken in by a proxy.
 
 The generator's namespace has both addresses of a flow. The kernel would deliver a packet from one to the other over the
 loopback; rules for locally generated packets come before the table of local addresses, which applies to what arrives.
@@ -7,8 +7,9 @@ loopback; rules for locally generated packets come before the table of local add
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from ipaddress import IPv4Network
+from itertools import product
 from pathlib import Path
-from socket import AF_INET, IPPROTO_UDP
+from socket import AF_INET, IPPROTO_TCP, IPPROTO_UDP
 
 from pyroute2.netlink.rtnl import RTM_DELRULE, RTM_NEWROUTE, RTM_NEWRULE, rt_proto, rt_scope, rt_type
 from pyroute2.netlink.rtnl.fibmsg import fibmsg
@@ -27,6 +28,7 @@ from resources.libraries.python.drivers.host.links.rtnetlink_messages import (
 from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Steps, refused
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Flow, NfPlan, Plan, Port
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.planning.names import GENERATOR
 
 
@@ -150,12 +152,16 @@ def _host_route(name: str, index: int, address: str, source_ip: str) -> Request:
     return Request(RTM_NEWROUTE, CREATE_NEW, body, f"route {address} by {name}")
 
 
-def deliver_locally(interfaces: Iterable[str], ports: Iterable[int]) -> Iterator[Request]:
-    """Requests that take in what arrives at interfaces for UDP ports; what the namespace sends itself is routed.
+def deliver_locally(interfaces: Iterable[str], protocol: Protocol, ports: Iterable[int]) -> Iterator[Request]:
+    """Requests that take in what arrives at interfaces for ports; what the namespace sends itself is routed.
+
+    Of TCP answers are taken in too, which come from these ports: a proxy that keeps the address of a client opens
+    connections of its own from there.
 
     Args:
         interfaces: Of the namespace.
-        ports: UDP destination ports.
+        protocol: UDP or TCP.
+        ports: Destination ports.
     """
     yield set_up("lo", _LOOPBACK)
     everything = {
@@ -169,15 +175,15 @@ def deliver_locally(interfaces: Iterable[str], ports: Iterable[int]) -> Iterator
     body = encoded(rtmsg, everything, [("RTA_OIF", _LOOPBACK)])
     yield Request(RTM_NEWROUTE, CREATE_NEW, body, "take in all that comes here")
     rule = {"family": AF_INET, "table": _TABLE, "action": _TO_TABLE}
-    for interface in interfaces:
-        for port in ports:
-            attrs = [
-                ("FRA_IIFNAME", interface),
-                ("FRA_IP_PROTO", IPPROTO_UDP),
-                ("FRA_DPORT_RANGE", f"{port}:{port}"),
-            ]
-            body = encoded(fibmsg, rule, attrs)
-            yield Request(RTM_NEWRULE, CREATE_NEW, body, f"take in UDP port {port} of {interface}")
+    number, ends = (IPPROTO_TCP, ("D", "S")) if protocol is Protocol.TCP else (IPPROTO_UDP, ("D",))
+    for interface, port, end in product(interfaces, ports, ends):
+        attrs = [
+            ("FRA_IIFNAME", interface),
+            ("FRA_IP_PROTO", number),
+            (f"FRA_{end}PORT_RANGE", f"{port}:{port}"),
+        ]
+        body = encoded(fibmsg, rule, attrs)
+        yield Request(RTM_NEWRULE, CREATE_NEW, body, f"take in {protocol} port {port} of {interface}")
 
 
 _FORWARDING = (Path("/proc/sys/net/ipv4/ip_forward"), Path("/proc/sys/net/ipv6/conf/all/forwarding"))

@@ -29,7 +29,7 @@ from resources.libraries.python.drivers.host.ownership.ownership_record import C
 from resources.libraries.python.drivers.host.ownership.processes import Process, process, user
 from resources.libraries.python.errors import CsitError, InUse
 from resources.libraries.python.model.driver import Leftover
-from resources.libraries.python.supervisor import NamespaceSupervisor
+from resources.libraries.python.supervisor import Supervisor
 
 DIRECTORY = Path("/run/csit-density")
 _log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class MachineLock(Claims):
         self._settings_root = settings_root
         self._descriptor = -1
         self._inherited: OwnershipRecord | None = None
-        self._supervisor: NamespaceSupervisor | None = None
+        self._supervisor: Supervisor | None = None
 
     def __enter__(self) -> Self:
         """Take the lock.
@@ -118,19 +118,20 @@ class MachineLock(Claims):
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             self._forget_lock()
 
-    def supervise(self, namespace: str) -> None:
-        """Have all processes in a namespace ended with this one, should it be killed: those of other people's scripts.
+    def supervise(self, *places: Path) -> None:
+        """Have all processes in network namespaces and control groups ended with this one, should it be killed.
 
         Raises:
-            CsitError: There is no such namespace, or the supervisor has ended.
+            CsitError: One of them is not there, or the supervisor has ended.
         """
         self._held()
         try:
             if self._supervisor is None:
-                self._supervisor = NamespaceSupervisor()
-            self._supervisor.add(namespaces.path_of(namespace))
+                self._supervisor = Supervisor()
+            for place in places:
+                self._supervisor.add(place)
         except OSError as error:
-            raise CsitError(f"processes in namespace {namespace} cannot be supervised: {error.strerror}") from error
+            raise CsitError(f"processes in {' and '.join(map(str, places))} cannot be supervised: {error}") from error
 
     def folder(self, name: str) -> Path:
         """A private folder for what a part keeps while it runs. Its maker removes it; of a killed run the next one."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.links.namespaces import name_of
+from resources.libraries.python.drivers.host.links.namespaces import name_of, path_of
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import children_of, is_stopped
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
@@ -98,12 +98,12 @@ class Companions:
         daemon.start(self._cpus(name), self._machine)
 
     def supervise(self, name: str) -> None:
-        """Have all that runs in the namespace of an NF ended with this run, should it be killed.
+        """Have all that runs in the namespace and the group of an NF ended with this run, should it be killed.
 
         Raises:
             CsitError: It cannot be.
         """
-        self._machine.supervise(name_of(name))
+        self._machine.supervise(path_of(name_of(name)), *self._groups.folders(name))
 
     def inside(self, name: str, argv: Sequence[str]) -> list[str]:
         """The argument vector of a command that runs in the NF's container; as it is where there is none."""

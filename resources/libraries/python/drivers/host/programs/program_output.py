@@ -1,6 +1,7 @@
 """Run an installed program to its end, for what it prints."""
 
 import os
+import re
 import selectors
 import subprocess
 import time
@@ -8,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, cast
 
+from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.bounds import LARGEST_OUTPUT_BYTES
 
@@ -15,6 +17,7 @@ _MAX_PRINTED = 2000
 """Characters in an error: what a program prints last says why it failed, and a link passes on only so much."""
 
 _BLOCK_BYTES = 65536
+_VERSION_S = 15.0
 
 
 def completed(
@@ -61,6 +64,22 @@ def completed(
     if check and process.returncode:
         raise CommandFailed(argv, process.returncode, stderr[-_MAX_PRINTED:])
     return subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
+
+
+def version_of(name: str, argument: str) -> str:
+    """Return a program's name with its version.
+
+    Args:
+        name: Of the program.
+        argument: Prints its version.
+
+    Raises:
+        CsitError: It cannot be run.
+    """
+    done = completed([path_of(name) or name, argument], _VERSION_S, check=False, what=f"the version of {name}")
+    pattern = rf"\b{re.escape(name)}:? (?:version )?(V?\d\S*\b)"
+    found = re.search(pattern, done.stdout + done.stderr, re.IGNORECASE)
+    return f"{name} {found[1]}" if found else name
 
 
 def _talked(process: "subprocess.Popen[bytes]", fed: bytes, deadline: float, what: str) -> tuple[bytes, bytes]:

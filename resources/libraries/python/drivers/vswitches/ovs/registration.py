@@ -32,12 +32,10 @@ class Ovs(Frozen):
     virtual ports AF_XDP where it was built with that, else system. A result says which one it was."""
     socket_memory_mb: Annotated[int, Field(ge=64)] = 1024
     """Huge pages that it takes on the NUMA node of its physical ports, where DPDK drives these."""
-    pmd_sleep_max_us: Literal["auto"] | Annotated[int, Field(ge=0, le=10_000)] = Field(
-        default="auto", exclude_if=lambda value: value == "auto"
-    )
+    pmd_sleep_max_us: Literal["auto"] | Annotated[int, Field(ge=0, le=10_000)] = "auto"
     """Longest sleep of a PMD thread that finds no packets; 0 for polling without end. `auto` is 100, and 0 for physical
     ports on CPUs of their own."""
-    openflow_rules: Annotated[int, Field(ge=0, le=10_000)] = Field(default=0, exclude_if=lambda rules: not rules)
+    openflow_rules: Annotated[int, Field(ge=0, le=10_000)] = 0
     """OpenFlow rules that the first packet of each flow is looked up in before what it has learned; 0 for none. None of
     them matches. Later packets of a flow find it in the datapath's cache until the rules change."""
 

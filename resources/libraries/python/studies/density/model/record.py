@@ -114,7 +114,7 @@ class DensityRecord(Record):
         counted = Counted(
             digest=digest,
             environment=self.environment.digest,
-            version=self._version,
+            version=self.version,
             revision=self.environment.revision,
             planned=self.plan is not None,
             oversubscribed=self.plan is not None and self.plan.cores.oversubscribed,
@@ -124,14 +124,6 @@ class DensityRecord(Record):
             latency=tuple(map(_worst, self.latency)),
         )
         return asdict(counted)
-
-    @property
-    def _version(self) -> str:
-        """Version of the vSwitch, or of the kernel if that is the vSwitch."""
-        if self.simulated:
-            return "simulated"
-        version = self.facts.get("vswitch", {}).get("vswitch")
-        return version or f"Linux {self.environment.kernel.split(' ', 1)[0]}"
 
 
 def _worst(found: LatencyAtLoad) -> WorstLatency:

@@ -1,11 +1,11 @@
 """The whole matrix: which cells fit, how many cores they use, why the others do not fit."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.core_map import CoreMap
-from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.model.request.cell import Cell, Frame
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout, MemoryNode
 from resources.libraries.python.model.testbed.topology import Topology
@@ -25,6 +25,7 @@ from resources.libraries.python.planning.plan import kinds, no_such_kind
 from resources.libraries.python.planning.polled_ports import port_warnings
 from resources.libraries.python.planning.reasons import Limit, Reason, sentence
 from resources.libraries.python.planning.service import ServiceLayout
+from resources.libraries.python.planning.traffic import not_taken
 from resources.libraries.python.planning.wiring import too_many
 from resources.libraries.python.studies.density.model.selection import Selection
 
@@ -46,6 +47,10 @@ class Candidate:
     """Reasons why these do not carry what they could."""
     core_notes: tuple[str, ...] = ()
     """Kinds of cores and last-level caches, where the machine has several."""
+    frames: tuple[Frame, ...] = ()
+    """Frame sizes of the selection that can be sent through it."""
+    not_taken: Mapping[Frame, str] = field(default_factory=dict)
+    """Reasons why others cannot."""
 
     @property
     def fits(self) -> bool:
@@ -98,12 +103,19 @@ def candidates(
         except PlanError as error:
             yield Candidate(cell, (*reasons, Reason(limit=Limit.CACHE, text=str(error))), None, None)
             continue
-        service = ServiceLayout(cell, kinds(topology, cell), edges)
+        of = kinds(topology, cell)
+        refused = {frame: reason for frame in selection.frames if (reason := not_taken(topology, of, frame))}
+        if len(refused) == len(selection.frames):
+            lacks = (Reason(limit=Limit.TRAFFIC, text=reason) for reason in dict.fromkeys(refused.values()))
+            yield Candidate(cell, (*reasons, *lacks), None, None, not_taken=refused)
+            continue
+        service = ServiceLayout(cell, of, edges)
         queues = RxQueues(service, cores, vswitch_of(topology.dut))
         ports = edge_ports(service, queues, cores, list(topology.duts), SOURCES_PER_FLOW)
         even = balance(cell, cores, one_cable=edges.one_cable, queues=queues)
         notes = core_notes(cell, cores, layouts)
-        yield Candidate(cell, reasons, cores, even, ports, port_warnings(topology, ports), notes)
+        frames = tuple(frame for frame in selection.frames if frame not in refused)
+        yield Candidate(cell, reasons, cores, even, ports, port_warnings(topology, ports), notes, frames, refused)
 
 
 def _runs(reasons: tuple[Reason, ...], *, may_share: bool) -> bool:

@@ -1,6 +1,5 @@
 """Rows of the Robot suites: one test per cell that can be run, with its name, tags and arguments."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from resources.libraries.python.model.request.cell import Cell, Frame, TestType
@@ -9,8 +8,7 @@ from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning import names
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
-from resources.libraries.python.planning.plan import no_capture, no_ipv6, threads_per_nf
-from resources.libraries.python.planning.reasons import Limit, Reason
+from resources.libraries.python.planning.plan import threads_per_nf
 from resources.libraries.python.studies.density.model.record import RefusedCell
 from resources.libraries.python.studies.density.model.selection import Selection
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
@@ -77,31 +75,21 @@ def make_rows(
         soak: Whether the search profile asks for one load over a long time.
     """
     looked_at = tuple(candidates(topology, layout, selection, memory))
-    of_frame = {frame: tuple(_looked_at(topology, looked_at, frame)) for frame in selection.frames}
     first = next(iter(layouts_of(topology, layout).values()))
     return PlannedRows(
         rows=tuple(
             _row(topology, first, each.cell, frame, test_type, soak=soak)
             for frame in selection.frames
-            for each in of_frame[frame]
-            if each.runs
+            for each in looked_at
+            if frame in each.frames
         ),
         refused=tuple(
             _refused(topology, first, each, frame, test_type, soak=soak)
             for frame in selection.frames
-            for each in of_frame[frame]
-            if not each.runs
+            for each in looked_at
+            if frame not in each.frames
         ),
     )
-
-
-def _looked_at(topology: Topology, cells: tuple[Candidate, ...], frame: Frame) -> Iterator[Candidate]:
-    """The same cells; those that do not forward the packets of a test do not run."""
-    for each in cells:
-        lacks = None
-        if each.runs:
-            lacks = no_capture(topology, each.cell, frame) or no_ipv6(topology, each.cell, frame.ip_version)
-        yield Candidate(each.cell, (Reason(limit=Limit.KIND, text=lacks),), None, None) if lacks else each
 
 
 def cell_label(cell: Cell) -> str:
@@ -125,7 +113,7 @@ def _refused(
 ) -> RefusedRow:
     cell = candidate.cell
     return RefusedRow(
-        refused=RefusedCell(cell=cell, reason=candidate.reason or ""),
+        refused=RefusedCell(cell=cell, reason=candidate.not_taken.get(frame) or candidate.reason or ""),
         tags=_row(topology, layout, cell, frame, test_type, soak=soak).tags,
     )
 

@@ -3,11 +3,13 @@
 from resources.libraries.python.studies.outage.model.record import Delays, Impact, MeanInterval, OutageRecord
 
 Row = tuple[object, ...]
+_MEANS = (
+    "lost_packets", "no_event_packets", "excess_packets", "outage_ms", "gap_ms", "recovery_ms", "first_packet_ms",
+    "delay_before_us", "delay_during_us", "delay_after_us",
+)  # fmt: skip
 EFFECTS = (
-    "event", "instance", "is_target", "repetitions", "lost_packets", "lost_packets_low", "lost_packets_high",
-    "outage_ms", "outage_ms_low", "outage_ms_high", "gap_ms", "excess_packets", "excess_packets_low",
-    "excess_packets_high", "no_event_packets", "recovered", "recovery_ms", "first_packet_ms", "delay_before_us",
-    "delay_during_us", "delay_after_us", "worst_delay_us",
+    "event", "instance", "is_target", "is_significant", "repetitions", "recovered",
+    *(f"{name}{end}" for name in _MEANS for end in ("", "_low", "_high")), "worst_delay_us",
 )  # fmt: skip
 """One line for each event and instance; `low` and `high` are the ends of the 95 % confidence interval."""
 TRIALS = (
@@ -28,16 +30,16 @@ def outage_tables(record: OutageRecord) -> tuple[tuple[str, list[Row]], ...]:
             each.event,
             each.instance,
             each.is_target,
+            each.is_significant,
             each.lost.samples,
-            *_ends(each.lost),
-            *_ends(each.outage_s, 1e3),
-            1e3 * each.gap_s.mean,
-            *_ends(each.excess),
-            _mean(each.control, 1.0),
             each.recovered,
-            _mean(each.recovery_s, 1e3),
-            _mean(each.first_packet_s, 1e3),
-            *(_mean(delay, 1e-3) for delay in (each.before_ns, each.during_ns, each.after_ns)),
+            *(value for packets in (each.lost, each.control, each.excess) for value in _ends(packets, 1.0)),
+            *(
+                value
+                for time_s in (each.outage_s, each.gap_s, each.recovery_s, each.first_packet_s)
+                for value in _ends(time_s, 1e3)
+            ),
+            *(value for delay_ns in (each.before_ns, each.during_ns, each.after_ns) for value in _ends(delay_ns, 1e-3)),
             _scaled(each.worst_ns, 1e-3),
         )
         for each in found.effects
@@ -78,14 +80,10 @@ def _delays(period: Delays) -> Row:
     return _scaled(period.mean_ns, 1e-3), _scaled(period.worst_ns, 1e-3)
 
 
-def _ends(found: MeanInterval | None, scale: float = 1.0) -> Row:
+def _ends(found: MeanInterval | None, scale: float) -> Row:
     if found is None:
         return None, None, None
     return scale * found.mean, _scaled(found.low, scale), _scaled(found.high, scale)
-
-
-def _mean(found: MeanInterval | None, scale: float) -> float | None:
-    return None if found is None else scale * found.mean
 
 
 def _scaled(value: float | None, scale: float) -> float | None:

@@ -259,7 +259,7 @@ def _located(points: _Points, fit: _Fit) -> tuple[_Fit, Array, Array]:
     count = len(fit.degrees) - 1
     certain = int((~points.cut).sum())
     free = max(1, certain - _parameters(points, fit.degrees) - 1)  # one for the noise, whose form is found as well
-    bound = _f_bound(fit.noise.free or free)
+    bound = f_bound(fit.noise.free or free)
     candidates = _first_places(points, count)
     axes = [candidates] * count
     low = high = fit.places
@@ -388,7 +388,7 @@ def _censored(
     return squares * np.exp(np.minimum(-2 * chance.sum(axis=1) / count, _MAX_EXPONENT)), coefficients
 
 
-def _f_bound(free: float) -> float:
+def f_bound(free: float) -> float:
     """Bound of the F distribution with one degree of freedom, and so many: the square of Student's t."""
     from scipy.special import stdtrit  # noqa: PLC0415 - imports take longer than an analysis
 

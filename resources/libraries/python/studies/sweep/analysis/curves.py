@@ -44,6 +44,8 @@ class Curve:
     """The coefficient that is a rate which the function never crosses."""
     only: ProfileMetric | None = None
     """The metric of which it makes sense; None for any."""
+    rival: str = ""
+    """Another curve, which a few noisy points do not exclude where they suggest this one, or the other way round."""
 
 
 def _growths(rates: Array) -> tuple[Array, ...]:
@@ -113,6 +115,7 @@ CURVES: tuple[Curve, ...] = (
         sign=1,
         fixed=100.0,
         only=ProfileMetric.LOSS,
+        rival="excess",
     ),
     Curve(
         "constant", "a", 1,
@@ -131,6 +134,7 @@ CURVES: tuple[Curve, ...] = (
         fixed=100.0,
         pole="g",
         only=ProfileMetric.LOSS,
+        rival="fixed capacity",
     ),
     Curve(
         "linear", "a*r+b", 2,

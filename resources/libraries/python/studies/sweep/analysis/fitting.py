@@ -4,9 +4,10 @@ The best has the least standard error, with two reservations. *Parsimony*: a cur
 is less simple, has to earn it; Akaike's criterion (IEEE Trans. Automatic Control 19 (1974) 716) charges for
 coefficients, and of all curves that are at most `TIE` worse than the best (with more there is essentially no support
 for them: Burnham and Anderson, "Model Selection", 2.6), the simplest is taken. So one more coefficient has to be
-better at a level of 2.5 % of an F test with four points, of 0.3 % with ten. *Noise*: where its size
-follows the value, as with a loss over ten decades, residuals count in proportion to the value, so that small values
-say as much as large ones.
+better at a level of 2.5 % of an F test with four points, of 0.3 % with ten. What the points do not exclude stays
+possible, so values and their intervals are means over a curve and its rival by Akaike weights (the same, 4.2).
+*Noise*: where its size follows the value, as with a loss over ten decades, residuals count in proportion to the value,
+so that small values say as much as large ones.
 """
 
 from collections.abc import Sequence
@@ -27,6 +28,8 @@ _CLEAR = 4.0
 """The same: noise follows the value where it is that much likelier than noise of one size."""
 _POINTS_EACH = 2
 """Different rates that a curve needs for each of its coefficients."""
+_MIN_FREE = 2
+"""Degrees of freedom of the interval of a rival: with one it would have no ends, see `student`."""
 _OUTSIDE = 6.0
 _FINER = 33
 """Candidates of a row in the search for a shape."""
@@ -63,8 +66,13 @@ def best_fit(metric: ProfileMetric, rates: Sequence[float], values: Sequence[flo
             if coefficients is not None and _is_monotonic(curve, coefficients, r):
                 found.append((_criterion(curve, coefficients, r, y, weights), curve, coefficients))
     limit = min(row[0] for row in found) + TIE
-    _, curve, coefficients = next(row for row in found if row[0] <= limit)
-    return describe(curve, coefficients, r, y, weights)
+    criterion, curve, coefficients = next(row for row in found if row[0] <= limit)
+    fit = describe(curve, coefficients, r, y, weights)
+    for other, rival, its in found:
+        if rival.name == curve.rival and len(r) >= rival.parameters + _MIN_FREE + 1:
+            weight = float(np.exp(-np.logaddexp(0.0, (other - criterion) / 2)))
+            return fit.model_copy(update={"rival": describe(rival, its, r, y, weights), "rival_weight": weight})
+    return fit
 
 
 def stands_out(fit: Fit, rates: Sequence[float], values: Sequence[float], rate: float, value: float) -> bool:
@@ -282,8 +290,25 @@ def coefficient_intervals(fit: Fit) -> dict[str, tuple[float, float]]:
     return {name: (value - half, value + half) for (name, value), half in rows}
 
 
-def half_width(fit: Fit, rate: float) -> float:
-    """Half of the width of the 95 % interval of a function at a rate; 0 where it is unknown."""
+def reach(fit: Fit, rate: float, side: int) -> float:
+    """Distance from a function at a rate to the estimate of the value there, or to an end of its 95 % interval.
+
+    Each is the mean of those of the function and of its rival by their weights.
+
+    Args:
+        fit: The function.
+        rate: Gbit/s.
+        side: 0 for the estimate, which is that of the function itself where it has no rival; 1 for the upper end; -1
+            for the lower end. An end that is unknown is the estimate.
+    """
+    own = side * _half_width(fit, rate)
+    value, other = value_of(fit, rate), None if fit.rival is None else value_of(fit.rival, rate)
+    if fit.rival is None or value is None or other is None:
+        return own
+    return own + fit.rival_weight * (other + side * _half_width(fit.rival, rate) - value - own)
+
+
+def _half_width(fit: Fit, rate: float) -> float:
     if not fit.covariance:
         return 0.0
     with np.errstate(all="ignore"):

@@ -8,7 +8,7 @@ import numpy as np
 from resources.libraries.python.studies.sweep.analysis.fitting import (
     FEWEST,
     best_fit,
-    half_width,
+    reach,
     stands_out,
     value_of,
 )
@@ -306,7 +306,7 @@ def _value(profile: Profile, metric: ProfileMetric, rate: float, side: int) -> f
             if fit is below and (meeting := value_of(above, edges(profile, side)[region])) is not None:
                 end = _between(start, meeting, end)
             value = _between(start, value, end)
-    return None if value is None else value + side * half_width(fit, rate)
+    return None if value is None else value + reach(fit, rate, side)
 
 
 def _between(one: float, value: float, other: float) -> float:
@@ -331,5 +331,5 @@ def _across(below: Fit | None, above: Fit | None, rate: float, side: int) -> flo
     if start is None or end is None:
         return None
     share = (rate - below.last_rate) / (above.first_rate - below.last_rate)
-    half = max(half_width(below, below.last_rate), half_width(above, above.first_rate))
-    return start + share * (end - start) + side * half
+    off = max((reach(below, below.last_rate, side), reach(above, above.first_rate, side)), key=abs)
+    return start + share * (end - start) + off

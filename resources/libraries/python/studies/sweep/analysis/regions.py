@@ -4,7 +4,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from resources.libraries.python.studies.sweep.analysis.broken_lines import BETTER, ONE_KNOT, TWO_KNOTS, best_line
+from resources.libraries.python.studies.sweep.analysis.broken_lines import (
+    BETTER,
+    ONE_KNOT,
+    TWO_KNOTS,
+    best_line,
+    f_bound,
+)
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.fitting import best_fit
 from resources.libraries.python.studies.sweep.analysis.points import Array, LoadObservation
@@ -20,13 +26,20 @@ _DOUBT = 3.0
 """Standard deviations by which neighbouring errors are alike, beyond which a function misses the points."""
 _MISSED = 0.02
 """Relative error from which on that is worth saying."""
+_CLEARER = 3.0
+"""Of Akaike's criterion: by how much a bend of throughput is better than the best curve without one."""
+_FINEST = 1e-12
+"""Sum of squares relative to the rate: nothing is measured more exactly."""
+_PLACES = 400
+"""Where it is looked for."""
 
 
 def second_break_point(observed: Sequence[LoadObservation], first: BreakPoint) -> BreakPoint | None:
     """Return another load at which throughput, or the CPU of a VNF, changes its course.
 
     It is looked for below and above the first one: where no function of the catalogue describes the points of a region
-    half as well as two straight or bent lines do. Of several it is the one that functions miss by most.
+    half as well as two straight or bent lines do. Of several it is the one that functions miss by most. Where noise
+    hides all of them, it is the load from which on throughput falls behind the rate.
 
     Args:
         observed: By rising rate.
@@ -42,7 +55,11 @@ def second_break_point(observed: Sequence[LoadObservation], first: BreakPoint) -
         for gain, each in found
         if (each.low or each.rate) > (first.high or first.rate) or (each.high or each.rate) < (first.low or first.rate)
     ]
-    return max(clear, key=lambda row: row[0])[1] if clear else None
+    if clear:
+        return max(clear, key=lambda row: row[0])[1]
+    _, _, x, y = next(_figures(observed))
+    below = x < (first.low or first.rate)
+    return _behind_the_rate(x[below], y[below])
 
 
 def _figures(observed: Sequence[LoadObservation]) -> Iterator[tuple[Indicator, str | None, Array, Array]]:
@@ -84,9 +101,76 @@ def _within(indicator: Indicator, vnf: str | None, x: Array, y: Array) -> tuple[
         vnf=vnf,
         cpus_used=None,
         cpus_there=None,
-        reason=f"{what} changes by {after:.3g} {unit} per Gbit/s behind it, and by {before:.3g} before",
+        reason=_changes(what, unit, before, after),
     )
     return function / scale, point
+
+
+def _behind_the_rate(x: Array, y: Array) -> BreakPoint | None:
+    """The load from which on throughput grows more slowly than the rate, or than its share of the rate.
+
+    A line through zero, mostly all of the rate, that bends once. As so much is known of it, noise hides a bend less
+    than one of any line. It has to be much better than the same line without a bend, and better than smooth curves.
+    Residuals are relative to the rate.
+    """
+    if len(np.unique(x)) < _FEWEST:
+        return None
+    share, one = y / x, np.ones_like(x)
+    lost, whole, part = share - 1, np.zeros((1, len(x), 0)), one[None, :, None]
+    straight = min(_least(lost, whole), _least(share, part))
+    curves = ((x,), (np.log(x),), (1 / x,), (x, 1 / x))
+    smooth = [_least(share, np.stack([one, *curve], axis=-1)[None]) for curve in curves]
+    smooth.append(_least(lost, x[None, :, None]))
+    distinct = np.unique(x)
+    places = np.linspace(distinct[1], distinct[-2], _PLACES)
+    bend = np.maximum(0.0, 1 - places[:, None] / x)[..., None]
+    shapes = ((lost, bend), (share, np.concatenate([np.broadcast_to(part, bend.shape), bend], axis=-1)))
+    values, columns = min(shapes, key=lambda shape: _least(shape[0], shape[1], places=1))
+    if _least(values, columns, places=1) > min(straight - BETTER, *(each - _CLEARER for each in smooth)):
+        return None
+    squares, coefficients = _laid(values, columns)
+    best = int(np.argmin(squares))
+    if _follow_each_other(columns[best] @ coefficients[best] - values):
+        return None
+    free = len(x) - columns.shape[-1] - 2
+    inside = places[squares <= squares[best] * (1 + f_bound(free) / free)]
+    before = 1.0 if columns.shape[-1] == 1 else float(coefficients[best, 0])
+    after = before + float(coefficients[best, -1])
+    if after >= before:
+        return None
+    at = float(places[best])
+    return BreakPoint(
+        rate=at,
+        low=float(inside.min()),
+        high=float(inside.max()),
+        measured_rate=float(distinct[np.searchsorted(distinct, at)]),
+        indicator=Indicator.THROUGHPUT,
+        vnf=None,
+        cpus_used=None,
+        cpus_there=None,
+        reason=_changes("throughput", "Gbit/s", before, after),
+    )
+
+
+def _least(values: Array, columns: Array, places: int = 0) -> float:
+    """Akaike's criterion, corrected for few points, of the best of many linear models: models, points, columns.
+
+    `places` are parameters by which the models differ.
+    """
+    squares, _ = _laid(values, columns)
+    count, parameters = len(values), columns.shape[-1] + places + 1
+    charge = 2 * parameters + 2 * parameters * (parameters + 1) / (count - parameters - 1)
+    return float(count * np.log(max(float(squares.min()), _FINEST) / count) + charge)
+
+
+def _laid(values: Array, columns: Array) -> tuple[Array, Array]:
+    """Sums of squares and coefficients of linear models by least squares."""
+    coefficients = np.linalg.pinv(columns) @ values
+    return np.sum(((columns @ coefficients[..., None])[..., 0] - values) ** 2, axis=-1), coefficients
+
+
+def _changes(what: str, unit: str, before: float, after: float) -> str:
+    return f"{what} changes by {after:.3g} {unit} per Gbit/s behind it, and by {before:.3g} before"
 
 
 def _slopes(x: Array, values: Array, at: float) -> tuple[float, float]:
@@ -114,7 +198,11 @@ def misses(fit: Fit, rates: Sequence[float], values: Sequence[float]) -> bool:
     if fit.relative_error is None or fit.relative_error < _MISSED:
         return False
     order = np.argsort(np.array(rates), kind="stable")
-    off = (_values(fit, np.array(rates, dtype=float)) - np.array(values, dtype=float))[order]
+    return _follow_each_other((_values(fit, np.array(rates, dtype=float)) - np.array(values, dtype=float))[order])
+
+
+def _follow_each_other(off: Array) -> bool:
+    """Whether neighbouring errors are more alike than independent ones are."""
     count, spread = len(off), float(np.sum(off**2))
     if count < _FEWEST or not spread:
         return False

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from resources.libraries.python.search.ratio_interval import IntervalEstimate, relative_gain
-from resources.libraries.python.studies.sweep.analysis.fitting import half_width, value_of
+from resources.libraries.python.studies.sweep.analysis.fitting import reach, value_of
 from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric, SmtEstimate, SmtGain
 
 
@@ -33,8 +33,8 @@ def saturated_throughput(profile: Profile) -> SmtEstimate | None:
     value = None if fit is None else value_of(fit, fit.first_rate)
     if fit is None or value is None or value <= 0:
         return None
-    half = half_width(fit, fit.first_rate)
-    return SmtEstimate(value=value, low=value - half, high=value + half) if fit.covariance else SmtEstimate(value=value)
+    low, high = (value + reach(fit, fit.first_rate, side) for side in (-1, 1))
+    return SmtEstimate(value=value, low=low, high=high) if fit.covariance else SmtEstimate(value=value)
 
 
 def _gain(before: SmtEstimate, after: SmtEstimate) -> SmtEstimate:

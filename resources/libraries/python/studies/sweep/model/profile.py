@@ -50,6 +50,10 @@ class Fit(Frozen):
     """Gbit/s: where the points are; beyond them the function is a guess."""
     covariance: tuple[tuple[float, ...], ...] = Field(default=(), exclude_if=_is_empty)
     """Of the coefficients, in their order, from the scatter of the points; empty where it is unknown."""
+    rival: "Fit | None" = Field(default=None, exclude_if=_is_none)
+    """Another function that few points do not exclude: values and their intervals are means over both."""
+    rival_weight: float = Field(default=0.0, exclude_if=_is_empty)
+    """Akaike weight of the rival, that of both being 1."""
 
 
 class MetricProfile(Frozen):

@@ -1,10 +1,10 @@
 """Processors: those of the file, isolation, frequency, SMT, mitigations, and the noise floor of the CPUs of plans."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.measurements.noise import CpuNoise
-from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.ranges import expand, ranges
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.model.testbed.topology import Topology, World
@@ -43,17 +43,6 @@ def planned_cpus(there: CpuLayout, node: TgNode | DutNode) -> tuple[int, ...]:
     """Logical CPUs that plans may use: those of the NUMA node of the interfaces without the system's cores."""
     system_cores = node.core_sharing.system_cores if isinstance(node, DutNode) else 1
     return tuple(sorted(cpu for core in there.cores(node.numa_node)[system_cores:] for cpu in core))
-
-
-def ranges(numbers: Collection[int]) -> str:
-    """The short form of a list of numbers: `0-3,8`."""
-    rows: list[list[int]] = []
-    for number in sorted(numbers):
-        if rows and number == rows[-1][-1] + 1:
-            rows[-1].append(number)
-        else:
-            rows.append([number])
-    return ",".join(str(row[0]) if len(row) == 1 else f"{row[0]}-{row[-1]}" for row in rows)
 
 
 def listed(text: str | None) -> frozenset[int]:

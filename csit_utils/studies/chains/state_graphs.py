@@ -1,25 +1,19 @@
-"""Figures of events: bars of exit reasons, kernel events and their CPU time, and graphs of state transitions."""
+"""Graphs of state transitions of the VNFs of suspects, made by hand."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from math import cos, pi, sin, sqrt
 
-from csit_utils.report.figures import Figure, Json, axis, bars, categories, one_choice, scatter
+from csit_utils.report.figures import Figure, Json, one_choice, scatter
 from csit_utils.report.units import digits3
-from csit_utils.studies.chains.behaviour_figures import MAX_SHOWN, choice_of, workload_words
 from resources.libraries.python.model.measurements.features import Edge, StateGraph
 from resources.libraries.python.studies.chains.model.record import ChainStudy, Suspect
 from resources.libraries.python.studies.chains.model.spec import Member
 
-_MAX_EVENTS = 14
-"""Maximum number of events of a picture, those that come most often."""
+MAX_SHOWN = 6
+"""Suspects with plots."""
 _EXIT = "kvm_exit:"
-_ALONE = "VNFs alone"
-_PX_PER_EVENT = 24
-_PX_PER_BAR = 11
-
-
 _MAX_EDGES = 24
 """Maximum number of edges of a picture, those with the most time; more are unreadable."""
 _MAX_PX = 9.0
@@ -27,6 +21,11 @@ _MIN_PX = 1.2
 _BEND = 0.18
 """Curvature relative to the distance of two events, so that both directions are distinguishable."""
 _STEPS = 4
+
+
+def choice_of(rank: int, suspect: Suspect) -> str:
+    """Label of a suspect in a list: `1. nat > gateway`."""
+    return f"{rank}. {suspect.chain.name}"
 
 
 def graphs_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
@@ -170,29 +169,8 @@ def _vertex_words(name: str, graph: StateGraph) -> str:
     return f"{escape(name)}<br>{digits3(rate)} times a second"
 
 
-def events_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
-    """Rate of each event: of all VNFs alone, and of the VNFs of a suspect in the chain and alone.
-
-    Of virtual machines these are the reasons for which they were left.
-    """
-    alone = _alone(study)
-    variants: Json = {}
-    if alone:
-        variants[_ALONE] = _bars([(member.name, graph) for member, graph in alone.items()])
-    for rank, suspect in enumerate(study.suspects[:MAX_SHOWN], 1):
-        members = {member.name: member for member in suspect.chain.members}
-        for graph in graphs_of(study, suspect):
-            own = alone.get(members[graph.owner]) if graph.owner in members else None
-            pair = [("in the chain", graph), *([("alone", own)] if own else [])]
-            variants[f"{choice_of(rank, suspect)}: {graph.owner}"] = _bars(pair)
-    variants = {key: variant for key, variant in variants.items() if variant["data"]}
-    machines = any(graph.source == "kvm" for graph in alone.values())
-    title = "VM exit reasons" if machines else "Kernel events"
-    return one_choice(f"{anchor}-events", f"{title} per second", variants, simulated=simulated)
-
-
-def _alone(study: ChainStudy) -> Mapping[Member, StateGraph]:
-    """Transitions of VNFs alone at the largest volume that was traced."""
+def graphs_alone(study: ChainStudy) -> Mapping[Member, StateGraph]:
+    """Return the transitions of VNFs alone at the largest volume that was traced."""
     runs = [run for run in study.runs if len(run.chain.members) == 1 and run.graphs and run.failed is None]
     found: dict[Member, StateGraph] = {}
     for run in sorted(runs, key=lambda run: run.workload.volume_bps):
@@ -208,100 +186,3 @@ def rates_of(graph: StateGraph) -> Mapping[str, float]:
         if graph.source != "kvm" or edge.before.startswith(_EXIT):
             counts[edge.before.removeprefix(_EXIT)] += edge.count
     return {name: count / graph.traced_s for name, count in counts.items()} if graph.traced_s else {}
-
-
-def _bars(graphs: Sequence[tuple[str, StateGraph]]) -> Json:
-    rates = [(name, rates_of(graph)) for name, graph in graphs]
-    totals: Counter[str] = Counter()
-    for _, own in rates:
-        totals.update(own)
-    events = [name for name, _ in totals.most_common(_MAX_EVENTS)]
-    data = [
-        bars(
-            name,
-            [(own.get(event, 0.0), escape(event)) for event in events],
-            colour,
-            texts=[
-                f"{escape(event)}, {escape(name)}: {digits3(own.get(event, 0.0))} times a second" for event in events
-            ],
-            orientation="h",
-        )
-        for colour, (name, own) in enumerate(rates)
-        if own
-    ]
-    layout = {
-        "barmode": "group",
-        "xaxis": axis("times per second"),
-        # The most frequent event on top.
-        "yaxis": {"type": "category", "autorange": "reversed", "dtick": 1},
-        "height": 130 + len(events) * max(_PX_PER_EVENT, _PX_PER_BAR * len(rates)),
-    }
-    return {"data": data, "layout": layout}
-
-
-def extra_cpu_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
-    """CPU time of every VNF alone, and the part of it that the kernel's threads spend for the VNF, by workload."""
-    found: dict[tuple[str, str], dict[str, float]] = {}
-    for each in study.statistics:
-        single = len(each.chain.members) == 1 and each.chain.members[0].name == each.owner
-        if single and each.feature in {"cpu_percent", "helper_percent"}:
-            found.setdefault((workload_words(each.workload), each.owner), {})[each.feature] = each.mean
-    variants: Json = {}
-    for workload in dict.fromkeys(workload for workload, _ in found):
-        rows = {
-            owner: (own["cpu_percent"], min(own["helper_percent"], own["cpu_percent"]))
-            for (where, owner), own in found.items()
-            if where == workload and len(own) == 2
-        }
-        if rows:
-            layout = categories("CPU, % of one CPU", barmode="stack")
-            variants[workload] = {"data": list(_stacks(rows)), "layout": layout}
-    title = "CPU time of VNFs alone, and of their kernel threads"
-    # The largest volume is the most informative one.
-    largest_first = {workload: variants[workload] for workload in reversed(variants)}
-    return one_choice(f"{anchor}-extra", title, largest_first, simulated=simulated)
-
-
-def steps_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
-    """CPU time of the study's own steps, in percent of one CPU and in total; as Probius, figure 21."""
-    if not study.costs:
-        return None
-    ways = {
-        "% of one CPU": (
-            "% of one CPU",
-            [100 * each.cpu_s / each.lasted_s for each in study.costs if each.lasted_s > 0],
-        ),
-        "CPU time": ("CPU time, s", [each.cpu_s for each in study.costs if each.lasted_s > 0]),
-    }
-    steps = [each.step for each in study.costs if each.lasted_s > 0]
-    texts = [f"{each.step}: {each.cpu_s:.3g} s of a CPU in {each.lasted_s:.3g} s" for each in study.costs]
-    variants: Json = {
-        way: {
-            "data": [
-                bars(
-                    way,
-                    zip(steps, values, strict=True),
-                    0,
-                    texts=[f"{value:.3g}" for value in values],
-                    hover="%{customdata}",
-                    showlegend=False,
-                    textposition="outside",
-                    cliponaxis=False,
-                    customdata=texts,
-                )
-            ],
-            "layout": categories(title),
-        }
-        for way, (title, values) in ways.items()
-    }
-    return one_choice(f"{anchor}-steps", "CPU time of the study itself", variants, simulated=simulated)
-
-
-def _stacks(rows: Mapping[str, tuple[float, float]]) -> Iterator[Json]:
-    parts = (
-        ("processes of the VNF", [whole - helper for whole, helper in rows.values()]),
-        ("kernel threads of the VNF (extra CPU)", [helper for _, helper in rows.values()]),
-    )
-    for colour, (name, values) in enumerate(parts):
-        points = zip(map(escape, rows), values, strict=True)
-        yield bars(name, points, colour, hover=f"%{{x}}, {name}: %{{y:.3~g}} % of one CPU")

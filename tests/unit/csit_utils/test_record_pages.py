@@ -1,0 +1,158 @@
+"""Pages of all studies: every declared block of every kind of record."""
+
+import json
+import re
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import pytest
+
+from csit_utils.report.record_blocks import Column, Heat, Plot, RecordTables, Row, amounts
+from csit_utils.report.site import RenderedPage, render, single_file
+from csit_utils.report.study import Page
+from csit_utils.studies.registry import explanations, record_kinds, studies
+from resources.libraries.python.model.record import Record
+from tests.unit.csit_utils.characterization_records import record
+from tests.unit.csit_utils.characterized_pages import made, shown
+from tests.unit.csit_utils.study_records import one_of_every_kind
+
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+OF_KINDS = {page.name: page for study in studies() if study.kinds for page in study.pages}
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    return one_of_every_kind()
+
+
+@pytest.fixture(scope="module")
+def pages(records: list[Record]) -> dict[str, RenderedPage]:
+    return {name: made(page, *records) for name, page in OF_KINDS.items()}
+
+
+def test_there_is_a_record_of_every_kind(records: list[Record]) -> None:
+    assert {each.kind for each in records} == set(record_kinds())
+
+
+@pytest.mark.parametrize("name", OF_KINDS)
+def test_every_figure_has_its_place_and_every_choice_its_variant(pages: dict[str, RenderedPage], name: str) -> None:
+    html = str(pages[name].html)
+    identities = [figure.identity for page in pages.values() for figure in page.figures]
+    assert len(identities) == len(set(identities))
+    assert pages[name].figures
+    ids = re.findall(r' id="([^"]*)"', html)
+    assert len(ids) == len(set(ids)) and not any(re.search(r"\s", each) for each in ids)
+    for figure in pages[name].figures:
+        assert html.count(f'="{figure.identity}"') == 1, figure.identity
+        choices = {"|".join(choice) for choice in product(*figure.selectors)}
+        assert choices <= figure.variants.keys(), figure.identity
+        drawn = [variant for key, variant in figure.variants.items() if key in choices]
+        values = (trace["y"] for variant in drawn for trace in variant.get("data", ()))
+        assert any("maps" in variant for variant in drawn) or any(any(y is not None for y in line) for line in values)
+
+
+@pytest.mark.parametrize("name", OF_KINDS)
+def test_every_question_mark_has_an_answer(pages: dict[str, RenderedPage], name: str) -> None:
+    asked = set(re.findall(r'href="#explain-([a-z0-9-]+)"', str(pages[name].html)))
+    assert asked and asked <= explanations().keys()
+
+
+@pytest.mark.parametrize("name", OF_KINDS)
+def test_everything_simulated_says_so(records: list[Record], pages: dict[str, RenderedPage], name: str) -> None:
+    simulated = [each.model_copy(update={"simulated": True}) for each in records]
+    page = made(OF_KINDS[name], *simulated)
+    assert page.figures and all(figure.simulated for figure in page.figures)
+    assert "No packet was sent" in page.html or "SIMULATED" in page.html
+    assert "SIMULATED" not in pages[name].html
+
+
+@pytest.mark.parametrize("kind", record_kinds())
+def test_a_test_without_a_result_has_its_reason_and_no_figure(kind: str) -> None:
+    bare = record(kind, "Bare", passed=False, message="the NF is <down>")
+    found = [page for each in OF_KINDS.values() if (page := render(each, shown(bare))) is not None]
+    assert found
+    for page in found:
+        assert "the NF is &lt;down&gt;" in page.html and not page.figures
+
+
+@pytest.mark.parametrize("page", OF_KINDS.values(), ids=OF_KINDS)
+def test_a_page_is_there_for_its_records_only(page: Page[Any]) -> None:
+    assert render(page, shown()) is None
+
+
+def hostile(table: Sequence[Row]) -> list[Row]:
+    return [
+        {name: f"{HOSTILE}{value}" if type(value) is str else value for name, value in row.items()} for row in table
+    ]
+
+
+def test_texts_of_rows_and_records_are_no_markup(records: list[Record], monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = RecordTables.rows
+    monkeypatch.setattr(RecordTables, "rows", lambda tables, table: hostile(rows(tables, table)))
+    written = [
+        each.model_copy(update={"test_name": HOSTILE, "testbed": HOSTILE, "warnings": (HOSTILE,)}) for each in records
+    ]
+    text = single_file(shown(*written))
+    assert "<img src=x" not in text
+    assert text.count("</script>") == text.count("<script"), "no string ends the script that it is in"
+    for page in OF_KINDS.values():
+        for figure in made(page, *written).figures:
+            variants = [each for each in figure.variants.values() if isinstance(each, dict) and "data" in each]
+            for variant in variants:
+                read = [{name: each for name, each in trace.items() if name != "meta"} for trace in variant["data"]]
+                assert "<img" not in json.dumps([read, variant["layout"]]), "Plotly reads a little markup"
+
+
+ROWS: list[Row] = [
+    {"nf": nf, "load": load, "loss": loss, "low": loss - 0.01, "high": loss + 0.03, "way": way}
+    for way in ("alone", "beside")
+    for nf, loss in (("nat", 0.1), ("ids", 0.0))
+    for load in (1, 2)
+]
+TABLES = RecordTables("a", simulated=True, content=None, tables={"losses": ROWS})
+LOSS = Column("loss", "loss, %", scale=100, ends=("low", "high"))
+
+
+def test_a_plot_has_a_line_for_each_value_of_a_column_and_a_variant_for_each_choice() -> None:
+    plot = Plot("loss", "Loss", "losses", Column("load"), (LOSS, Column("unknown")), "nf", choose=("way",))
+    figure = plot.draw(TABLES)
+    assert figure is not None and figure.simulated and figure.identity == "a-loss"
+    assert figure.selectors == (("alone", "beside"),), "what is unknown is no choice"
+    nat, ids = figure.variants["beside"]["data"]
+    assert (nat["name"], nat["x"], nat["y"]) == ("nat", [1, 2], [10, 10])
+    assert (nat["error_y"]["array"], nat["error_y"]["arrayminus"]) == ([3, 3], [1, 1])
+    assert (nat["meta"]["colour"], ids["meta"]["colour"]) == (0, 1)
+    assert Plot("loss", "Loss", "losses", Column("load"), Column("unknown"), "nf").draw(TABLES) is None
+
+
+def test_readers_choose_quantities_and_a_logarithmic_axis_has_no_zero() -> None:
+    log = Column("loss", "loss, %", log=True, choice="logarithmic")
+    figure = Plot("loss", "Loss", "losses", Column("load"), (LOSS, log), "nf", dash="way").draw(TABLES)
+    assert figure is not None and figure.selectors == (("loss", "logarithmic"),)
+    lines = figure.variants["logarithmic"]["data"]
+    assert [line["name"] for line in lines] == ["nat, alone", "ids, alone", "nat, beside", "ids, beside"]
+    assert lines[1]["y"] == [None, None] and figure.variants["loss"]["data"][1]["y"] == [0, 0]
+    assert lines[0]["line"]["dash"] != lines[2]["line"]["dash"]
+
+
+def test_a_heat_map_has_the_mean_of_its_rows() -> None:
+    heat = Heat("map", "Loss", Column("nf"), Column("way"), ((LOSS, "losses"),), lambda _: "", bracket="load")
+    maps = heat.draw(TABLES)
+    assert maps is not None
+    (squares,) = [one.squares(("loss",)) for one in maps.maps]
+    assert [[square.text for square in line] for line in squares] == [["[10.0]"] * 2, ["[0]"] * 2]
+    assert squares[0][0].value == 10 and "mean of 2" in squares[0][0].tip
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "written"),
+    [
+        (0, 0, ("0", "0")),
+        (0.25, 0.1, ("0.25", "0.10")),
+        (3.25, 1, ("3.2", "1.0")),
+        (47_191, 4117.2, ("47,191", "4,117")),
+    ],
+)
+def test_a_mean_and_its_interval_have_the_same_decimals(mean: float, half: float, written: tuple[str, str]) -> None:
+    assert amounts(mean, half) == written
