@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -71,3 +72,18 @@ def test_a_call_that_begins_when_the_controller_is_gone_does_nothing(sink: int, 
     conversation._end("signal SIGTERM")
     conversation._answer({"id": 1, "call": "switch.start"}, lambda *asked: did.append(asked))
     assert (did, conversation._present, signals) == ([], None, [signal.SIGUSR1])
+
+
+def test_what_waits_in_the_pipe_is_heard_before_silence_counts(
+    sink: int, signals: list[signal.Signals], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that stood still for longer than that has not lost its controller."""
+    source, controller = os.pipe()
+    said(controller, {"beat": True})
+    looks_s = iter([0.0, 100.0, 100.0, 200.0, 200.0])
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=looks_s.__next__))
+    conversation = Conversation(source, sink, 20.0)
+    conversation._read()
+    os.close(source)
+    assert conversation._gone == "the connection to the controller has ended"
+    assert signals == [signal.SIGUSR1]

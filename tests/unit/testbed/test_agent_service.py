@@ -41,6 +41,10 @@ def deployed(machine: NotingMachine) -> AgentService:
     return service
 
 
+def test_a_vswitch_that_knows_of_no_cables_has_none_without_a_link() -> None:
+    assert ask_role(deployed(NotingMachine()), SWITCH, "without_link") == ()
+
+
 def test_a_plan_and_counters_pass_the_wire_unchanged() -> None:
     machine = NotingMachine()
     service = deployed(machine)

@@ -15,6 +15,7 @@ from resources.libraries.python.testbed.kinds import machine as machine_module
 from resources.libraries.python.testbed.kinds.local import LocalNode
 from resources.libraries.python.testbed.kinds.machine import TestbedMachine
 from resources.libraries.python.testbed.kinds.nodes import NodesTestbed
+from resources.libraries.python.testbed.maintenance.doctor import _of_drivers
 from tests.builders import shipped
 from tests.unit.testbed.agent_service_runs import WORK, NotingMachine, NotingPart
 
@@ -96,6 +97,15 @@ def test_problems_and_warnings_need_no_node_in_front() -> None:
     assert world.unsampled() == (PERF,)
     with pytest.raises(Unsupported, match=r"^no KVM; no huge pages; load kvm; or choose containers$"):
         world.open()
+
+
+def test_the_doctor_keeps_semicolons_of_problems_and_fixes() -> None:
+    world = on(WholeMachine(lacks="no KVM; no huge pages"))
+    assert [(row.level, row.what, row.fix) for row in _of_drivers(LOCAL, world)] == [
+        ("problem", "no KVM; no huge pages", FIX),
+        ("warning", "no KVM", ""),
+        ("warning", PERF.what, PERF.fix),
+    ]
 
 
 def test_a_machine_is_checked_once_until_it_is_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from resources.libraries.python.drivers.functions.nftables import program
 from resources.libraries.python.drivers.functions.nftables.registration import Firewall
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway, nat
 from resources.libraries.python.drivers.host.programs import program_paths
-from resources.libraries.python.errors import ConfigError, Unsupported
+from resources.libraries.python.errors import ConfigError, NotReady, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
@@ -100,4 +100,16 @@ def test_without_nft_only_cells_that_ask_for_it_lack_something(monkeypatch: pyte
     by_default = local(tmp_path, ("containers: linux_router", "containers: linux_firewall")).dut
     assert LACK in map(str, machine.missing(by_default))
     with pytest.raises(Unsupported, match=re.escape(LACK)):
+        program.load("")
+
+
+def test_a_program_that_does_not_end_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hanging = tmp_path / "nft"
+    hanging.write_text("#!/bin/sh\nexec sleep 60\n", encoding="utf-8")
+    hanging.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(program, "_WITHIN_S", 0.05)
+    with pytest.raises(NotReady, match=r"nft -f - not ready after 0\.1 s; last seen: still running"):
         program.load("")

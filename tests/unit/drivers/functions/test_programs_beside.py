@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.functions.monitor.driver import programs
 from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
 from resources.libraries.python.drivers.functions.monitor.suricata import patterns
 from resources.libraries.python.drivers.functions.nginx.program import configuration
-from resources.libraries.python.drivers.functions.process.driver import processed
+from resources.libraries.python.drivers.functions.process.driver import filled, names, processed
 from resources.libraries.python.drivers.generators.builtin import frames
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load import load_topology
@@ -84,6 +84,15 @@ def test_nginx_spreads_both_ways_and_only_a_balancer_keeps_the_source(kind: NfKi
     assert "load_module" not in configuration(
         function(kind), (frames.UDP_LOAD_PORT, frames.PROBE_PORT), workers=1, module=None
     )
+
+
+@given(st.lists(st.text(alphabet="ab{}left right", max_size=8)))
+def test_words_of_a_program_become_the_interfaces_of_its_function(argv: list[str]) -> None:
+    row = filled(argv, names(function_of_process))
+    assert row == [each.replace("{left}", "csn1x1i1").replace("{right}", "csn1x1i2") for each in argv]
+
+
+function_of_process = function(NfKind("process"))
 
 
 def test_a_program_reports_what_it_has_processed() -> None:
