@@ -232,8 +232,6 @@ def test_a_service_is_swept_over_ssh_as_on_a_laptop_also_when_a_node_is_lost(lab
     faults = [(Moment(SENDING, call=3), agent_is_killed)]
     run_losing_nodes(lab, tmp_path, faults, *words, sources=[CHARACTERIZATION / "chain.robot"])
     (item,) = load([tmp_path / "out" / "output.xml"]).characterizations
-    (reason,) = item.record.broken
-    assert "DUT1: the agent ended with 137" in reason
     assert item.record.sweep is not None
     assert len(item.record.sweep.points) == 2
     for point in item.record.sweep.points:

@@ -32,7 +32,7 @@ _LEFT = ("cell",)
 
 
 def twin(
-    a: Annotated[Path, typer.Argument(help="Topology file.", metavar="A.yaml")],
+    a: Annotated[Path, typer.Argument(help="Topology file.", metavar="A")],
     b: Annotated[Path, typer.Argument(help="Another one, the same one, or results of an earlier run.", metavar="B")],
     minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="Time to measure.")] = 15,
     cells: Annotated[

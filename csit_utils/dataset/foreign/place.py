@@ -9,12 +9,16 @@ from typing import Any
 from csit_utils.dataset.items import ImportedTest
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import MAX_PARTS, quoted
+from resources.libraries.python.model.bounds import (
+    MAX_PARTS,
+    MAX_TEMPLATE_LENGTH,
+    MAX_VSWITCH_CORES,
+    MAX_WILDCARDS,
+    quoted,
+)
 from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.density.planning.matrix import core_usage
-
-_MAX_VS_DTC = 4
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Place:
         }
 
     def _slide_cores(self) -> float | None:
-        if not self.nf_size or not self.vs_dtc or self.vs_dtc > _MAX_VS_DTC:
+        if not self.nf_size or not self.vs_dtc or self.vs_dtc > MAX_VSWITCH_CORES:
             return None
         sizes = {"nf_sizes": (self.nf_size,), "vs_dtc": self.vs_dtc}
         return core_usage(Cell(service_type=self.service_type, **self.dimensions.columns, **sizes))
@@ -62,9 +66,6 @@ def vswitch_columns(vs_dtc: int | None) -> dict[str, float | None]:
     return {"vs_dtc": vs_dtc, "vswitch_data_cores": None if vs_dtc is None else float(vs_dtc)}
 
 
-_MAX_TEXT = 200
-_MAX_WILDCARDS = 4
-"""Each multiplies the time of a match."""
 _NUMBER = r"(?<!\d)\d{1,2}(?!\d)"
 _FIELDS: Mapping[str, str] = {
     "service": "|".join(service.value for service in ServiceType),
@@ -147,8 +148,8 @@ def _regex(text: str) -> str:
     parts = re.split(r"\{([a-z_]*)\}", text)
     between, names = parts[::2], parts[1::2]
     faults = [
-        *([f"more than {_MAX_TEXT} characters"] if len(text) > _MAX_TEXT else []),
-        *([f"more than {_MAX_WILDCARDS} '*'"] if text.count("*") > _MAX_WILDCARDS else []),
+        *([f"more than {MAX_TEMPLATE_LENGTH} characters"] if len(text) > MAX_TEMPLATE_LENGTH else []),
+        *([f"more than {MAX_WILDCARDS} '*'"] if text.count("*") > MAX_WILDCARDS else []),
         *(["an unmatched brace"] if set("{}") & set("".join(between)) else []),
         *(f"unknown field {{{name}}}" for name in names if name not in _FIELDS),
         *(f"{{{name}}} occurs twice" for name in set(names) if names.count(name) > 1),

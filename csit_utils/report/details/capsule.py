@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from resources.libraries.python.model.base import digested_text
 from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.model.result import Environment, Rerun
 from resources.libraries.python.studies.density.model.record import DensityRecord
@@ -53,7 +54,7 @@ def capsule(result: DensityRecord) -> Capsule:
         return Capsule(text, None, "")
     name = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"plan-{result.cell.service_type}-{result.test_name}.json")
     # `plan_digest` is the SHA-256 of these bytes.
-    return Capsule(text, result.plan.model_dump_json(), name)
+    return Capsule(text, digested_text(result.plan), name)
 
 
 def command(result: DensityRecord) -> list[str]:

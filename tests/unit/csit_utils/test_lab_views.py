@@ -68,7 +68,7 @@ def test_the_page_has_a_core_map_for_each_machine() -> None:
     assert (lines[5], lines[9], lines[11]) == ("DUT2", "0|1|2|3|4|5", "TG")
     assert lines[10].startswith("system:s0 vswitch-2:m1 vswitch-2:d2 nf-1-3:m3 nf-1-3:d4")
     assert lines[16] == "system:s0 generator:m2,3 generator:d1"
-    assert "Core map" in render_plan(topology, None, rows, times(topology, rows, LADDER, list(TestType), 1))
+    assert "Core map" in render_plan(topology, None, rows, times(topology, rows, LADDER, list(TestType)))
 
 
 def in_a_lab(duts: int) -> DensityRecord:

@@ -44,9 +44,14 @@ class Frozen(BaseModel):
         return schema
 
 
+def digested_text(model: BaseModel) -> str:
+    """JSON of what differs from the defaults: a key that is added changes no digest of what does without it."""
+    return model.model_dump_json(exclude_defaults=True)
+
+
 def digest_of_model(model: BaseModel) -> str:
-    """SHA-256 of what differs from the defaults: a key that is added changes no digest of what does without it."""
-    return hashlib.sha256(model.model_dump_json(exclude_defaults=True).encode()).hexdigest()
+    """SHA-256 of its `digested_text`."""
+    return hashlib.sha256(digested_text(model).encode()).hexdigest()
 
 
 Location = tuple[int | str, ...]

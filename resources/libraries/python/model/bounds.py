@@ -29,6 +29,11 @@ MAX_NFS = 1024
 """Network functions of one cell. The matrix of the draft ends at 10 x 10."""
 MAX_FRAMES = 10_000
 """Frames of a selection: sizes, by version of IP and number of flows."""
+MAX_VSWITCH_CORES = 4
+"""Data cores of a vSwitch."""
+MAX_TEMPLATE_LENGTH = 200
+MAX_WILDCARDS = 4
+"""Of a template of file names: each multiplies the time of a match."""
 MAX_PARTS = 0xFFFF
 """Service instances of a cell, and NFs of each, also in records: no address plan holds more."""
 MAX_NFS_OF_A_SELECTION = 100_000

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import MAX_PARTS
+from resources.libraries.python.model.bounds import MAX_PARTS, MAX_VSWITCH_CORES
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
@@ -121,7 +121,7 @@ class Cell(Frozen):
     their place."""
     nf_sizes: Annotated[tuple[NfSize, ...], Field(min_length=1)] = (NfSize.ONE,)
     """One size for all NFs, or one per NF of an instance."""
-    vs_dtc: Annotated[int, Field(ge=1, le=4)] = 1
+    vs_dtc: Annotated[int, Field(ge=1, le=MAX_VSWITCH_CORES)] = 1
     """Physical data cores of the vSwitch."""
     nf_kinds: tuple[NfKind, ...] = ()
     """Kinds of the NFs of an instance: one kind for all, one per NF, or empty for the testbed's own kind."""
