@@ -128,11 +128,14 @@ def test_numbered_packets_are_of_as_many_flows(tmp_path: Path, sending: Sending)
         result = built_in.run(trial)
         assert [(flow.sent, flow.received) for flow in result.losses] == [(2000, 2000)] * 2
         timed = trial.model_copy(update={"count_losses": False, "timeline_s": 0.01})
-        with tcpdump(tmp_path / "arrived.pcap", 2000):
+        with tcpdump(tmp_path / "arrived.pcap") as wait_for:
             result = built_in.run(timed)
-        assert [sum(flow.received) for flow in result.timelines] == [2000, 2000]
+            received = [sum(flow.received) for flow in result.timelines]
+            wait_for(received[0])
     found = tuples(tmp_path / "arrived.pcap")
-    assert (len(found), set(found.values())) == (1000, {2})
+    # A machine that stands still loses some, and the generator counts those that a witness sees.
+    assert sum(found.values()) == received[0] > 1900 and max(found.values()) == 2
+    assert 1000 - (2000 - received[0]) <= len(found) <= 1000
 
 
 @realtime(LOSS)

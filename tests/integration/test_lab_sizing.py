@@ -108,7 +108,7 @@ def test_the_sip_service_is_sized_with_calls_over_the_cable_also_by_a_run_that_w
     workload = json.loads((SPECS / "sip-service" / "reg-dereg.json").read_text(encoding="utf-8"))
     deployment["resources"]["vcpus"] = 0.2
     # The smallest size carries the lowest load also on a machine that is not its own, and no size the highest.
-    workload |= {"range": {"min": 30, "max": 630}, "increase": 600, "duration_s": 2}
+    workload |= {"range": {"min": 30, "max": 1230}, "increase": 1200, "duration_s": 2}
     specs = {"deployment.json": deployment, "reg-dereg.json": workload}
     path, out = suite(tmp_path, "sip-service", specs), tmp_path / "out"
     journal = out / "characterization" / "SIP_Service" / "sizing.jsonl"
