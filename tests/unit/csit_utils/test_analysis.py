@@ -3,14 +3,12 @@
 import base64
 import zlib
 from dataclasses import replace
-from itertools import chain
 
 import pytest
 from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.analysis import latency
 from csit_utils.analysis.grouping import all_series, per_core
 from csit_utils.analysis.latency import curve, merge, percentiles
 from csit_utils.analysis.verdicts import short, verdict_of
@@ -250,18 +248,6 @@ def test_a_curve_ends_where_its_samples_end() -> None:
     assert max(quantile for quantile in found.quantiles if quantile < 1) <= 0.99
     assert found.values_ns[-1] == 300
     assert dict(zip(found.quantiles, found.values_ns, strict=True))[0.9] == 100, "90 of 100 do not exceed 100"
-
-
-def test_sums_of_a_page_are_kept_while_single_histograms_are_read() -> None:
-    texts = [[_histogram(load, number).encode().decode() for number in range(1, 17)] for load in range(100, 116)]
-    sums = [merge(each) for each in texts]
-    for text in chain.from_iterable(texts):
-        found = merge([text])
-        assert found is not None and found.total == 2
-    assert all(merge(each) is kept for each, kept in zip(texts, sums, strict=True))
-    for first in range(40):
-        merge([texts[0][0], texts[first % 16][first % 15], texts[1][first % 14]])
-    assert latency._merged.cache_info().currsize <= 32, "each key has the histograms of all instances"
 
 
 def test_histograms_are_merged_and_bad_ones_left_out() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -243,20 +242,6 @@ def test_an_import_writes_through_no_link(folder: Path, tmp_path: Path, name: st
 def test_headers_of_pages_are_read_or_refused(data: bytes) -> None:
     with suppress(ReadError):
         assert parquet_pages.chunk_of(data).unpacked_bytes >= 0
-
-
-def test_headers_of_the_common_form_say_the_same_field_by_field(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = part_of(dataset, "tests").read_bytes()
-    group = pq.read_metadata(part_of(dataset, "tests")).row_group(0)
-    pages = [
-        content[column.data_page_offset :][: column.total_compressed_size]
-        for column in map(group.column, range(group.num_columns))
-    ]
-    assert all(parquet_pages._COMMON.match(page) for page in pages)
-    fast = [parquet_pages.chunk_of(page) for page in pages]
-    assert sum(each.unpacked_bytes for each in fast) > len(pages)
-    monkeypatch.setattr(parquet_pages, "_COMMON", re.compile(rb"[^\x00-\xff]"))
-    assert fast == [parquet_pages.chunk_of(page) for page in pages]
 
 
 @given(data=st.binary(max_size=200), length=st.integers(0, 300))

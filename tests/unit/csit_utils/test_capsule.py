@@ -5,13 +5,12 @@ import hashlib
 import shlex
 from itertools import pairwise
 
-from csit_utils.dataset.items import RecordedTest, Status
 from csit_utils.report.details.capsule import capsule, command
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import MeasurementRequest, Rerun
 from resources.libraries.python.planning.plan import digest
-from tests.unit.csit_utils.builders import B64, IMIX, PROFILE, does_not_fit, result
+from tests.unit.csit_utils.builders import IMIX, PROFILE, does_not_fit, result
 
 CSC = ServiceType.CSC
 RERUN = Rerun(
@@ -75,12 +74,3 @@ def test_what_a_record_says_runs_no_other_command() -> None:
     assert words[3:5] == ["./csit", "robot"]
     assert words[-3:] == ["--test", evil, evil]
     assert not {"rm", "reboot", ";"} & set(words)
-
-
-def test_records_of_before_keep_their_anchors() -> None:
-    old = result(CSC, 1, 1, frame=B64)
-    assert "rerun" not in old.model_dump_json()
-    assert (
-        RecordedTest(old, "a", Status.PASS, "").anchor
-        != RecordedTest(old.model_copy(update={"rerun": RERUN}), "a", Status.PASS, "").anchor
-    )

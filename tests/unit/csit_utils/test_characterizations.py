@@ -91,15 +91,3 @@ def test_a_record_counts_once_whose_keys_were_added_since_it_was_written(
             list(import_all(layout, [tmp_path / "output.xml", tmp_path / "interference.json"], None))
         items = Stored(layout).characterizations
     assert [item.anchor for item in items] == [f"interference-{digest[:12]}"]
-
-
-def test_a_density_record_has_one_anchor_though_keys_were_added_since_it_was_written(tmp_path: Path) -> None:
-    written = result(ServiceType.CSC, 1, 1).model_dump_json().replace('"warnings":[],', "")
-    path = tmp_path / "density.json"
-    path.write_text(written, encoding="utf-8")
-    layout = Layout.make(tmp_path / "dataset")
-    with layout.writing(lambda: None):
-        list(import_all(layout, [path], None))
-    (item,) = load([path]).recorded
-    assert item.digest == hashlib.sha256(written.encode()).hexdigest()
-    assert [row.anchor for row in Stored(layout).tests] == [item.anchor]

@@ -2,13 +2,11 @@
 
 import gc
 import io
-import multiprocessing
 import os
 import sys
-import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 from typer.testing import CliRunner
@@ -17,7 +15,6 @@ from csit_utils import cli
 from csit_utils.commands.results import inputs
 from csit_utils.dataset.scan import ScannedTest
 from csit_utils.dataset.store import batch
-from csit_utils.report import html
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed_record import pack
@@ -67,45 +64,9 @@ def test_pages_of_large_files_are_those_of_small_ones(tmp_path: Path, monkeypatc
     assert _tree(tmp_path / "large") == _tree(tmp_path / "small")
 
 
-def test_code_of_pages_is_loaded_while_another_process_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for folder in ("one", "other"):
-        (tmp_path / folder).mkdir()
-    outputs = [
-        _written(tmp_path / folder / "output.xml", list(map(pack, results)), results)
-        for folder, results in (("one", _RESULTS[:2]), ("other", _RESULTS[2:]))
-    ]  # different ones: of files with the same content, the one that is read first counts
-    assert _report(*outputs, "-o", tmp_path / "small")[0] == 0
-    loaded: list[bool] = []
-    compiled = multiprocessing.get_context("fork").Event()
-    stage = batch._stage
-
-    def compile_templates() -> None:
-        loaded.append(bool(multiprocessing.active_children()))
-        compiled.set()
-
-    def stage_slowly(*argv: Any) -> Any:  # the files are small: the other process would have read them by then
-        assert compiled.wait(60)
-        return stage(*argv)
-
-    monkeypatch.setattr(html, "compile_templates", compile_templates)
-    monkeypatch.setattr(batch, "_stage", stage_slowly)
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
-    monkeypatch.setattr(batch, "PARALLEL_BYTES", 0)
-    assert _report(*outputs, "-o", tmp_path / "large")[0] == 0
-    assert loaded == [True]
-    assert _tree(tmp_path / "large") == _tree(tmp_path / "small")
-
-
-def test_the_table_of_a_large_file_is_that_of_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    output = _written(tmp_path / "output.xml", list(map(pack, _RESULTS)))
-    small = _csit("show", output, "--why")
-    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
-    monkeypatch.setattr(batch, "recorded_test", _refuse)
-    assert _csit("show", output, "--why") == small
-
-
-@pytest.mark.parametrize("command", ["compare {0} {0}", "gate {0} {0}", "trend {0} --all", "trend {0} --new-with {0}"])
+@pytest.mark.parametrize(
+    "command", ["compare {0} {0}", "gate {0} {0}", "trend {0} --all", "trend {0} --new-with {0}", "show {0} --why"]
+)
 def test_judgements_of_large_files_are_those_of_small_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
@@ -118,28 +79,6 @@ def test_judgements_of_large_files_are_those_of_small_ones(
     assert _csit(*argv) == small
     gc.collect()  # of the error that ended the command
     assert list(tmp_path.iterdir()) == [tmp_path / "output.xml"], "temporary datasets are removed"
-
-
-@pytest.mark.parametrize("command", ["import {} --into {}/dataset", "show {}"])
-def test_outcomes_of_files_are_not_kept_until_the_last_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    output = _written(tmp_path / "output.xml", list(map(pack, _RESULTS)))
-    outcomes: list[weakref.ref[batch.FileImport]] = []
-    kept: list[int] = []
-
-    def import_all(*_: object, **__: object) -> Iterator[batch.FileImport]:
-        for number in range(5):
-            kept.append(sum(each() is not None for each in outcomes))
-            outcome = batch.FileImport(f"{number}.xml", 1, ())
-            outcomes.append(weakref.ref(outcome))
-            yield outcome
-            del outcome
-
-    monkeypatch.setattr(batch, "import_all", import_all)
-    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
-    _csit(*command.format(output, tmp_path).split())
-    assert len(kept) == 5 and max(kept) == 1, "the one that is being counted"
 
 
 def test_folders_of_killed_reports_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from csit_utils import processes
 from csit_utils.processes import shared
-from resources.libraries.python.defects import DEBUG_LOG, expected, report_defect
+from resources.libraries.python.defects import DEBUG_LOG, report_defect
 from resources.libraries.python.errors import ConfigError, CsitError
 
 FORK = multiprocessing.get_context("fork")
@@ -141,11 +141,6 @@ def test_an_unexpected_error_keeps_its_place_and_its_cause_in_the_log(tmp_path: 
     assert "in fail_there" in (tmp_path / DEBUG_LOG).read_text()
 
 
-def test_an_error_raised_on_purpose_stays_a_sentence(tmp_path: Path) -> None:
-    error = raised_by_another_process(lambda: ConfigError("results.xml: not a result"))
-    assert type(error) is ConfigError and expected(error, tmp_path) == "results.xml: not a result"
-
-
 class Unpicklable(Exception):
     def __init__(self, path: str, line: int) -> None:
         super().__init__(f"{path}, line {line}")
@@ -167,15 +162,6 @@ def test_an_error_that_cannot_be_pickled_becomes_its_text() -> None:
 def test_an_interrupted_process_ends_without_output(capfd: pytest.CaptureFixture[str]) -> None:
     assert "was killed" in str(raised_by_another_process(KeyboardInterrupt))
     assert capfd.readouterr() == ("", "")
-
-
-def test_items_without_a_result_are_all_processed() -> None:
-    wait = all_have_an_item(3)
-
-    def nothing(_: int) -> None:
-        wait()
-
-    assert list(shared(nothing, range(30), 3)) == [None] * 30
 
 
 @pytest.mark.parametrize("signalled", [True, False], ids=["by a signal", "by their pipes"])

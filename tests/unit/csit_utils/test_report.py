@@ -2,20 +2,14 @@
 
 import json
 import re
-import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jinja2 import DictLoader, Environment
-from jinja2.nodes import Template
 from markupsafe import escape
 
 from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
-from csit_utils.report.html import CompiledTemplates, html_templates, script, style
-from csit_utils.report.runs_shown import _listed
+from csit_utils.report.html import html_templates, script, style
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
 from resources.libraries.python.redaction import outgoing
@@ -69,42 +63,6 @@ def test_numbers_of_packets_are_grouped_and_losses_marked() -> None:
     for cell in ('data-v="838900">838,900<', ' lost" data-v="467">467<', '" data-v="0">0<', '" data-v="">\N{EN DASH}<'):
         assert f'<td class="num{cell}' in html or f'<td class="num" {cell}' in html
     assert ' lost" data-v="0"' not in html
-
-
-def test_a_template_is_compiled_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled: list[str] = []
-    generate = Environment._generate
-
-    def counting(environment: Environment, source: Template, name: str, *args: Any, **options: Any) -> str:
-        compiled.append(name)
-        return generate(environment, source, name, *args, **options)
-
-    def rendered(source: str, folder: Path) -> str:
-        environment = html_templates()
-        environment.bytecode_cache = CompiledTemplates(folder)
-        environment.loader = DictLoader({"page": source})
-        return environment.get_template("page").render(x="<")
-
-    monkeypatch.setattr(Environment, "_generate", counting)
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    assert [rendered("a {{ x }}", tmp_path) for _ in range(2)] == ["a &lt;"] * 2
-    assert compiled == ["page"]
-    (kept,) = tmp_path.iterdir()
-    assert kept.stat().st_mode & 0o777 == 0o644, "other users can read it too"
-    assert rendered("b {{ x }}", tmp_path) == "b &lt;"
-    assert compiled == ["page"] * 2
-    assert [rendered("b {{ x }}", tmp_path / "missing") for _ in range(2)] == ["b &lt;"] * 2
-    assert compiled == ["page"] * 4
-
-
-def test_an_included_template_is_written_in_its_place_with_what_it_escapes() -> None:
-    environment = html_templates()
-    line = "<li>{{ name }}{% if name == last %} end{% endif %}</li>"
-    each = "{% for name in names %}{% include 'line' %}{% endfor %}"
-    whole = f"<ul>{each}</ul>{{% macro m(x) %}}[{{{{ x }}}}]{{% endmacro %}}{{{{ m(3) }}}}"
-    environment.loader = DictLoader({"line": line, "whole": whole})
-    html = environment.get_template("whole").render(names=["<a>", "b"], last="b")
-    assert html == "<ul><li>&lt;a&gt;</li><li>b end</li></ul>[3]"
 
 
 def test_markup_in_names_stays_text() -> None:
@@ -251,12 +209,6 @@ def test_skipped_tests_are_no_failures() -> None:
     assert "1 test skipped: see why ." in both
     assert "1 test skipped: see why ." in only
     assert "tests failed" not in only
-
-
-def test_many_runs_are_named_by_the_first_and_the_last() -> None:
-    assert _listed(["monday", "tuesday"]) == "monday, tuesday"
-    assert _listed(["sim 08:30"] * 36) == "sim 08:30"
-    assert _listed([str(number) for number in range(9)]) == "0, 1, 2, 3, …, 8"
 
 
 @pytest.mark.parametrize("text", [script(), style()], ids=["script", "style"])

@@ -114,13 +114,6 @@ def test_sizings_share_the_bound_of_their_page(monkeypatch: pytest.MonkeyPatch) 
     assert sum(x is not None for line in lines for x in line["x"]) == 36
 
 
-@pytest.mark.parametrize(
-    ("step", "words"), [(1, ""), (3, " (every 3rd of 9,000 samples)"), (12, " (every 12th of 9,000 samples)")]
-)
-def test_the_thinning_is_put_in_words(step: int, words: str) -> None:
-    assert report_figures.thinned_words(step, 9000) == words
-
-
 def test_a_script_that_reports_no_seconds_leaves_the_cpus_alone_in_the_picture() -> None:
     record = traced(sized())
     assert record.sizing is not None

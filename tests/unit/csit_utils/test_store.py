@@ -12,20 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from csit_utils.cli import make_app
-from csit_utils.dataset.items import ReadError, Status, Unrecorded
+from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.rows import HopRow, ThreadRow
 from csit_utils.dataset.store.batch import FileImport, import_all
-from csit_utils.dataset.store.columns import WaitingRows
-from csit_utils.dataset.store.layout import DETAILS, Import, Layout, StoredPart
+from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
-from csit_utils.dataset.testrows import head_row, packed_head, unrecorded_row
 from resources.libraries.python import unpacking
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
@@ -61,22 +58,6 @@ def _tree(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-@pytest.mark.parametrize("temporary", [False, True])
-def test_a_temporary_dataset_does_not_wait_for_the_disk(
-    output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, temporary: bool
-) -> None:
-    synced: list[int] = []
-    forgotten: list[int] = []
-    monkeypatch.setattr("os.fsync", synced.append)
-    monkeypatch.setattr("os.posix_fadvise", lambda number, *_: forgotten.append(number))
-    layout = Layout.make(tmp_path / "d", temporary=temporary)
-    assert (synced != []) == (not temporary), "the head is on disk before the first import is"
-    with layout.writing(lambda: None):
-        list(import_all(layout, [output], None))
-    assert (synced != [], forgotten != []) == (not temporary, not temporary)
-    assert len(Stored(Layout(tmp_path / "d")).tests) == 5
-
-
 def test_it_says_what_its_files_say(output: Path, tmp_path: Path) -> None:
     (outcome,) = _import(tmp_path / "d", output, label="nightly")
     stored, memory = Stored(Layout(tmp_path / "d")), InMemory(load([output]))
@@ -109,23 +90,6 @@ def _items(output: Path, stored: Stored) -> list[object]:
     tags = {row.test_id: tuple(row.tags.split()) for row in stored.tests}
     named = [replace(item, named_digest=item.digest) for item in dataset.recorded]
     return [*named, *(replace(item, tags=tags[item.test_id]) for item in dataset.unrecorded)]
-
-
-def test_rows_with_and_without_a_record_are_in_the_order_of_their_tests() -> None:
-    text = pack(mrr_result(ServiceType.CSP, 1, 2))
-    bare = unrecorded_row(Unrecorded("s.t", "t", (), "output.xml", Status.FAIL, ""))
-    waiting = WaitingRows("078a", {"label": "nightly"})
-    for begin, end in ((0, 150), (150, 153)):
-        for at in range(begin, end):
-            head = head_row(packed_head(text), "PASS", str(at))
-            waiting.add(head if at % 5 in {1, 2} else replace(bare, message=str(at)))
-        table = waiting.table()
-        assert table is not None
-        assert table.column("message").to_pylist() == [str(at) for at in range(begin, end)]
-        assert table.column("recorded").to_pylist() == [at % 5 in {1, 2} for at in range(begin, end)]
-        assert table.column("run").to_pylist() == ["078a" if at % 5 in {1, 2} else bare.run for at in range(begin, end)]
-        assert set(table.column("label").to_pylist()) == {"nightly"}
-    assert waiting.table() is None
 
 
 @pytest.mark.parametrize("figure", ["real_cores", "loads", "version", "planned"])
@@ -163,12 +127,6 @@ def test_importing_again_changes_nothing_whatever_its_name_and_packing(output: P
     done = _import(tmp_path / "d", output, renamed, *packed, archive, label="other")
     assert [each.known for each in done] == [True] * 6
     assert _tree(tmp_path / "d") == before
-
-
-def test_two_imports_of_the_same_files_make_the_same_bytes(output: Path, tmp_path: Path) -> None:
-    for name in ("one", "other"):
-        _import(tmp_path / name, output)
-    assert _tree(tmp_path / "one") == _tree(tmp_path / "other")
 
 
 def test_records_as_files_are_taken_where_no_output_has_them(output: Path, tmp_path: Path) -> None:
@@ -279,24 +237,6 @@ def test_a_record_with_half_a_character_is_named_and_costs_nothing_else(output: 
     assert [row.test_name for row in Stored(Layout(tmp_path / "d")).tests if row.recorded] == [
         does_not_fit(ServiceType.CSC, 8, 8).test_name
     ]
-
-
-def test_a_part_in_a_folder_that_may_not_be_read_is_left_out(
-    output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Root may read everything: a name that is too long fails in the same way."""
-    _import(tmp_path / "d", output)
-    expected = len(Stored(Layout(tmp_path / "d")).tests)
-    there = Layout.path
-
-    def path(layout: Layout, table: str, part: StoredPart) -> Path:
-        found = there(layout, table, part)
-        return found.with_name("x" * 300 + ".arrow") if table == DETAILS and part.testbed == "local" else found
-
-    monkeypatch.setattr(Layout, "path", path)
-    stored = Stored(Layout(tmp_path / "d"))
-    assert 0 < len(stored.tests) < expected
-    assert all("damaged" in problem.text for problem in stored.problems)
 
 
 def test_a_damaged_digest_is_named_where_records_are_imported(output: Path, tmp_path: Path) -> None:
@@ -442,13 +382,6 @@ def test_the_command_tells_new_files_from_repeated_and_earlier_ones(output: Path
     (tmp_path / "new.json").write_text(result(ServiceType.CSC, 4, 1).model_dump_json(), encoding="utf-8")
     assert said(*beside, str(tmp_path / "new.json")) == "1 test of 1 file added; 2 files already there"
     assert said(str(tmp_path / "none.xml")) == "nothing added"
-
-
-def test_what_an_import_keeps_of_itself_is_read_back(output: Path, tmp_path: Path) -> None:
-    _import(tmp_path / "d", output)
-    (made,) = Layout(tmp_path / "d").imports()
-    assert msgspec.json.decode(msgspec.json.encode(made), type=Import) == made
-    assert made.tests == 5
 
 
 @pytest.mark.parametrize("table", ["tests", "details"])

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.dataset.store.details import GROUP_BYTES, GROUP_ROWS, WaitingDetails
+from csit_utils.dataset.store.details import GROUP_BYTES, WaitingDetails
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -34,15 +34,3 @@ def test_a_text_larger_than_the_buffer_is_kept_whole_and_so_is_what_came_before(
     assert batch is not None
     assert before.column("record").to_pylist() == ["small"]
     assert batch.column("record").to_pylist() == ["small", large]
-
-
-def test_a_group_is_full_by_its_rows_or_by_its_bytes() -> None:
-    by_rows, by_bytes = WaitingDetails(), WaitingDetails()
-    for number in range(GROUP_ROWS):
-        assert not by_rows.full
-        by_rows.add(str(number), "", "record", "")
-    assert by_rows.full
-    by_bytes.add("", "", "record", b"x" * (GROUP_BYTES - 1))
-    assert not by_bytes.full
-    by_bytes.add("", "", "record", b"x")
-    assert by_bytes.full

@@ -44,12 +44,3 @@ def test_a_column_of_some_rows_only_has_its_default_in_the_others(runs: list[tup
     rows = [row for row, count in runs for _ in range(count)]
     expected = [one for row, count in runs for one in _columns(row) * count]
     assert _columns(*rows) == expected
-
-
-def test_rows_differ_where_their_records_do() -> None:
-    full, without, with_mrr, broken, bare = (_columns(row)[0] for row in (*map(_head, _RECORDS), _BARE))
-    assert _FULL.ndr is not None
-    assert (full.ndr_lower_pps, without.ndr_lower_pps) == (_FULL.ndr.lower_pps, None)
-    assert (full.mrr_trials, with_mrr.mrr_trials) == (None, 2)
-    assert (full.loss_patterns, broken.loss_patterns) == (None, "PDR50: instance 1 lost most")
-    assert (bare.recorded, bare.run, full.run) == (False, "x", "run")

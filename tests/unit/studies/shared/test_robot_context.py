@@ -2,7 +2,6 @@
 
 import pytest
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
-from robot.utils import RecommendationFinder
 from robot.variables import Variables
 
 from resources.libraries.python.studies.shared.robot_context import announce, variable
@@ -21,12 +20,6 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Variables:
 def test_a_variable_is_found_as_robot_finds_it(known: Variables, name: str) -> None:
     known["${NF_SIZES}"] = "1c"
     assert variable(name) == "1c" == known.replace_scalar(f"${{{name}}}")
-
-
-def test_no_similar_names_are_looked_for(known: Variables, monkeypatch: pytest.MonkeyPatch) -> None:
-    known["${LOSS}"] = "1"
-    monkeypatch.setattr(RecommendationFinder, "find", lambda *_: pytest.fail("names were compared"))
-    assert variable("LOSSES") is None
 
 
 def test_nothing_is_read_outside_a_run() -> None:
