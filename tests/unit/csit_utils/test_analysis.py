@@ -9,7 +9,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.analysis.grouping import all_series, per_core
+from csit_utils.analysis.grouping import all_series
 from csit_utils.analysis.latency import curve, merge, percentiles
 from csit_utils.analysis.verdicts import short, verdict_of
 from csit_utils.dataset import rows as columns
@@ -28,7 +28,6 @@ from tests.unit.csit_utils.builders import (
     NDR,
     PDR,
     does_not_fit,
-    goal_result,
     mrr_result,
     result,
 )
@@ -71,12 +70,6 @@ def test_limits_are_not_values() -> None:
     (change,) = changes([matrix])
     assert change.ratio is None, "between limits there is a direction and no number"
     assert change.resolved
-
-
-def test_limits_that_leave_it_open_are_not_compared() -> None:
-    no_upper = goal_result(NDR, 1e5).model_copy(update={"upper_pps": None})
-    rows = rows_of_tests(dataset_of(plain(2, 1, 2e5), result(CSC, 1, 1, histograms=False, ndr=no_upper)))
-    assert not changes(matrices(rows, all_series(rows)[0])[:1])
 
 
 def test_mrr_changes_by_more_than_its_noise() -> None:
@@ -164,28 +157,11 @@ def test_unlike_things_never_share_a_matrix() -> None:
     assert [one.system.simulated for one in series] == sorted(one.system.simulated for one in series)
 
 
-def test_data_cores_are_those_of_vswitch_and_nfs() -> None:
-    (row,) = rows_of_tests(dataset_of(result(CSC, 2, 3, size=NfSize.HALF, vs_dtc=2, histograms=False)))
-    assert (row.vswitch_data_cores, row.nf_data_cores, row.data_cores) == (2.0, 3.0, 5.0)
-    assert row.ndr_lower_pps is not None
-    assert per_core(row, columns.NDR) == pytest.approx(row.ndr_lower_pps / 5)
-
-
 def test_bandwidth_counts_both_layers() -> None:
     (row,) = rows_of_tests(dataset_of(plain(1, 1, 1e6)))
     assert row.ndr_l2_bps == pytest.approx(64 * 8 * 1e6)
     assert row.ndr_l1_bps == pytest.approx(84 * 8 * 1e6)
     assert frame_text(IMIX) == "IMIX (7x64, 4x570, 1x1518)"
-
-
-def test_changes_distinguish_services_from_nfs_and_noise_from_change() -> None:
-    rows = rows_of_tests(dataset_of(plain(1, 1, 212e3), plain(2, 1, 180e3), plain(1, 2, 211.8e3)))
-    services, nodes = changes(matrices(rows, all_series(rows)[0])[:1])
-    assert (services.axis, services.start, services.end) == ("services", (1, 1), (2, 1))
-    assert services.ratio == pytest.approx(-0.1509, abs=1e-4)
-    assert services.resolved
-    assert (nodes.axis, nodes.end) == ("NFs", (1, 2))
-    assert not nodes.resolved, "the bounds of 211.8 reach up to 212.7"
 
 
 def test_each_number_has_its_own_verdict() -> None:

@@ -430,25 +430,10 @@ def test_the_command_refuses_what_it_cannot_read(tmp_path: Path) -> None:
             make_app(["answer"])(["answer", str(path), *options], standalone_mode=False)
 
 
-@pytest.mark.parametrize(("option", "value"), [("--goal", "MRR"), ("--layer", "L3"), ("--format", "xml")])
-def test_the_command_names_the_choice_that_does_not_exist(option: str, value: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{option} {value}: choose from "):
-        make_app(["answer"])(["answer", "x", "--rate", "1kpps", option, value], standalone_mode=False)
-
-
 def test_results_without_a_rate_are_an_error_not_an_empty_answer(tmp_path: Path) -> None:
     skipped = write_output_xml(tmp_path / "output.xml", [], [("SIP Service", "Skip", "needs world real", ())])
     with pytest.raises(ConfigError, match=r"output\.xml: contains no density test with a rate to answer from"):
         make_app(["answer"])(["answer", str(skipped), "--rate", "1kpps"], standalone_mode=False)
-
-
-def test_a_damaged_file_is_named_where_no_other_has_a_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    skipped = write_output_xml(tmp_path / "output.xml", [], [("SIP Service", "Skip", "needs world real", ())])
-    cut = tmp_path / "cut.xml"
-    cut.write_bytes(b"<robot>")
-    with pytest.raises(ConfigError, match="contains no density test with a rate"):
-        make_app(["answer"])(["answer", str(skipped), str(cut), "--rate", "1kpps"], standalone_mode=False)
-    assert f"{cut}: truncated or damaged XML" in " ".join(capsys.readouterr().err.split())
 
 
 def test_only_a_cell_that_planning_refused_does_not_fit() -> None:

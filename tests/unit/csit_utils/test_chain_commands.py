@@ -106,16 +106,6 @@ def test_all_chains_are_listed_with_their_resources(capsys: pytest.CaptureFixtur
     }  # fmt: skip
 
 
-def test_a_wrong_policy_is_marked(capsys: pytest.CaptureFixture[str], spec: str) -> None:
-    path = Path(spec)
-    path.write_text(SPEC.replace("nat | router", "nat | ruter"), encoding="utf-8")
-    with pytest.raises(ConfigError) as caught:
-        printed(capsys, "chains", spec)
-    assert str(caught.value) == (
-        "three: policies.1: no VNF 'ruter'; did you mean 'router'? (column 7):\n  nat | ruter\n        ^"
-    )
-
-
 def test_suspects_are_ranked_with_their_reasons(capsys: pytest.CaptureFixture[str], chain_record: str) -> None:
     first = objects(capsys, "suspects", chain_record)[0]
     assert (first["rank"], first["chain"], first["simulated"]) == (1, "firewall > nat > ids", False)
@@ -137,16 +127,6 @@ def test_all_are_placed_on_two_servers(capsys: pytest.CaptureFixture[str], tmp_p
     assert "put a + c on server 1, b on server 2: total capacity 2.65 (2.65 to 2.65) against 2.40" in lines[-1]
 
 
-def test_sensitivity_is_a_loss_as_explained_and_not_what_is_left(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    (first,) = {
-        row["sensitivity"] for row in objects(capsys, "place", pairs_record(tmp_path)) if row.get("target") == "a"
-    }
-    assert first == pytest.approx(1 - (0.9 + 0.5 + 0.85) / 3)
-    assert "loses beside another" in printed(capsys, "explain", "sensitivity")[0]
-
-
 def test_a_guarantee_that_was_not_measured_has_no_matrix(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="pairs was not measured with guaranteed CPU time"):
         printed(capsys, "place", pairs_record(tmp_path), "--guaranteed-cpu")
@@ -161,22 +141,6 @@ def test_one_more_is_placed_on_servers_that_are_named(capsys: pytest.CaptureFixt
     pairs = objects(capsys, "place", path, "--server", "a+c", "--server", "-")
     assert pairs[-1]["object"] == "advice"
     assert pairs[-1]["best"]["servers"] == [["a", "c"], ["b"]]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--server", "a+x"), "x: not a network function of this study; choose from a, b, c"),
-        (("--server", "a+b+c"), "all network functions of the study are on servers"),
-        (("--study", "other"), "--study other: no such study; choose from pairs"),
-    ],
-)
-def test_invalid_values_are_reported(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: tuple[str, ...], message: str
-) -> None:
-    path = pairs_record(tmp_path)
-    with pytest.raises(ConfigError, match=message):
-        printed(capsys, "place", path, *words)
 
 
 def test_of_several_studies_one_is_named_and_the_newest_of_a_name_counts(

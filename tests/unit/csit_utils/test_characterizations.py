@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.items import Status
-from csit_utils.dataset.store.batch import FileImport, import_all
+from csit_utils.dataset.store.batch import import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python.model.request.cell import ServiceType
@@ -58,16 +58,6 @@ def test_a_skipped_test_did_not_fail_also_without_an_output_xml(tmp_path: Path) 
     stored = Stored(layout)
     assert [row.status for row in stored.tests] == ["SKIP"]
     assert [item.status for item in stored.characterizations] == [Status.SKIP]
-
-
-def test_a_dataset_keeps_them_apart_as_well(run: Path, tmp_path: Path) -> None:
-    layout = Layout.make(tmp_path / "dataset")
-    with layout.writing(lambda: None):
-        outcomes = [each for each in import_all(layout, [run], None) if isinstance(each, FileImport)]
-    assert [each.problems for each in outcomes] == [()] * len(outcomes)
-    stored = Stored(layout)
-    assert [row.test_type for row in stored.tests] == ["NDRPDR"]
-    assert {item.record.test_name for item in stored.characterizations} == {"firewall", "nat"}
 
 
 @pytest.mark.parametrize("formatted", [str, lambda text: json.dumps(json.loads(text), indent=2) + "\n"])

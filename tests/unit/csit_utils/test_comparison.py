@@ -1,6 +1,5 @@
 """Two selections side by side: change, interval, outcome."""
 
-from dataclasses import replace
 from math import inf, sqrt
 from random import Random
 from typing import Any
@@ -213,9 +212,3 @@ def test_a_gate_counts_what_fell_what_kept_and_what_it_could_not_judge() -> None
     tolerant = decide(compare(baseline, candidate), candidate, tolerance=0.15)
     assert not tolerant.fallen
     assert tolerant.judged == 4
-
-
-def test_a_gate_cannot_judge_a_single_run_whose_bounds_overlap() -> None:
-    a, b = [row(RATE)], [replace(row(0.999 * RATE), run="other")]
-    found = decide(compare(a, b), b)
-    assert (found.judged, len(found.unjudged)) == (0, 2)

@@ -16,7 +16,6 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import RenderedPage, render
 from csit_utils.report.study import Page
 from csit_utils.studies.density.analysis.density import layouts
-from csit_utils.studies.density.analysis.fairness import fairness_of
 from csit_utils.studies.density.analysis.latency_cells import BOTH
 from csit_utils.studies.density.figures.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.pages import fairness, latency, losses
@@ -25,7 +24,7 @@ from resources.libraries.python.model.measurements.trial import Direction, FlowL
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.result import LatencyAtLoad
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from tests.unit.csit_utils.builders import NDR, goal_result, mrr_result, refused_cell, result
+from tests.unit.csit_utils.builders import mrr_result, refused_cell, result
 from tests.unit.csit_utils.datasets import dataset_of, plain
 from tests.unit.csit_utils.in_memory import InMemory
 
@@ -121,11 +120,6 @@ def test_one_scale_for_each_percentile_over_all_loads() -> None:
     assert maps.scale(("p99",)).share(31_623.0) == pytest.approx(0.5, abs=1e-4), "logarithmic"
 
 
-def test_of_several_nights_the_newest_counts() -> None:
-    nights = (timed(1, 1, 30_000, "2026-01-02T00:00:00Z"), timed(1, 1, 10_000, "2026-01-01T00:00:00Z"))
-    assert square(latency_maps_of(dataset_of(*nights)), 0, 0, "p99", "PDR50", BOTH).value == 30_000.0
-
-
 def test_the_latency_page_has_maps_and_curves() -> None:
     made = page(latency.PAGE, dataset_of(result(CSC, 1, 1), result(CSC, 2, 1)))
     assert made is not None
@@ -146,15 +140,6 @@ def shares(*rates: float) -> list[InstanceRow]:
         for i, rate in enumerate(rates, 1)
         for d in ("forward", "reverse")
     ]
-
-
-def test_fairness_names_the_instance_that_gets_least() -> None:
-    found = fairness_of(shares(100.0, 50.0, 200.0))["overload"]
-    assert (found.lowest, found.highest, found.ratio) == ((2, 50.0), (3, 200.0), 0.25)
-    assert found.index == pytest.approx(350**2 / (3 * (100**2 + 50**2 + 200**2)))
-    assert found.worst_loss_ratio == pytest.approx(0.3)
-    alone = fairness_of(shares(100.0))["overload"]
-    assert (alone.index, alone.ratio) == (None, 1.0)
 
 
 def test_the_fairness_page_distinguishes_single_instances_from_equal_ones() -> None:
@@ -296,12 +281,6 @@ def test_environments_are_compared_by_relevance() -> None:
     assert [data["texts"][row[at]] for row in data["rows"]] == ["6.19.0", "6.18.4-amd64"]
 
 
-def test_one_environment_needs_no_comparison() -> None:
-    text = text_of(page(environment.PAGE, dataset_of(plain(1, 1, 2e5))))
-    assert "What differs" not in text
-    assert "isolcpus=1-27" in text
-
-
 def test_every_page_says_simulated_of_simulated_results() -> None:
     one = result(CSC, 2, 1, simulated=True, located=located({"vswitch": 5}, 1.0))
     rows = [replace_result(one, started_at=f"2026-01-0{day}") for day in (1, 2, 3)]
@@ -311,14 +290,6 @@ def test_every_page_says_simulated_of_simulated_results() -> None:
         assert made is not None, which.name
         assert "SIMULATED" in str(made.html), which.name
         assert all(figure.simulated for figure in made.figures), which.name
-
-
-def test_a_measured_page_does_not_say_simulated() -> None:
-    one = result(CSC, 2, 1, located=located({"vswitch": 5}, 1.0), ndr=goal_result(NDR, 2e5))
-    for which in (latency.PAGE, fairness.PAGE, losses.PAGE):
-        made = page(which, dataset_of(one))
-        assert made is not None
-        assert "SIMULATED" not in str(made.html)
 
 
 def test_placing_prefers_the_type_that_was_asked_for() -> None:

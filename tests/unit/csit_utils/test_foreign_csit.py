@@ -302,15 +302,3 @@ def test_a_test_that_does_not_say_whether_it_passed_has_failed() -> None:
     assert row.evidence == (
         "invalid and left out: passed (yes)\ncounts as failed: the file does not say whether it passed"
     )
-
-
-def test_an_invalid_time_costs_the_time() -> None:
-    row = row_of(csit(csit_ndrpdr(), start_time="yesterday"))
-    assert (row.started_at, row.ndr_lower_pps) == (None, 3_300_000.0)
-    assert row.evidence == "invalid and left out: the time 'yesterday'"
-
-
-def test_markup_in_names_is_kept_as_text() -> None:
-    """Pages escape it; the reader does not interpret it."""
-    row = row_of(csit(csit_ndrpdr(), test_name_long="<script>alert(1)</script>"))
-    assert row.test_name == "<script>alert(1)</script>"

@@ -21,8 +21,6 @@ from csit_utils.night.session import (
     arguments_of,
     run_night,
 )
-from csit_utils.studies.registry import cost_of
-from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import PROJECT
 
 
@@ -166,21 +164,6 @@ def test_the_page_lists_outcomes_reasons_and_what_is_open() -> None:
     ):
         assert text in page
     assert "<b>CSC" not in page and "density.html" in page
-
-
-@pytest.mark.parametrize(
-    ("study", "arguments"),
-    [
-        ("outage", ["outage/routers.yaml"]),
-        ("stateful", ["stateful/nat.yaml"]),
-        ("chains", ["chains/four-vnfs.yaml"]),
-        ("interference", ["interference/pairs.yaml"]),
-        ("sizing", ["snort/deployment.json", "sim", "workload=snort/workload.json"]),
-    ],
-)
-def test_studies_have_previews(study: str, arguments: list[str]) -> None:
-    cost = cost_of(study, arguments, World.SIM)
-    assert cost is not None and cost.seconds > 60
 
 
 def test_a_night_that_measures_nothing_has_a_page_that_says_so(tmp_path: Path) -> None:

@@ -107,11 +107,3 @@ def test_the_preview_lists_events_that_the_plan_leaves_no_cpu_for(
     lab.write_text(re.sub(r"cpus:\n +- \{cpus: .*", "cpus: discover", text), encoding="utf-8")
     app(["outage", str(two), "-t", str(lab)], standalone_mode=False)
     assert "Which events the plan leaves no CPU for is not known: testbed" in capsys.readouterr().out
-
-
-def test_a_bad_specification_is_one_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "bad.yaml"
-    path.write_text(SPEC.read_text(encoding="utf-8").replace("share: 0.3", "share: 3"), encoding="utf-8")
-    with pytest.raises(Exception, match="share") as caught:
-        make_app(["outage"])(["outage", str(path)], standalone_mode=False)
-    assert "\n" not in str(caught.value).strip()

@@ -125,11 +125,6 @@ def test_a_file_is_what_its_content_says(good: Path, tmp_path: Path) -> None:
     assert (len(dataset.recorded), dataset.problems) == (3, [])
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    (problem,) = load([tmp_path / "none.xml"]).problems
-    assert "No such file" in problem.text
-
-
 def _record(**changes: object) -> str:
     data = json.loads(result(ServiceType.CSC, 1, 1, histograms=False).model_dump_json())
     return json.dumps({**data, **changes})

@@ -14,7 +14,6 @@ from csit_utils.commands.runs.robot import _resumed, run_suites
 from csit_utils.studies.registry import cost_of
 from resources.libraries.python.drivers.host.ownership import preflight
 from resources.libraries.python.errors import ConfigError, Unsupported
-from resources.libraries.python.model import bounds
 from resources.libraries.python.model.request.variables import read_by
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import PROJECT
@@ -246,12 +245,6 @@ def test_misspelt_variables_of_files_are_refused(
     assert found == "-v STACS: no such variable; did you mean STACKS?"
 
 
-def test_suites_without_a_study_read_what_they_like(tmp_path: Path) -> None:
-    nodes = PROJECT / "tests" / "integration" / "robot" / "nodes.robot"
-    dry = ["-d", str(tmp_path / "run"), "--dryrun", "--console", "none", *variables("ANY:1"), str(nodes)]
-    assert run_suites(dry) == 0
-
-
 def test_variable_files_count(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     wrong, suite = tmp_path / "wrong.py", str(STUDIES / "outage.robot")
     wrong.write_text("SET = ['share=5', 'repetitions=2']\n", encoding="utf-8")
@@ -372,23 +365,6 @@ def test_robot_itself_refuses_a_variable_file_that_does_not_exist(
     missing = ["-V", str(tmp_path / "none.yaml"), str(STUDIES / "outage.robot")]
     assert plain_robot(["-d", str(tmp_path), *variables(SIM), *missing]) == 252
     assert not {"FAIL", "PASS"} & set(re.findall(r"\w+", capfd.readouterr().out))
-
-
-def test_robot_itself_refuses_an_endless_run_once(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bounds, "LONGEST_RUN_S", 1)
-    assert plain_robot(["-d", str(tmp_path), *variables(SIM), DENSITY]) == 252
-    assert capfd.readouterr().err.startswith("[ ERROR ] SEARCH:ladder: ")
-
-
-def test_robot_itself_refuses_a_user_without_rights_once(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(preflight, "_missing_capabilities", lambda _: ["CAP_NET_ADMIN"])
-    local = variables(f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}")
-    assert plain_robot(["-d", str(tmp_path), *local, str(STUDIES)]) == 252
-    assert capfd.readouterr().err.startswith("[ ERROR ] CAP_NET_ADMIN missing for ")
 
 
 def test_resume_without_a_folder_says_what_is_missing() -> None:

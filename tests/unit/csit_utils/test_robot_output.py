@@ -269,18 +269,6 @@ def test_every_command_that_reads_says_that_records_are_missing(
     assert "2 tests without the result record" in f"{done.exception} {done.output} {done.stderr}"
 
 
-def test_messages_of_robot_are_text() -> None:
-    merged = (
-        '*HTML* <span class="merge">Test has been re-executed and results merged.</span><hr>'
-        '<span class="new-status">New status:</span> <span class="fail">FAIL</span><br>'
-        '<span class="new-message">New message:</span> a &lt;b&gt; &amp; c<br>'
-    )
-    assert plain_message(merged) == (
-        "Test has been re-executed and results merged.\nNew status: FAIL\nNew message: a <b> & c"
-    )
-    assert plain_message("needs <33> cores") == "needs <33> cores"
-
-
 @given(st.text(st.characters(codec="ascii"), max_size=80))
 def test_escaped_text_of_a_message_is_what_it_was_but_for_its_spaces(text: str) -> None:
     plain = plain_message(f"*HTML* <b>{html.escape(text)}</b><br>")

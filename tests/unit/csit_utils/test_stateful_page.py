@@ -1,7 +1,6 @@
 """Pages, tables and the preview of studies of stateful density."""
 
 import json
-from pathlib import Path
 
 from typer.testing import CliRunner
 
@@ -50,10 +49,3 @@ def test_the_preview_lists_cells_and_time() -> None:
     assert "nat: 3 cells of linux_nat, about 144 trials" in " ".join(done.output.split())
     lines = runner.invoke(make_app(["stateful"]), ["stateful", str(SPEC), "--json"]).output.splitlines()
     assert [json.loads(line)["object"] for line in lines] == ["cell", "cell", "cell", "summary"]
-
-
-def test_a_wrong_specification_is_an_error_with_its_place(tmp_path: Path) -> None:
-    (tmp_path / "spec.yaml").write_text(SPEC.read_text().replace("linux_nat", "linux_router"))
-    done = CliRunner().invoke(make_app(["stateful"]), ["stateful", str(tmp_path / "spec.yaml")])
-    assert done.exit_code != 0
-    assert "linux_router keeps no table of connections" in str(done.exception) + done.output

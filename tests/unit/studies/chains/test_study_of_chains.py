@@ -1,6 +1,6 @@
 """A study of chains from specification to record, on simulated systems whose truth is known."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from statistics import fmean
@@ -8,10 +8,9 @@ from statistics import fmean
 import pytest
 
 from resources.libraries.python.drivers.sim.probes import IN_PROGRAM
-from resources.libraries.python.errors import ConfigError, CsitError, SystemBroken, Unsupported
+from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, StateGraph
-from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits
@@ -30,7 +29,6 @@ from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
-from resources.libraries.python.testbed.roles.part import TrafficGenerator
 from tests.builders import SIM
 from tests.unit.studies.chains.chain_runs import FAULT, VNFS, four_vnfs
 
@@ -129,13 +127,6 @@ def test_two_studies_with_one_seed_are_the_same(measured: ChainStudy) -> None:
     assert study_of(four_vnfs(faults=(FAULT,))).run() == measured
 
 
-def test_progress_counts_chains_and_prints_each() -> None:
-    done: list[StepEnded] = []
-    study_of(four_vnfs(duration_s=1), on_progress=done.append).run()
-    assert [each.number for each in done] == list(range(1, 18))
-    assert {each.of for each in done} == {17}
-
-
 def test_tables_have_a_row_for_each_thing_that_was_measured() -> None:
     asked = study_of(four_vnfs(faults=(FAULT,)))
     found = asked.run()
@@ -203,56 +194,6 @@ def test_zeros_that_older_records_have_for_a_run_that_failed_are_read_as_unknown
     assert ChainRun.model_validate(older).throughput_bps == 0.0, "nothing arrived, and that was measured"
     with pytest.raises(ValueError, match="needs a reason"):
         ChainRun.model_validate({**older, "throughput_bps": None})
-
-
-def test_where_no_chain_can_be_measured_the_reasons_are_said_and_kept() -> None:
-    vnfs = (VNFS[0].model_copy(update={"kind": NfKind("linux_nat")}), VNFS[2])
-    asked = study_of(four_vnfs(vnfs=vnfs), without(NfKind("linux_nat")))
-    with pytest.raises(CsitError, match=r"no chain could be measured: .*linux_nat"):
-        asked.run()
-    assert asked.draft.chain_study is not None
-    assert all(run.failed for run in asked.draft.chain_study.runs)
-
-
-class Breaking:
-    """A generator that breaks the system under test in some of its trials."""
-
-    def __init__(self, generator: TrafficGenerator, breaks: Iterator[bool]) -> None:
-        self._generator = generator
-        self._breaks = breaks
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._generator, name)
-
-    def run(self, trial: Trial) -> TrialResult:
-        """Break, or send."""
-        if trial.purpose == "sweep" and next(self._breaks, False):
-            raise SystemBroken("the vSwitch has ended")
-        return self._generator.run(trial)
-
-
-class FragileWorld(SimulatedTestbed):
-    """A simulated world in which trials of workloads break the system."""
-
-    def __init__(self, *breaks: bool) -> None:
-        super().__init__(SIM)
-        self._breaks = iter(breaks)
-
-    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
-        """As simulated, with a generator that breaks it."""
-        parts = super().parts(plan, asked)
-        breaking: TrafficGenerator = Breaking(parts.generator, self._breaks)  # type: ignore[assignment]
-        object.__setattr__(parts, "generator", breaking)
-        return parts
-
-
-@pytest.mark.parametrize(("breaks", "failed"), [((True,), 0), ((False, True, False), 0), ((True, True), 2)])
-def test_a_chain_that_breaks_the_system_is_tried_once_more(breaks: tuple[bool, ...], failed: int) -> None:
-    world = FragileWorld(*breaks)
-    found = ChainStudyTest(SIM, world, four_vnfs(duration_s=1), world.environment()).run()
-    reasons = [run.failed for run in found.runs if run.failed]
-    assert reasons == ["the vSwitch has ended"] * failed
-    assert len(found.runs) == 32
 
 
 def test_what_was_measured_while_a_part_died_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:

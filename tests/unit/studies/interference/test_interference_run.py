@@ -1,7 +1,6 @@
 """A study of interference from specification to record, on simulated systems whose truth is known."""
 
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -28,8 +27,6 @@ from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.unit.studies.interference.simulated_studies import KINDS, NOISE, SIM, measured, spec, study_of
-
-TOPOLOGIES = Path(__file__).parents[4] / "topologies"
 
 
 def truth(asked: InterferenceSpec) -> dict[tuple[str, tuple[str, ...]], float]:
@@ -312,8 +309,3 @@ def test_a_program_of_the_users_own_goes_to_its_instances_only() -> None:
     company = study._server.plan(("ids", "gateway"))
     assert [function.program for function in company.functions] == [own, None]
     assert all(function.program is None for function in study._server.plan(("gateway", "gateway")).functions)
-
-
-def test_a_program_belongs_to_a_process_and_to_no_other_kind() -> None:
-    with pytest.raises(ValueError, match="ids: an NF of kind process needs a program"):
-        Contender(name="ids", type=NfType.INSPECTION, kind=NfKind("process"))

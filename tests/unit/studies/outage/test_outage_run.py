@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.generators.builtin.arrivals import timel
 from resources.libraries.python.drivers.generators.builtin.flow_results import flow_timeline
 from resources.libraries.python.drivers.sim.outage import Interruption, served
 from resources.libraries.python.drivers.vpp.registration import Vpp
-from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
+from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.disturbance import EventOccurrence
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
@@ -344,11 +344,6 @@ def test_a_generator_that_numbers_no_packets_is_refused_before_anything_starts(t
 def test_a_search_that_finds_no_ndr_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="search 'soak' finds no NDR"):
         study_of(tmp_path, SPEC.replace("rate_pps: 20000", "search: soak"))
-
-
-def test_nothing_measured_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(CsitError, match="nothing was measured"):
-        study_of(tmp_path).result()
 
 
 @pytest.mark.parametrize(

@@ -49,30 +49,6 @@ def _offered(load: float, mean: float, cpu: dict[str, float]) -> Offered:
     return Offered(load=load, indicators=(mean,), mean=mean, stdev=None, use=use)
 
 
-def test_an_ids_with_one_thread_does_not_scale_past_one_vcpu() -> None:
-    sizes = [
-        sized(IDS, "1s", 230, {"ids": 0.98}),
-        sized(IDS, "1m", 240, {"ids": 0.47}, beyond={"ids": 0.495}),
-        sized(IDS, "1l", 240, {"ids": 0.25}),
-    ]
-    assert notes(IDS, LOAD, sizes) == (
-        "ids does not scale past 1 vCPU: 1m carries 240 calls/s, 1s 230, "
-        "where an instance uses at most 0.99 of 2 vCPUs.",
-    )
-
-
-def test_an_ids_that_uses_more_cpus_at_the_same_capacity_gains_nothing() -> None:
-    sizes = [
-        sized(IDS, "1s", 300, {"ids": 0.98}),
-        sized(IDS, "1m", 600, {"ids": 0.97}),
-        sized(IDS, "1l", 600, {"ids": 0.625}),
-    ]
-    assert notes(IDS, LOAD, sizes) == (
-        "ids gains nothing from 4 vCPUs instead of 2: 1l carries 600 calls/s, 1m 600, "
-        "where an instance uses at most 2.50 of 4 vCPUs.",
-    )
-
-
 def test_no_verdict_where_another_component_is_the_limit() -> None:
     busy = {"bono": 0.5, "sprout": 0.98, "homestead": 0.9}
     after = {"bono": 0.5, "sprout": 0.5, "homestead": 0.95}

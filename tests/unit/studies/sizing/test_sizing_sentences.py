@@ -33,14 +33,6 @@ def test_the_cost_of_a_sizing_is_shown_before_it_runs(deployment: str, workload:
 
 
 @pytest.mark.parametrize(
-    "path", sorted(SPECS.glob("*/deployment*.json")) + sorted(SPECS.glob("http-proxy/*pinned.json"))
-)
-def test_every_specification_loads_with_its_scripts(path: Path) -> None:
-    workload = next(other for other in sorted(path.parent.glob("*.json")) if '"generator"' in other.read_text())
-    assert load_specifications(path, workload).install
-
-
-@pytest.mark.parametrize(
     ("found", "words"),
     [
         ({"capacity": 400.0}, "capacity 400 calls/s"),
