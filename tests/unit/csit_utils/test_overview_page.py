@@ -54,11 +54,6 @@ def test_a_question_is_a_table_with_a_row_for_each_series_and_a_column_for_each_
     assert not re.search(r"\d of \d NFs?[,;.]", shown), "no wall of text"
 
 
-def test_headings_of_key_figures_explain_themselves() -> None:
-    heads = rows(table_of(overview(*CELLS), "data plain verdicts"))[0]
-    assert heads[-6:] == ["largest cell", "its NDR", "its PDR", "of 1x1", "limited by", "cells"]
-
-
 def test_a_single_cell_has_results_and_no_remark_that_something_is_missing() -> None:
     shown = overview(result(CSC, 1, 1))
     assert "comparable" not in shown

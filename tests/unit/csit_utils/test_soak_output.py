@@ -13,11 +13,11 @@ from csit_utils.dataset import rows as columns
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.frames import write_csv
 from csit_utils.dataset.goal_words import goal_text
-from csit_utils.report.details.testview import predicted, searched
+from csit_utils.report.details.testview import predicted
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.results_table import print_results
-from resources.libraries.python.model.request.goal import Algorithm, PredictedGoal
+from resources.libraries.python.model.request.goal import PredictedGoal
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import CSC, PRIOR, RECORD, SOAK, mrr_result, result, soaked
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
@@ -74,20 +74,6 @@ def test_the_page_shows_the_soak_rate_and_how_it_was_searched() -> None:
     other = page_of(result(CSC, 1, 1))
     assert not re.search(r"<th[^>]*>SOAK", html_of(dataset_of(result(CSC, 1, 1))))
     assert "Searched by" not in other.text, "without a search"
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({}, "from the result of Density.old of 2026-11-19T08:00:00Z, which its trials refuted: 43 trials, 12 of them"),
-        ({"prior_refuted": False}, "Searched by the ladder search, from the result of Density.old of 2026-11-19T08:00"),
-        ({"prior": None, "trials": 1}, "without an earlier result: 1 trial, 12"),
-        ({"algorithm": Algorithm.MLRSEARCH}, "Searched by MLRsearch, from"),
-        ({"algorithm": Algorithm.RFC2544}, "Searched by RFC 2544's binary search, from"),
-    ],
-)
-def test_how_it_was_searched(changes: dict[str, object], words: str) -> None:
-    assert words in searched(RECORD.model_copy(update=changes))
 
 
 def guessed(goal: str, pps: float) -> PredictedGoal:

@@ -36,13 +36,6 @@ def test_a_table_that_fits_is_one_line_per_row() -> None:
     ]
 
 
-def test_prose_is_wrapped_where_there_is_room_for_it() -> None:
-    lines = shown(("service", "instances", "evidence"), [("CSC", "4", _PROSE)], "service", "evidence")
-    assert lines[0].split() == ["service", "instances", "evidence"]
-    assert max(map(len, lines)) <= _WIDTH and len(lines) == 3
-    assert all(line[18:20] == "  " and line[20].strip() for line in lines[1:])
-
-
 def test_prose_without_room_follows_below_its_row() -> None:
     heads = ("service", "NFs", "NF size", "vSwitch", "frame", "instances", "evidence", "next")
     rows = [("CSC", "1", "0.5c", "1c", "64B", "4", _PROSE, "5x1 was not measured")]
@@ -50,26 +43,6 @@ def test_prose_without_room_follows_below_its_row() -> None:
     assert max(map(len, lines)) <= _WIDTH
     assert "    evidence: 4x1 gives its worst instance 1.31 Mpps (instance 1 reverse) at PDR" in lines
     assert lines[2].endswith("5x1 was not measured")
-
-
-def test_heads_are_wrapped_and_empty_columns_left_out_before_anything_else() -> None:
-    heads = ("target", "normalized throughput of the target", "sensitivity of the target", "notes")
-    lines = shown(heads, [("gateway", "0.903", "0.859", "")], "target", "notes", width=34)
-    assert lines[-1].split() == ["gateway", "0.903", "0.859"]
-    assert max(map(len, lines)) <= 34 and "notes" not in " ".join(lines)
-
-
-def test_a_long_name_has_a_line_of_its_own() -> None:
-    heads = ("cell", "A", "B", "change", "outcome")
-    row = ("sim-a (simulated) CSC 2R1C NF-1c vSwitch-1c 64B NDR", "5.97 Mpps", "5.99 Mpps", "0.3 %", "no change seen")
-    lines = shown(heads, [row], "cell", "outcome")
-    assert lines[1:] == [row[0], "5.97 Mpps  5.99 Mpps   0.3 %  no change seen"]
-
-
-def test_numbers_that_do_not_fit_have_a_line_each() -> None:
-    heads = tuple(f"head{number}" for number in range(12))
-    lines = shown(heads, [tuple(str(10**8 + number) for number in range(12))])
-    assert lines == [f"{head:<6}  {10**8 + number}" for number, head in enumerate(heads)]
 
 
 _WORDS = [f"{'abcxyz0189' * 2}"[at : at + size] for size in range(1, 19) for at in (0, 1, 2)]

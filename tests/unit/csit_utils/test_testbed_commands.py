@@ -1,8 +1,5 @@
 """What commands about testbeds read and print."""
 
-import io
-import sys
-
 import pytest
 
 from csit_utils.commands.testbeds.doctor import print_findings
@@ -56,24 +53,4 @@ def test_in_a_pipe_a_finding_is_a_line_and_those_of_a_node_are_together(capsys: 
         "ok      nodes.TG: system: Debian",
         "warning nodes.TG.interfaces.port1: link: is down; ip link set eth1 up",
         "problem nodes.DUT1.access: reach: nothing listens on port 22; start it",
-    ]
-
-
-def test_on_a_terminal_a_finding_stands_below_its_node_with_its_fix(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = io.StringIO()
-    monkeypatch.setattr(terminal, "isatty", lambda: True)
-    monkeypatch.setattr(sys, "stdout", terminal)
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.setenv("COLUMNS", "120")
-    print_findings(FINDINGS)
-    rows = [" ".join(line.split()) for line in terminal.getvalue().splitlines() if line.strip()]
-    assert rows == [
-        "nodes.TG",
-        "ok system Debian",
-        "warning link interfaces.port1: is down",
-        "→ ip link set eth1 up",
-        "nodes.DUT1",
-        "problem reach access: nothing listens on port 22",
-        "→ start it",
     ]

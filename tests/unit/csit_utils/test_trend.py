@@ -122,12 +122,6 @@ def test_gaps_lie_between_the_first_figure_and_the_last_run() -> None:
     assert [(at.date() - FIRST.date()).days for at in gaps] == [6, 25, 26, 27, 28, 29]
 
 
-def test_the_scale_of_the_noise_is_reported() -> None:
-    """Noise of a standard deviation of 0.5 %, as Student's t of 4 degrees of freedom, widened as nights are few."""
-    found = pdr(nights(30, lambda _: RATE))
-    assert 0.002 * RATE < found.scale_pps < 0.008 * RATE
-
-
 def test_a_rise_of_what_is_better_the_less_there_is_is_the_worst_regression(tmp_path: Path) -> None:
     """States, order of regressions, events and the steps for a bisection go by the direction of the metric."""
     fallen = pdr(nights(30, lambda night: RATE if night < 14 else 0.92 * RATE))

@@ -18,20 +18,6 @@ def test_each_feature_has_its_own_name() -> None:
     assert all(feature(each.name) is each for each in (*FEATURES, *OF_CHAINS))
 
 
-@pytest.mark.parametrize(
-    ("name", "unit", "side"),
-    [
-        ("throttled_percent", "%", FeatureSource.GUEST),
-        ("memory_bytes", "B", FeatureSource.PROCESS),
-        ("all_switches", "1/s", FeatureSource.MACHINE),
-        ("latency_s", "s", FeatureSource.CHAIN),
-    ],
-)
-def test_a_feature_has_a_unit_and_a_source(name: str, unit: str, side: FeatureSource) -> None:
-    assert (feature(name).unit, feature(name).side) == (unit, side)
-    assert name not in feature(name).meaning
-
-
 def test_a_feature_of_an_unknown_name_has_no_unit_and_its_name_as_its_meaning() -> None:
     assert feature("cache_miss_rate") == Feature("cache_miss_rate", "", FeatureSource.PROCESS, "cache miss rate")
 

@@ -152,20 +152,6 @@ def test_placements_with_more_on_a_server_than_fit_are_left_out() -> None:
     assert {len(server) for each in (found.best, *found.others) for server in each.servers} == {2}
 
 
-def test_placing_all_names_each_server_and_the_worst_one() -> None:
-    pairs = dict.fromkeys(every_pair("ABC", 1), 0.5) | {("A", "B"): 0.9, ("B", "A"): 0.9}
-    assert advise(ColocatedThroughputs(exactly(pairs)), [(), ()], "ABC").sentence == (
-        "put A + B on server 1, C on server 2: total capacity 2.80 (2.80 to 2.80) against 2.00 (2.00 to 2.00) in the "
-        "next best one, 1.28 in the worst of 4 placements"
-    )
-
-
-def test_equal_servers_are_one_choice() -> None:
-    assert advise(ColocatedThroughputs({}), [(), ()], ["A"]).sentence == (
-        "put A on server 1: total capacity 1.00 (1.00 to 1.00); all servers are equal"
-    )
-
-
 def test_a_combination_that_was_measured_counts_before_the_prediction_from_its_pairs() -> None:
     pairs = exactly({("A", "B"): 0.8, ("A", "C"): 0.5})
     assert ColocatedThroughputs(pairs).normalized("A", "CB") == pytest.approx(1 / (1 + 0.25 + 1))

@@ -15,7 +15,6 @@ from resources.libraries.python.studies.sweep.analysis.flavors import (
 from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate, value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import (
     highest_in_words,
-    profile_in_words,
     scaling_in_words,
 )
 from resources.libraries.python.studies.sweep.model.profile import Fit, MetricProfile, Profile, ProfileMetric
@@ -224,11 +223,3 @@ def test_a_step_brings_nothing_below_a_tenth_more_and_five_percent_more_vcpus_in
 ) -> None:
     larger = ProfiledFlavor("larger", 3, known_profile("larger", 1.9 * gain, used=used, vcpus=3))
     assert [step.scales for step in steps([MIDDLE, larger])] == [scales]
-
-
-def test_a_profile_in_words_says_break_point_functions_and_notes() -> None:
-    lines = profile_in_words(known_profile("v", 2.0).model_copy(update={"notes": ("mind the gap",)}))
-    assert lines[0] == "v saturates at 2 Gbit/s, by CPU: known"
-    assert lines[1].startswith("throughput below the break-point: linear a*r+b, a=1, b=0, standard error 0 Gbit/s")
-    assert len(lines) == 1 + 6 + 1
-    assert lines[-1] == "mind the gap"
