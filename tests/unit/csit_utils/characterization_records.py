@@ -177,7 +177,6 @@ def sized(**parts: Any) -> SizingRecord:
 def traced(record: SizingRecord, loads: tuple[float, ...] = (100.0, 300.0, 500.0)) -> SizingRecord:
     """The record of a sizing, with the seconds of some loads of its first size."""
     sizing = record.sizing
-    assert sizing is not None
     first, *others = sizing.sizes
     rows = [row.model_copy(update={"trace": _trace(row)}) if row.load in loads else row for row in first.offered]
     sizes = (first.model_copy(update={"offered": tuple(rows)}), *others)

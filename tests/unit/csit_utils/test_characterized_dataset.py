@@ -146,7 +146,6 @@ def test_rows_of_studies_are_views_of_the_dataset(tmp_path: Path) -> None:
         return [tuple(row.values()) for row in pa.Table.from_batches(batches, schema).to_pylist()]
 
     study, found = chains.chain_study, interference.interference
-    assert study is not None and found is not None
     assert ask("select count(*), count(failed), min(name) from chains_runs") == [
         (len(study.runs), 1, "Four Network Functions")
     ]

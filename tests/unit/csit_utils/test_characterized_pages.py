@@ -126,7 +126,6 @@ def test_a_vnf_in_one_of_two_branches_gets_half() -> None:
     cell = Cell(service_type=ServiceType.CSP, nf_chains=2, nf_nodes=3, nf_kinds=kinds, shared_nodes=(1, 3))
     assert chain_words(cell) == "router → firewall | firewall → router"
     chain = chained().sweep
-    assert chain is not None
     split = chain.model_copy(update={"cell": cell})
     names = ("nf-0-1", "nf-1-2", "nf-2-2")
     vnfs = [Vnf(name=name, kind=NfKind("linux_router"), vcpus=1) for name in names]
@@ -135,7 +134,6 @@ def test_a_vnf_in_one_of_two_branches_gets_half() -> None:
 
 def test_a_burst_is_shaded_from_its_first_second_to_its_last() -> None:
     made_burst = burst()
-    assert made_burst.sweep is not None
     assert on_periods(made_burst.sweep.samples) == [(0, 2), (3, 5)]
     page = made(bursts.PAGE, made_burst)
     (loss,) = drawn(page, "-loss", "")
@@ -167,7 +165,6 @@ def test_every_size_has_a_line_and_the_search_steps_are_shown() -> None:
 
 def test_what_shared_cores_says_so_wherever_it_is_named() -> None:
     plan = result(ServiceType.CSP, 1, 1).plan
-    assert plan is not None
     cores = plan.cores.model_copy(update={"oversubscribed": True})
     crowded = one_of_each(plan=plan.model_copy(update={"cores": cores}))
     # Profiles: a line and a section for each of five, and one comparison; the sizing has no part in them.
@@ -204,7 +201,6 @@ def test_of_the_same_test_the_newest_is_shown_and_others_are_counted() -> None:
     (view,) = views(dataset_of(burst(), later).characterizations)
     assert (view.record, view.older) == (later, 1)
     assert len(views(dataset_of(burst(), burst(testbed="other")).characterizations)) == 2
-    assert later.sweep is not None and later.sweep.spec.bursts is not None
     others = {"bursts": later.sweep.spec.bursts.model_copy(update={"rate_pps": 3e5})}
     spec = later.sweep.spec.model_copy(update=others)
     louder = later.model_copy(update={"sweep": later.sweep.model_copy(update={"spec": spec})})

@@ -149,7 +149,6 @@ def test_less_evidence_for_the_same_question_is_a_remark_but_other_trials_are_no
 @pytest.mark.parametrize("goal", [*LADDER.goals, *QUICK.goals, *SOAK.goals], ids=lambda goal: goal.name)
 def test_the_words_of_our_own_goals_are_read_back(goal: Goal) -> None:
     found = read_goal(goal_text(goal), goal.name)
-    assert found is not None
     assert found.loss_ratio == goal.loss_ratio
     assert found.exceed_ratio == goal.exceed_ratio
     assert found.relative_width == goal.relative_width
@@ -173,7 +172,6 @@ def test_the_words_of_our_own_goals_are_read_back(goal: Goal) -> None:
 def test_words_are_read_back_whatever_is_left_out(words: GoalWords, trials: int, trial_s: float | None) -> None:
     text = "; ".join([words.text, mrr_words(trials, trial_s), ONE_WAY])
     found = read_goal(text, words.name)
-    assert found is not None
     assert found.loss_ratio == pytest.approx(words.loss_ratio, rel=1e-15)
     assert replace(found, loss_ratio=words.loss_ratio) == words
     assert read_goal(text, "MRR") == GoalWords("MRR", trial_s=trial_s)

@@ -60,7 +60,6 @@ def page(which: Page, dataset: Dataset) -> RenderedPage | None:
 
 def text_of(made: RenderedPage | None) -> str:
     """Words of a page, without its tags."""
-    assert made is not None
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", str(made.html)))
 
 
@@ -122,7 +121,6 @@ def test_one_scale_for_each_percentile_over_all_loads() -> None:
 
 def test_the_latency_page_has_maps_and_curves() -> None:
     made = page(latency.PAGE, dataset_of(result(CSC, 1, 1), result(CSC, 2, 1)))
-    assert made is not None
     maps, curves = made.figures
     assert maps.selectors[0] == ("p50", "p99", "p99.9")
     assert curves.facets == ("services", "NFs each", "series")
@@ -148,7 +146,6 @@ def test_the_fairness_page_distinguishes_single_instances_from_equal_ones() -> N
     assert "one instance" in text
     assert "Least fair cells" in text
     assert re.search(r"PDR, [\d.]+ kpps 0\.99\d+ instance 2: ", text), "the last instance loses most in these records"
-    assert made is not None
     assert {figure.identity.split("-")[0] for figure in made.figures} == {"fairness", "shares"}
     assert page(fairness.PAGE, dataset_of(result(CSC, 1, 1))) is None
 
@@ -172,7 +169,6 @@ def test_the_losses_page_names_the_part_that_loses_most_in_each_cell() -> None:
     one = plain(1, 1, 2e5, located=located({"vswitch": 75, "nf-1-1": 25}, 0.97))
     two = plain(2, 2, 2e5, located=located({"nf-1-2": 10}, 0.5))
     made = page(losses.PAGE, dataset_of(one, two))
-    assert made is not None
     maps, bars = made.figures
     assert maps.selectors == (("loses most", "vSwitch", "NF 1", "NF 2"),)
     first = maps.variants["loses most"]["maps"][0][0][0]
@@ -198,7 +194,6 @@ def nights(*rates: float) -> list[DensityRecord]:
 def test_three_runs_make_a_box_and_two_do_not() -> None:
     assert page(spread.PAGE, dataset_of(*nights(200e3, 210e3))) is None
     made = page(spread.PAGE, dataset_of(*nights(200e3, 210e3, 230e3)))
-    assert made is not None
     (figure,) = made.figures
     (rates,) = figure.variants["rates|CSC|NDR"]["data"]
     assert (rates["q1"], rates["median"], rates["q3"]) == ([205.0], [210.0], [220.0])
@@ -211,7 +206,6 @@ def test_three_runs_make_a_box_and_two_do_not() -> None:
 def test_a_cell_whose_level_changed_has_a_box_for_each_with_its_nights() -> None:
     before = [200e3 + 500 * (night % 3) for night in range(12)]
     made = page(spread.PAGE, dataset_of(*nights(*before, *(rate * 0.9 for rate in before))))
-    assert made is not None
     (rates,) = made.figures[0].variants["rates|CSC|NDR"]["data"]
     assert rates["x"] == ["1x1<br>to 01-12", "1x1<br>from 01-13"]
     assert [len(points) for points in rates["y"]] == [12, 12]
@@ -224,7 +218,6 @@ def test_two_bands_are_said_beside_their_box() -> None:
     text = text_of(made)
     assert "cells go back and forth between two bands" in text
     assert "150 kpps in 50 % of runs, 200 kpps in the others" in text
-    assert made is not None
     marks = made.figures[0].variants["rates|CSC|NDR"]["layout"]["annotations"]
     assert [mark["text"] for mark in marks] == ["two bands"]
 
@@ -241,7 +234,6 @@ def test_failures_are_grouped_and_linked() -> None:
     assert "failed 3 … is down" in text
     assert "b.xml: broken off" in text
     assert "./csit doctor" in text
-    assert shown is not None
     assert shown.count == 5
     assert len(re.findall(r'href="#test-csc-\dr1c', str(shown.html))) == 3
 
@@ -297,8 +289,6 @@ def test_placing_prefers_the_type_that_was_asked_for() -> None:
     rows = rows_of_tests(dataset_of(plain(1, 1, 2e5, started_at="2026-01-01T00:00:00Z"), newer))
     (layout,) = layouts(rows, lambda _: True, test_type="NDRPDR")
     chosen = layout.cells[1, 1]
-    assert chosen.row is not None
     assert (chosen.row.test_type, chosen.tests) == ("NDRPDR", 2)
     (layout,) = layouts([replace(row, test_type="LATENCY") for row in rows], lambda _: True)
-    assert layout.cells[1, 1].row is not None
     assert layout.cells[1, 1].row.started_at == "2026-01-09T00:00:00Z"

@@ -25,7 +25,6 @@ def test_a_line_for_each_load_has_power_and_energy_per_packet() -> None:
 
 def test_the_figure_has_power_with_its_uncertainty_over_the_rate() -> None:
     figure = energy_figure("e", "t", METERED, simulated=False)
-    assert figure is not None
     power, idle = figure.variants[""]["data"]
     assert (power["x"], power["y"], power["error_y"]["array"]) == ([0, 1, 2], [80, 90, 99], [0.5, 0.5, 0.5])
     assert idle["y"] == [60, 60, 60]

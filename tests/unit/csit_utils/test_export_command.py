@@ -118,7 +118,6 @@ SOAK = Goal(name="SOAK", loss_ratio=1e-7)
 def content(result: DensityRecord) -> dict[str, Any]:
     """What is written of a record, as it is read back; it keeps the model."""
     made = info_file(result)
-    assert made is not None
     read: dict[str, Any] = json.loads(json.dumps(made.content))
     jsonschema.Draft202012Validator(TEST, format_checker=jsonschema.FormatChecker()).validate(read)
     return read
@@ -163,7 +162,6 @@ def test_csits_default_driver_is_not_in_names() -> None:
 def test_rates_are_what_was_forwarded_and_latency_is_in_microseconds() -> None:
     record = measured(histograms=True)
     read = content(record)["result"]
-    assert record.ndr is not None
     assert read["ndr"]["lower"]["rate"]["value"] == record.ndr.throughput_pps
     assert read["ndr"]["lower"]["bandwidth"]["value"] == pytest.approx(read["ndr"]["lower"]["rate"]["value"] * 84 * 8)
     at = next(each for each in record.latency if each.label == "PDR50")
@@ -182,17 +180,14 @@ def test_rates_are_what_was_forwarded_and_latency_is_in_microseconds() -> None:
 def test_our_own_reader_of_csits_files_reads_the_same_figures() -> None:
     record = measured()
     items = read_foreign(json.dumps(content(record)).encode(), "x.info.json")
-    assert items is not None
     (item,) = items
     assert isinstance(item, ImportedTest), item
-    assert record.pdr is not None
     assert item.row.pdr_lower_pps == record.pdr.throughput_pps
     assert (item.row.frame, item.row.started_at) == ("64B", record.started_at.replace("Z", ".000+00:00"))
 
 
 def test_mrr_has_the_deviation_of_the_values() -> None:
     record = builders.mrr_result(ServiceType.CSP, 1, 2)
-    assert record.mrr is not None
     rate = content(record)["result"]["receive_rate"]["rate"]
     assert rate["values"] == list(record.mrr.receive_rates_pps)
     mean = sum(rate["values"]) / len(rate["values"])
@@ -214,7 +209,6 @@ def test_soak_has_both_bounds() -> None:
 
 def test_a_search_without_a_lower_bound_is_no_passed_test_of_csit() -> None:
     record = measured()
-    assert record.ndr is not None
     none = record.ndr.model_copy(update={"lower_pps": None, "throughput_pps": None})
     read = content(record.model_copy(update={"ndr": none}))
     assert (read["passed"], read["result"]) == (False, {"type": "unknown"})
@@ -239,7 +233,6 @@ def test_latency_tests_have_no_place() -> None:
 @settings(max_examples=share(30))
 def test_no_name_leaves_the_folder(name: str, drivers: list[str]) -> None:
     record = measured()
-    assert record.plan is not None
     asked = record.asked.model_copy(update={"frame": Frame(name=name, parts=(FramePart(frame_bytes=64),))})
     changes = {
         "asked": asked,
@@ -247,7 +240,6 @@ def test_no_name_leaves_the_folder(name: str, drivers: list[str]) -> None:
         "drivers": dict(zip(["vswitch", "generator"], drivers, strict=False)),
     }
     made = info_file(record.model_copy(update=changes))
-    assert made is not None
     assert all(part and "/" not in part and part not in {".", ".."} and "\0" not in part for part in made.path)
 
 
@@ -257,7 +249,6 @@ def test_microseconds_keep_every_sample(values_ns: list[int]) -> None:
     for value in values_ns:
         nanoseconds.record_value(value)
     made = rescaled(histogram_of(nanoseconds), lambda value: round(value / 1000), 60_000_000)
-    assert made is not None
     assert made.get_total_count() == len(values_ns)
     assert made.get_max_value() == pytest.approx(max(values_ns) / 1000, rel=0.003, abs=1)
 

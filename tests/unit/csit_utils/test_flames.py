@@ -118,7 +118,6 @@ def test_the_graph_of_a_test_names_functions_and_escapes_them() -> None:
 def test_the_difference_is_red_where_a_function_grew_and_grey_where_noise_is_enough() -> None:
     a, b = {"nf-1-1;f;g": 100, "nf-1-1;f;h": 900}, {"nf-1-1;f;g": 500, "nf-1-1;f;h": 500}
     graph = difference_graph(side(a), side(b), "A to B", simulated=False)
-    assert graph is not None
     tones = {box.name: (box.tone, box.width) for box in graph.boxes}
     assert tones == {"nf-1-1": ("same", 100), "f": ("same", 100), "g": ("more5", 30), "h": ("less5", 70)}
     tip = next(box.tip for box in graph.boxes if box.name == "g")

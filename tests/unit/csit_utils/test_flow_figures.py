@@ -25,7 +25,6 @@ def drawn(*rates: tuple[str, float]) -> Figure | None:
 
 def test_a_cell_has_a_line_per_version_of_ip_over_all_numbers_of_flows() -> None:
     figure = drawn(*OF_FLOWS)
-    assert figure is not None
     variant = figure.variants["NDR"]
     assert [(line["name"][-4:], line["x"], line["y"], line["line"]["dash"]) for line in variant["data"]] == [
         ("IPv4", [1, 1000, 100_000], [1.0, 0.9, 0.5], "solid"),
@@ -39,7 +38,6 @@ def test_frame_sizes_are_not_one_line_and_one_load_alone_is_no_line() -> None:
     assert drawn(("128B-1f", 1e6), ("1518B-1f", 5e5)) is None
     assert drawn(("128B", 1e6), ("128B-1f", 5e5)) is None, "packets without ports are another load"
     figure = drawn(("128B-1f", 1e6), ("128B-1000f", 9e5), ("1518B-1f", 5e5), ("1518B-1000f", 4e5))
-    assert figure is not None
     assert len({line["meta"]["colour"] for line in figure.variants["PDR"]["data"]}) == 2
 
 

@@ -37,7 +37,6 @@ SOURCE = "/data/run-7/tests/vpp/perf/64b-1c-ndrpdr.info.json"
 def one(data: object, source: str = SOURCE) -> ImportedTest:
     """The only test of a file."""
     items = read_foreign(packed(data), source)
-    assert items is not None
     (item,) = items
     assert isinstance(item, ImportedTest), item
     return item
@@ -50,7 +49,6 @@ def row_of(data: object) -> TestRow:
 def problem(data: object) -> str:
     """The only problem of a file, which names it."""
     items = read_foreign(packed(data), SOURCE)
-    assert items is not None
     (item,) = items
     assert isinstance(item, Problem), item
     assert item.source == SOURCE
@@ -78,7 +76,6 @@ def test_bounds_of_older_models_are_loads() -> None:
     row = row_of(csit(found, version="1.4.0"))
     assert bounds(row, NDR) == (3.3e6, 3.4e6, True)
     goal = read_goal(row.goals or "", "NDR")
-    assert goal is not None
     assert (goal.given_as, goal.exceed_ratio, goal.trial_s) == (None, None, 30.0)
 
 
@@ -129,7 +126,6 @@ def test_one_direction_counts_as_one() -> None:
     found = csit_ndrpdr()
     del found["latency_reverse"]
     item = one(csit(found))
-    assert item.row.goals is not None
     assert item.row.goals.endswith("; traffic in one direction only")
     assert item.latency[0].load_pps == 9000
 

@@ -41,7 +41,6 @@ def one(data: object) -> ImportedTest:
 
 def problem(data: object) -> str:
     found = read_foreign(packed(data), SOURCE)
-    assert found is not None
     (item,) = found
     assert isinstance(item, Problem), item
     assert item.text.startswith(f"{SOURCE}: ")
@@ -64,7 +63,6 @@ def test_goals_are_those_of_the_run_and_not_the_usual_ones() -> None:
     ).row
     for name, ratio in (("NDR", 0.0), ("PDR", 0.000125)):
         goal = read_goal(row.goals or "", name)
-        assert goal is not None
         assert (goal.loss_ratio, goal.trial_s) == (ratio, 5.0)
     assert row.pdr_loss_ratio == 0.000125
 
@@ -126,7 +124,6 @@ def test_chains_of_vms_are_services(chain: str, nodes: int) -> None:
     assert (row.service_type, row.nf_chains, row.nf_nodes) == ("VSC", 3, nodes)
     assert (row.nf_size, row.vs_dtc, row.data_cores) == (None, None, None)
     series = series_of(row)
-    assert series is not None
     assert series.name == "VSC · NF of unknown size · vSwitch of unknown size"
     assert series.system.name == "nova:compute-4 (lab, nfvbench)"
 
@@ -206,7 +203,6 @@ def test_it_is_not_compared_with_csit_silently() -> None:
     """Both call it PDR."""
     theirs = one(nfvbench({"64": searched()})).row
     items = read_foreign(packed(csit(csit_ndrpdr())), "x.info.json")
-    assert items is not None
     (other,) = items
     assert isinstance(other, ImportedTest)
     found = likeness(theirs, other.row, PDR, ("NFVbench", "CSIT"))

@@ -23,7 +23,6 @@ def read(source: str, size: str = "64", chain: str = "EXT") -> ImportedTest:
     (one,) = chains.values()
     data["benchmarks"]["network"]["service_chain"] = {chain: one}
     items = read_foreign(packed(data), source)
-    assert items is not None
     (item,) = items
     assert isinstance(item, ImportedTest)
     return item
@@ -37,7 +36,6 @@ def read(source: str, size: str = "64", chain: str = "EXT") -> ImportedTest:
 )
 def test_a_name_states_its_cell_whatever_follows(service: ServiceType, instances: int, nfs: int, folder: str) -> None:
     place = PLAIN.place(f"{folder}{service.value.lower()}_{instances}c{nfs}n_18500000pps-1.json")
-    assert place is not None
     assert (place.service_type, *place.dimensions) == (service, instances, nfs)
 
 
@@ -50,7 +48,6 @@ def test_other_names_state_none(name: str) -> None:
 
 def test_folders_state_sizes_and_these_the_cores() -> None:
     place = IN_FOLDER.place("results/4t2c_novlan/csp_2c4n_NF-0.5c_ndr-1.json")
-    assert place is not None
     assert place.columns["data_cores"] == 2 + 0.5 * 8
     row = IN_FOLDER.placed(read("results/4t2c_novlan/csp_2c4n_NF-1c_ndr-1.json")).row
     assert row.ndr_lower_pps and row.ndr_pps_per_core == pytest.approx(row.ndr_lower_pps / 10)

@@ -78,7 +78,6 @@ def in_a_lab(duts: int) -> DensityRecord:
 
 def test_the_report_never_mixes_cpus_of_machines() -> None:
     view = core_map(in_a_lab(2))
-    assert view is not None
     assert [machine.name for machine in view.machines] == ["DUT1", "DUT2", "TG"]
     on_cpu_2 = [[thread.label for thread in machine.cpus[2].threads] for machine in view.machines]
     assert on_cpu_2 == [["vswitch data 0"], ["vswitch-2 data 0"], ["generator main 0"]]
@@ -94,7 +93,6 @@ def test_nfs_that_instances_share_have_a_colour_of_their_own() -> None:
     cell = Cell(service_type=ServiceType.CSP, nf_chains=2, nf_nodes=3, shared_nodes=(1, 3))
     shown = result().model_copy(update={"plan": make_plan(topology, cell, {}), "cell": cell})
     view = core_map(shown)
-    assert view is not None
     tones = {thread.label: thread.tone for row in view.machines[0].cpus for thread in row.threads}
     assert {tones[f"nf-0-{node} data 0"] for node in (1, 3)} == {"shared"}
     assert (tones["nf-1-2 data 0"], tones["nf-2-2 data 0"]) == ("nf0", "nf1")

@@ -26,10 +26,8 @@ def row(
 def test_the_worst_instance_and_direction_count() -> None:
     rows = [row(1), row(1, "reverse", 30_000), row(2, "forward", 20_000), row(2, "reverse", 5_000)]
     worst = figure(rows, P99, "PDR50")
-    assert worst is not None
     assert (worst.value_ns, worst.instance, worst.direction, worst.best_ns) == (30_000, 1, "reverse", 5_000)
     forward = figure(rows, P99, "PDR50", "forward")
-    assert forward is not None
     assert (forward.value_ns, forward.instance) == (20_000, 2)
     assert figure(rows, P99, "PDR90", BOTH) is None, "not measured at that load"
 
@@ -42,7 +40,6 @@ def test_a_percentile_is_unknown_when_as_many_probes_are_lost_as_lie_above_it(
     quantile: Quantile, lost: int, known: bool
 ) -> None:
     found = figure([row(1), row(2, received=5000 - lost)], quantile, "PDR50")
-    assert found is not None
     assert (found.value_ns is not None) is known
     if not known:
         assert found.unknown is UnknownReason.LOST
@@ -63,7 +60,6 @@ def test_no_percentile_from_too_few_samples(quantile: Quantile, needs: int) -> N
 
 def test_results_of_other_tools_may_lack_samples() -> None:
     found = figure([row(sent=None, received=None), row(2)], P99, "PDR50")
-    assert found is not None
     assert (found.value_ns, found.samples) == (10_000, None)
     unknown = figure([row(sent=None, received=None, p99_ns=None)], P99, "PDR50")
     assert unknown is not None and unknown.unknown is UnknownReason.NOT_MEASURED

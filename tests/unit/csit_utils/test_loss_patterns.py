@@ -34,7 +34,6 @@ def test_the_worst_flow_of_each_load_is_a_column() -> None:
     made = plain(1, 1, 2e5).model_copy(update={"losses": LOSSES, "loss_patterns": sentences})
     assert DensityRecord.model_validate_json(made.model_dump_json()) == made
     (row,) = rows_of_tests(dataset_of(made))
-    assert row.loss_patterns is not None
     assert row.loss_patterns.startswith(
         "NDR: instance 1 forward: none of 20,000 packets lost; PDR: instance 1 forward: 1 in "
     )

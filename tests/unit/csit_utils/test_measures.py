@@ -67,8 +67,6 @@ def test_a_sweep_has_its_break_point_what_arrives_there_and_the_highest_load_wit
     assert set(found) == {BREAK_POINT, SATURATED, WITHOUT_LOSS}
     saturates = found[BREAK_POINT]
     assert saturates.value == pytest.approx(2e5, rel=1e-3)
-    assert saturates.lowest is not None
-    assert saturates.highest is not None
     assert saturates.lowest < 2e5 < saturates.highest < 1.01 * saturates.lowest
     assert found[SATURATED].value == pytest.approx(2e5)
     without = found[WITHOUT_LOSS]
@@ -137,7 +135,6 @@ def lasting(*seconds: float) -> list[MeasuredRow]:
 
 def test_other_traffic_is_unlike() -> None:
     one = firewall()
-    assert one.sweep is not None
     spec = one.sweep.spec.model_copy(update={"protocol": Protocol.TCP, "flows": 4})
     other = one.model_copy(update={"sweep": one.sweep.model_copy(update={"spec": spec})})
     changes = compare(rows(one), rows(other)).changes
@@ -199,7 +196,6 @@ def test_the_pages_show_what_the_commands_print(sides: tuple[Path, Path]) -> Non
     """Each number with its unit, compared and over time, though there is no test of the matrix."""
     shown = ReportContents(opened([*sides]).contents(characterizations=True))
     beside, over_time = render(compare_page.PAGE, shown), render(trend_page.PAGE, shown)
-    assert beside is not None and over_time is not None
     data = json.loads(beside.html.split('id="compare-data">', 1)[1].split("</script>", 1)[0])
     found = {(cell["t"], data["metrics"][cell["m"]], cell.get("x")) for cell in data["cells"]}
     numbers = {("firewall", metric, None) for metric in ("break-point", "saturated", "without-loss")}

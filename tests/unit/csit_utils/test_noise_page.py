@@ -55,7 +55,6 @@ def test_the_figure_counts_interruptions_as_long_or_longer() -> None:
     plan = plan_of(SIM, "CSC", cores=SIM.dut.layout)
     cpu = next(each.cpu for each in plan.cores.threads if each.role is ThreadRole.DATA)
     figure = noise_figure("n", "t", plan, [cpu_noise(cpu, 3_000, 3_000, 50_000, observed_s=0.5)], simulated=False)
-    assert figure is not None
     (trace,) = figure.variants[""]["data"]
     assert trace["x"][-1] == 50.0 and trace["y"] == [6.0, 2.0]
     assert noise_figure("n", "t", plan, [cpu_noise(cpu)], simulated=False) is None

@@ -49,7 +49,6 @@ def beside(name: str, kind: str, *records: Record) -> PublishedSection:
     all_of_it = shown(*records)
     all_of_it.papers = (paper(name),)
     values = _PAGES[kind].build(all_of_it)
-    assert values is not None
     (section,) = cast("list[PublishedSection]", values["papers"])
     return section
 
@@ -69,7 +68,6 @@ def page_with(page: Page, name: str, *records: Record) -> RenderedPage:
 def clearwater(generator: str = "scripts/reg-dereg.sh") -> SizingRecord:
     """One size of the paper with another capacity, under calls of the paper's kind."""
     record = sized()
-    assert record.sizing is not None
     first = record.sizing.sizes[0].model_copy(update={"name": "bn1s-sp1s-hs1s", "capacity": 280.0})
     workload = record.sizing.workload.model_copy(update={"generator": generator})
     return record.model_copy(
@@ -79,7 +77,6 @@ def clearwater(generator: str = "scripts/reg-dereg.sh") -> SizingRecord:
 
 def test_calls_of_the_papers_kind_may_be_an_option_of_the_workload() -> None:
     record = clearwater("calls.py")
-    assert record.sizing is not None
     row = next(
         row for row in paper("nfv-vital").figures if row.match == "bn1s-sp1s-hs1s" and row.condition == "reg-dereg"
     )
@@ -182,7 +179,6 @@ def test_the_highest_throughput_alone_is_laid_beside_that_of_the_same_kind_and_m
 def test_saturation_and_functions_are_laid_beside_those_of_a_vnf_of_the_same_kind() -> None:
     router = swept("Router", sweep_of("router", (NfKind("linux_router"),), capacity_pps=4e5))
     section = beside("troia", "sweep", router)
-    assert router.profile is not None and router.profile.break_point is not None
     assert own(section)["virtual router", "ADVA testbed"] == [router.profile.break_point.rate]
     assert own(section)["virtual firewall", "ADVA testbed"] == []
     names = [trace["name"] for trace in section.figures[1].variants["loss"]["data"]]

@@ -59,7 +59,6 @@ def study(*repetitions: float) -> ChainStudy:
 
 def test_each_part_has_a_bar_for_what_was_measured_and_one_for_the_prediction() -> None:
     figure = drawn(PAGE, "parts", chain_studied(study(40.0)))
-    assert figure is not None
     assert figure.selectors == (("1. nat > gateway",), ("delay without load", "loss"))
     measured, predicted = figure.variants["1. nat > gateway|delay without load"]["data"]
     assert measured["x"] == predicted["x"] == ["nat", "gateway", "vswitch"], "in the order of the chain"
@@ -73,7 +72,6 @@ def test_each_part_has_a_bar_for_what_was_measured_and_one_for_the_prediction() 
 
 def test_repeated_runs_give_the_interval() -> None:
     figure = drawn(PAGE, "parts", chain_studied(study(90.0, 39.0, 40.0, 41.0)))
-    assert figure is not None
     measured, predicted = figure.variants["1. nat > gateway|delay without load"]["data"]
     assert measured["y"][0] == pytest.approx(40.0), "the first run, by which it was chosen, does not decide"
     again = study(90.0, 39.0, 40.0, 41.0)

@@ -58,7 +58,6 @@ def test_break_point_and_functions_are_reported(files: Path) -> None:
     found = re.match(
         r"router saturates at (\S+) Gbit/s \(95 % interval (\S+) to (\S+)\), by CPU: router uses", done.stderr
     )
-    assert found is not None
     rate, low, high = map(float, found.groups())
     assert (rate, low, high) == (
         pytest.approx(2.5, rel=0.002),

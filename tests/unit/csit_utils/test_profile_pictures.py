@@ -59,7 +59,6 @@ def test_functions_of_all_flavors_lie_in_one_plot_with_their_saturation() -> Non
     first = lines[1]
     for rate, value in list(zip(first["x"], first["y"], strict=True))[::20]:
         expected = value_at(profile, ProfileMetric.THROUGHPUT, rate / 8)
-        assert expected is not None
         assert value == pytest.approx(8 * expected, rel=0.02), "512 B frames have eight times the bits"
     (saturated,) = (trace["x"] for trace in found if trace["name"] == "firewall, 64B, 2c, saturation")
     two = one_of_each()[2]
@@ -71,7 +70,6 @@ def test_functions_of_all_flavors_lie_in_one_plot_with_their_saturation() -> Non
 def test_below_saturation_only_loads_below_it_are_drawn() -> None:
     found = figures(made(profiles.PAGE, *one_of_each()))["sweeps-1-delays"]
     one = profiled(ONE).break_point
-    assert one is not None
     (line,) = (trace for trace in found["below saturation"] if trace["name"] == "firewall, 64B, 2c")
     assert max(line["y"]) < 0.1, "in milliseconds; saturated loads have 2"
     assert [row["rate"] for row in below(profiled(ONE), ONE, 0.5)] == [
@@ -100,7 +98,6 @@ def test_a_chain_lies_beside_its_vnfs_alone_in_three_panels() -> None:
 def test_what_was_not_measured_alone_is_left_out_and_nothing_alone_is_no_picture() -> None:
     record = chained()
     only = of_chain("parts", record, PartMeasurements({"firewall": ONE}))
-    assert only is not None
     assert [trace["name"] for trace in only.variants[""]["data"][:2]] == ["the chain", "firewall alone"]
     assert of_chain("parts", record, PartMeasurements()) is None
     assert of_chain("delays", record, PartMeasurements({"firewall": ONE})) is None, "delays add up of all parts only"
@@ -109,7 +106,6 @@ def test_what_was_not_measured_alone_is_left_out_and_nothing_alone_is_no_picture
 def test_delays_of_the_path_and_the_vnfs_add_up_along_the_chain() -> None:
     record = chained()
     figure = of_chain("delays", record, PartMeasurements({"router": ROUTER, "firewall": ONE}, path_of(2e-5)))
-    assert figure is not None
     path, router, firewall, measured = figure.variants["below saturation"]["data"]
     names = ["path without VNFs", "nf-1-1 (router)", "nf-1-2 (firewall)", "the chain, measured"]
     assert [trace["name"] for trace in (path, router, firewall, measured)] == names
@@ -120,7 +116,6 @@ def test_delays_of_the_path_and_the_vnfs_add_up_along_the_chain() -> None:
     assert router["y"][at] == pytest.approx(0.05 + 0.02 * rate_pps / 4e5 - 0.02, abs=2e-3)
     assert firewall["y"][at] == pytest.approx(0.05 + 0.02 * rate_pps / 2e5 - 0.02, abs=2e-3)
     plain = of_chain("delays", record, PartMeasurements({"router": ROUTER, "firewall": ONE}))
-    assert plain is not None
     whole = plain.variants["below saturation"]["data"][0]["y"][at]
     assert whole == pytest.approx(router["y"][at] + 0.02, abs=1e-6), "without a path each has all of its delay"
     assert len(figure.variants["below half of it"]["data"][0]["x"]) < len(path["x"])

@@ -17,7 +17,6 @@ def test_the_table_says_which_line_bounds_the_test() -> None:
 def test_the_figure_has_the_rates_of_the_generator_and_those_of_the_test() -> None:
     view = qualification_view(FOUND, frame("64B"), 2)
     figure = qualification_figure("q", "t", view, [("NDR", 712e3), ("PDR", None)], simulated=False)
-    assert figure is not None
     no_loss, _, arrived, ndr = figure.variants[""]["data"]
     assert no_loss["x"] == ["64B, 2 flows", "1518B, 2 flows"]
     assert no_loss["y"] == [1.0, None] and arrived["y"] == [1.2, 1.2]

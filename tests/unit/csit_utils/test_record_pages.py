@@ -139,7 +139,6 @@ def test_readers_choose_quantities_and_a_logarithmic_axis_has_no_zero() -> None:
 def test_a_heat_map_has_the_mean_of_its_rows() -> None:
     heat = Heat("map", "Loss", Column("nf"), Column("way"), ((LOSS, "losses"),), lambda _: "", bracket="load")
     maps = heat.draw(TABLES)
-    assert maps is not None
     (squares,) = [one.squares(("loss",)) for one in maps.maps]
     assert [[square.text for square in line] for line in squares] == [["[10.0]"] * 2, ["[0]"] * 2]
     assert squares[0][0].value == 10 and "mean of 2" in squares[0][0].tip

@@ -19,7 +19,6 @@ def test_a_run_is_called_by_testbed_and_day_and_runs_are_in_the_order_of_time() 
     assert [one.name for one in found.testbeds] == ["lab-a", "lab-b"]
     previous = found.previous(found.testbeds[1])
     assert found.latest(found.testbeds[1]).name == "lab-b 2026-11-03"
-    assert previous is not None
     assert previous.name == "lab-b 2026-11-02"
 
 
@@ -62,7 +61,6 @@ def test_what_can_be_compared_are_testbeds_releases_and_runs() -> None:
         (SideKind.RUN, "lab-a 26.06 2026-11-01 22:11:00", 1),
     ]
     side = found.named("lab-a 26.06, all runs")
-    assert side is not None
     assert side.runs == found.runs[:2]
     assert found.named("lab-z") is None
 

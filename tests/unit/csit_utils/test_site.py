@@ -145,7 +145,6 @@ def test_limits_are_drawn_where_they_do_not_flatten_the_rest() -> None:
     rows = InMemory(dataset_of(*SIZED)).tests
     found = [matrix for series in all_series(rows) for matrix in matrices(rows, series)]
     figure = speedup_figure("s", "Speedup", found, SpeedupLimits(line_pps=2e6, generator_pps=40e6))
-    assert figure is not None
     layout = figure.variants["NDR|vSwitch cores|throughput"]["layout"]
     assert [note["text"] for note in layout["annotations"]] == ["line rate of both links: 2.00 Mpps"]
     perfect = [

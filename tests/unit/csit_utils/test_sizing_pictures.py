@@ -21,7 +21,6 @@ def drawn(end: str, *records: SizingRecord) -> list[Figure]:
 
 def changed(record: SizingRecord, name: str, **parts: Mapping[str, object]) -> SizingRecord:
     """The same sizing under another name, with other parts of its deployment or workload."""
-    assert record.sizing is not None
     update = {part: getattr(record.sizing, part).model_copy(update=keys) for part, keys in parts.items()}
     more = {"test_name": name, "test_id": name, "sizing": record.sizing.model_copy(update=update)}
     return record.model_copy(update=more)
@@ -53,7 +52,6 @@ def inspected(share: int, test_name: str, **workload: object) -> SizingRecord:
     """A sizing with a share of malicious traffic, of which 1 % is not detected for each 100 of the load."""
     options = {"malicious": Option(values=("0", "25", "50", "a"), value=str(share))}
     record = changed(sized(), test_name, workload={"options": options, **workload})
-    assert record.sizing is not None
     sizes = tuple(
         size.model_copy(update={"offered": tuple(_judged(row, share) for row in size.offered)})
         for size in record.sizing.sizes
@@ -116,7 +114,6 @@ def test_sizings_share_the_bound_of_their_page(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_script_that_reports_no_seconds_leaves_the_cpus_alone_in_the_picture() -> None:
     record = traced(sized())
-    assert record.sizing is not None
     first = record.sizing.sizes[0]
     silent = tuple(
         row if row.trace is None else row.model_copy(update={"trace": row.trace.model_copy(update={"indicators": ()})})
@@ -164,7 +161,6 @@ def test_options_of_service_and_workload_distinguish_sizings() -> None:
 def reporting(**values: float) -> SizingRecord:
     """A sizing whose generator script reports values at the lowest two loads of its first size."""
     record = sized()
-    assert record.sizing is not None
     first, *others = record.sizing.sizes
     offered = [row.model_copy(update={"figures": values}) for row in first.offered[:2]] + list(first.offered[2:])
     sizes = (first.model_copy(update={"offered": tuple(offered)}), *others)

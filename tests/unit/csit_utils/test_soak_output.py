@@ -68,7 +68,6 @@ def test_the_page_shows_the_soak_rate_and_how_it_was_searched() -> None:
     assert "PDR50" not in text
     assert "loss within SOAK's ratio" in text
     row = re.search(r'<tr><th scope="row">SOAK</th>.*?</tr>', html, re.S)
-    assert row is not None
     assert "v-unstable" in row[0]
     assert 'id="explain-soak"' in html
     other = page_of(result(CSC, 1, 1))

@@ -45,7 +45,6 @@ def test_suspects_are_in_a_table_with_reasons_and_links_to_their_evidence(study:
 
 def test_a_plot_has_the_first_suspect_on_top_and_marks_planted_faults(study: ChainStudy) -> None:
     figure = drawn(chain_page.PAGE, "chains", chain_studied(study))
-    assert figure is not None
     order = figure.variants["throughput"]["layout"]["yaxis"]["categoryarray"]
     assert order[-1] == "nat &gt; firewall *" and "*" not in order[0]
     assert len(order) == 16 and "Every chain" in figure.title, "the one that failed is left out"
@@ -71,7 +70,6 @@ def test_of_many_chains_suspects_and_those_that_lose_most_are_drawn(study: Chain
 
 def test_classes_stand_beside_those_of_the_vnf_alone_in_the_order_of_the_table(study: ChainStudy) -> None:
     figure = drawn(chain_page.PAGE, "classes", chain_studied(study))
-    assert figure is not None
     data = figure.variants["1. nat > firewall"]["data"]
     assert [trace["name"] for trace in data] == [name for name in Workflow if name in {each["name"] for each in data}]
     idle = next(trace for trace in data if trace["name"] == "idleness")
@@ -87,7 +85,6 @@ def test_classes_stand_beside_those_of_the_vnf_alone_in_the_order_of_the_table(s
 
 def test_a_transition_is_the_wider_the_more_time_it_took_and_a_loop_is_no_point(study: ChainStudy) -> None:
     figure = drawn(chain_page.PAGE, "graphs", chain_studied(study))
-    assert figure is not None
     *lines, vertices = figure.variants["1. nat > firewall: firewall"]["data"]
     assert len(vertices["x"]) == 6 and len(lines) == 8
     widths = [line["line"]["width"] for line in lines]
@@ -107,7 +104,6 @@ def test_only_the_transitions_with_the_most_time_are_drawn_and_the_rest_is_count
     graph = traced("nat", 0.5).model_copy(update={"edges": edges})
     runs = tuple(each.model_copy(update={"graphs": (graph,)} if each.graphs else {}) for each in study.runs)
     figure = drawn(chain_page.PAGE, "graphs", chain_studied(study.model_copy(update={"runs": runs})))
-    assert figure is not None
     picture = figure.variants["1. nat > firewall: nat"]
     assert len(picture["data"]) == 25
     assert picture["layout"]["annotations"][0]["text"].startswith("the 24 transitions with the most time, 6 more")
@@ -168,7 +164,6 @@ def test_the_test_runs_again_by_its_name_and_with_its_variables(study: ChainStud
 
 def test_a_study_of_interference_that_is_not_whole_says_how_much_was_measured() -> None:
     found = interfered().interference
-    assert found is not None
     whole = headline(found)
     count = len(found.measurements)
     part = headline(found.model_copy(update={"asked": count + 6}))

@@ -22,7 +22,6 @@ def study() -> ChainStudy:
 
 def test_throughput_of_each_chain_is_drawn_against_its_volume_suspects_first(study: ChainStudy) -> None:
     figure = drawn(page.PAGE, "volumes", chain_studied(study))
-    assert figure is not None
     lines = figure.variants[""]["data"]
     assert lines[0]["name"] == "nat &gt; firewall" and lines[0]["meta"]["facets"] == {"VNFs": "firewall, nat"}
     lossy = next(line for line in lines if line["name"] == "ids &gt; nat")
@@ -41,7 +40,6 @@ def test_distances_are_cooks_of_all_chains_of_one_length(study: ChainStudy) -> N
         if (each.owner, each.feature) == ("chain", "throughput_bps") and len(each.chain.members) == 2
     ]
     found = regression([each.workload.volume_bps for each in own], [each.mean for each in own])
-    assert found is not None
     at = [at for at, each in enumerate(own) if each.chain == FAULTY and each.workload.volume_bps == 2e8]
     (faulty,) = (line for line in lines if line["name"] == "nat &gt; firewall")
     assert faulty["y"][-1] == pytest.approx(found.distances[at[0]], rel=1e-4)
@@ -75,7 +73,6 @@ def test_extra_cpu_is_the_part_of_the_kernels_threads(study: ChainStudy) -> None
         for name, mean in (("cpu_percent", 50.0), ("helper_percent", 12.0))
     )  # fmt: skip
     figure = drawn(page.PAGE, "extra", chain_studied(study.model_copy(update={"statistics": rows})))
-    assert figure is not None
     (variant,) = figure.variants.values()
     assert [(trace["x"], trace["y"]) for trace in variant["data"]] == [(["nat"], [38]), (["nat"], [12])]
     assert drawn(page.PAGE, "extra", chain_studied(study.model_copy(update={"statistics": rows[:1]}))) is None
@@ -87,7 +84,6 @@ def test_steps_of_a_study_are_drawn_as_shares_of_a_cpu_and_as_time(study: ChainS
         StepCost(step="analyse", cpu_s=2.0, lasted_s=2.5),
     )
     figure = drawn(page.PAGE, "steps", chain_studied(study.model_copy(update={"costs": costs})))
-    assert figure is not None
     bars = {way: variant["data"][0] for way, variant in figure.variants.items()}
     assert {way: (bar["x"], bar["y"]) for way, bar in bars.items()} == {
         "% of one CPU": (["sample features", "analyse"], [5, 80]),

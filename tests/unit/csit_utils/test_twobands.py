@@ -16,7 +16,6 @@ def flipping(count: int, share: float, seed: int, gap: float = 0.1) -> list[floa
 def test_both_levels_and_their_shares_are_reported() -> None:
     values = flipping(40, 0.25, seed=3)
     found = find_two_bands(values)
-    assert found is not None
     assert found.upper == pytest.approx(1.0, abs=0.01)
     assert found.lower == pytest.approx(0.9, abs=0.01)
     assert found.lower_share == sum(value < 0.95 for value in values) / 40

@@ -59,8 +59,6 @@ def test_scaling_an_axis_changes_no_distance(points: list[tuple[int, int]], wide
     x, y = (np.array(row, float) for row in zip(*points, strict=True))
     found, scaled = regression(list(x), list(y)), regression(list(x * wide), list(y * high))
     assume(found is not None and scaled is not None)
-    assert found is not None
-    assert scaled is not None
     for one, other in zip(found.distances, scaled.distances, strict=True):
         assert (one is None) == (other is None)
         assert one is None or one == pytest.approx(other, rel=1e-6, abs=1e-9)
@@ -105,6 +103,5 @@ def test_points_that_say_nothing_have_no_distances(x: list[float], y: list[float
 
 def test_a_point_that_fixes_the_line_alone_has_no_distance_and_the_others_have() -> None:
     found = regression([1, 1, 1, 5], [1, 2, 4, 100])
-    assert found is not None
     assert found.distances[3] is None
     assert all(each is not None and each >= 0 for each in found.distances[:3])

@@ -90,7 +90,6 @@ def record_of(test: ChainStudyTest) -> ChainsRecord:
 
 def test_a_suspect_and_its_reference_are_sampled_after_all_chains(sampled: ChainStudyTest) -> None:
     study = sampled.draft.chain_study
-    assert study is not None
     first = study.suspects[0]
     assert first.reference is not None and first.reference.chain.order == FAULT.chain[::-1]
     a, b = study.stacks_of(first) or (None, None)
@@ -204,7 +203,6 @@ def test_what_cannot_be_sampled_has_its_reason_and_the_study_is_whole() -> None:
 
 def test_tables_preview_and_log_say_what_is_sampled(sampled: ChainStudyTest) -> None:
     study = sampled.draft.chain_study
-    assert study is not None
     tables = dict(chain_tables(record_of(sampled)))
     (rank, chain_name, *_, reference_name, _, relation) = tables["references"][1]
     assert (rank, chain_name, reference_name, relation) == (1, "nat > gateway", "gateway > nat", ANOTHER_ORDER)

@@ -49,7 +49,6 @@ def test_statistics_come_back_from_a_record_in_their_order(statistics: list[Stat
 
 def test_a_record_says_chain_and_workload_once_for_each_run() -> None:
     study = RECORD.chain_study
-    assert study is not None
     said = json.loads(RECORD.model_dump_json())["chain_study"]["statistics"]
     assert len(said) == sum(run.failed is None for run in study.runs)
     assert sum(len(run["features"]) for run in said) == len(study.statistics) > 4 * len(said)

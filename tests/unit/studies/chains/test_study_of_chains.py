@@ -93,7 +93,6 @@ def test_a_throttled_vnf_has_no_more_cpu_than_its_limit(measured: ChainStudy) ->
     rows = {(series.owner, series.feature): series.values for series in run.series}
     assert all(value == pytest.approx(2.0, rel=0.2) for value in rows["nat", "cpu_percent"])
     assert all(value is not None and value > 80 for value in rows["nat", "throttled_percent"])
-    assert run.share is not None
     assert run.share < 0.9
     (graph,) = [graph for graph in run.graphs if graph.owner == "nat"]
     ratio = {each.workflow: each.time_ratio for each in portions(graph)}
@@ -202,7 +201,6 @@ def test_what_was_measured_while_a_part_died_is_no_result(monkeypatch: pytest.Mo
     study = study_of(four_vnfs(duration_s=1, lengths=(1,), vnfs=VNFS[:1]))
     with pytest.raises(CsitError, match="no chain could be measured: monitor has ended"):
         study.run()
-    assert study.draft.chain_study is not None
     assert [run.throughput_bps for run in study.draft.chain_study.runs] == [None] * 2
 
 

@@ -28,8 +28,6 @@ def asked(instances: int, nfs: int, service_type: ServiceType = ServiceType.CSC)
 
 def measured(instances: int, nfs: int, **changes: Any) -> DensityRecord:
     record = record_of()
-    assert record.ndr is not None
-    assert record.pdr is not None
     pps = rate_pps(instances, nfs)
     goal = {"lower_pps": pps, "upper_pps": pps * 1.005, "complete": True}
     search = SearchRecord(
@@ -59,7 +57,6 @@ def test_cells_of_the_matrix_predict_both_goals_with_an_interval() -> None:
         assert goal.cells == len(CELLS)
         assert goal.low_pps < goal.pps < goal.high_pps
         assert goal.pps == pytest.approx(rate_pps(2, 4), rel=0.01)
-    assert found.prior is not None
     assert found.prior.cells == len(CELLS)
     assert found.prior.lower_pps == {goal.goal: goal.pps for goal in found.goals}
 
@@ -67,7 +64,6 @@ def test_cells_of_the_matrix_predict_both_goals_with_an_interval() -> None:
 def test_less_than_three_cells_predict_nothing_but_what_overload_means() -> None:
     found = cells(measured(1, 1)).predict(asked(1, 2))
     assert (found.goals, found.prior) == ((), None)
-    assert found.overload is not None
     hint_pps = rate_pps(1, 1) * 0.9
     assert found.overload.throughput_pps("NDR", hint_pps) == pytest.approx(rate_pps(1, 1))
     assert found.overload.throughput_pps("NDR", 2 * hint_pps) == pytest.approx(2 * rate_pps(1, 1))

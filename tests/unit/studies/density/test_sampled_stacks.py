@@ -58,7 +58,6 @@ def test_stacks_are_sampled_at_pdr_in_a_trial_after_the_search(searched: Density
     trials = len(searched.draft.trials)
     assert searched.stacks(5.0) == searched.draft.stacks_sampled
     found, pdr = searched.draft.stacks, searched.draft.pdr
-    assert found is not None and pdr is not None
     (last,) = searched.draft.trials[trials:]
     assert (last.trial.purpose, last.trial.load_pps, last.trial.duration_s) == ("stacks", pdr.lower_pps, 5.0)
     assert (found.label, found.load_pps, found.received) == ("PDR", pdr.lower_pps, last.received)

@@ -39,9 +39,6 @@ def changed(result: DensityRecord, path: str, value: Any) -> DensityRecord:
 def test_both_bounds_of_the_same_cell_are_found(tmp_path: Path) -> None:
     write_record(EARLIER, tmp_path)
     found = asked_for(EARLIER, tmp_path)
-    assert found is not None
-    assert EARLIER.ndr is not None
-    assert EARLIER.pdr is not None
     assert found.lower_pps == {"NDR": EARLIER.ndr.lower_pps, "PDR": EARLIER.pdr.lower_pps}
     assert (found.test_id, found.started_at) == (EARLIER.test_id, EARLIER.started_at)
 
@@ -51,7 +48,6 @@ def test_runs_below_a_folder_are_all_read_and_the_newest_wins(tmp_path: Path) ->
     write_record(newer, tmp_path / "a")
     write_record(EARLIER, tmp_path / "b")
     found = asked_for(EARLIER, tmp_path)
-    assert found is not None
     assert found.test_id == "newer"
 
 

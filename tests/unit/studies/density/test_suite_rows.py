@@ -33,7 +33,6 @@ CHOICE = {"TOPOLOGY": str(PROJECT / "topologies" / "sim.yaml"), "SERVICE_TYPE": 
 def selection(include: list[str], **variables: str) -> Selection:
     """What a suite measures, with these options of Robot."""
     choice = suite_choice({**CHOICE, **variables, "OPTIONS": SimpleNamespace(include=include)}.get)
-    assert choice is not None
     return choice.selection
 
 

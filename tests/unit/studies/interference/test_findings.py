@@ -115,7 +115,6 @@ def test_sensitivities_of_0_633_and_0_637_are_a_tie_and_named_as_one() -> None:
         line = next(line for line in summary_in_words(made) if "sensitive" in line)
         assert line.startswith("the most sensitive one is ") and ", not distinguishable: " in line, line
         assert {name for name in "ABC" if f"{name} (it loses" in line} == {"A", "B"}
-        assert made.findings is not None
         assert [each.ranks for each in made.findings.sensitivity] == [(1, 2), (1, 2), (3, 3)]
 
 
@@ -137,15 +136,12 @@ def test_a_single_repetition_is_not_tested_and_says_so() -> None:
 def test_a_share_has_its_interval_and_is_stated_by_pair_where_the_pair_degrades() -> None:
     pairs = {("A", "A"): 0.6, ("A", "B"): 0.999, ("B", "A"): 0.5, ("B", "B"): 0.55}
     made = study(pairs, share={Resource.NETWORK: 0.5})
-    assert made.findings is not None
     share = whole(made.findings).share
-    assert share is not None and share.low is not None and share.high is not None
     assert share.low < 0.5 < share.high and share.high - share.low < 0.1
     by_pair = {(each.target, each.against[0]): each.share for each in made.findings.shares if each.target}
     assert by_pair["A", "B"] is None, "it loses nothing"
     for pair in (("A", "A"), ("B", "A"), ("B", "B")):
         found = by_pair[pair]
-        assert found is not None and found.low is not None and found.high is not None
         assert found.low < 0.5 < found.high
     assert [line for line in summary_in_words(made) if "of the degradation of pairs comes from network I/O" in line]
 
@@ -177,7 +173,6 @@ def test_intervals_of_all_quantities_have_the_truth_in_19_of_20_studies_and_wron
             for each in exactly
         ]
         found = findings_of(Throughputs(drawn), list(rows))
-        assert found is not None
         share = whole(found).share
         assert share is not None
         truths = (
@@ -187,7 +182,6 @@ def test_intervals_of_all_quantities_have_the_truth_in_19_of_20_studies_and_wron
             ("share", share, part),
         )
         for name, interval, truth in truths:
-            assert interval.low is not None and interval.high is not None
             inside[name] += interval.low <= truth <= interval.high
         order = sorted(rows, key=rows.__getitem__)
         wrong += any(

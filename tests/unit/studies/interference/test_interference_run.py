@@ -72,8 +72,6 @@ def test_the_matrix_is_the_truth_within_its_noise(whole: Interference) -> None:
     for row in whole.matrix:
         true = known[row.target, row.against]
         assert row.mean == pytest.approx(true, abs=3 * NOISE * (2 / row.samples) ** 0.5)
-        assert row.low is not None
-        assert row.high is not None
         inside += row.low <= true <= row.high
         assert 0 < row.mean < 1.2
     assert inside >= 12, "of 16 intervals of 95 %"
@@ -137,7 +135,6 @@ def test_three_at_once_are_what_the_simulation_says_and_not_what_pairs_predict()
 def test_of_the_types_of_the_paper_the_monitor_is_most_sensitive_and_the_proxy_most_aggressive(
     whole: Interference,
 ) -> None:
-    assert whole.findings is not None
     assert [each.name for each in lowest(whole.findings.sensitivity)] == ["monitor"]
     assert [each.name for each in lowest(whole.findings.aggressiveness)] == ["proxy"]
 
@@ -151,7 +148,6 @@ def test_frames_and_loads_make_a_table_of_points() -> None:
         ("64B", 5e3), ("64B", 2e5), ("512B", 5e3), ("512B", 2e5),
     ]  # fmt: skip
     first, second = (point.findings for point in points[:2])
-    assert first is not None and second is not None
     assert first.degradation.value == pytest.approx(0, abs=0.01)
     assert second.degradation.value > 0.02
 
@@ -283,7 +279,6 @@ def test_what_does_not_start_is_measured_by_its_stand_in_which_is_named(
     assert {row.target for row in found.matrix} == {"ids", "gateway"}
     assert "ids is measured as ngrep: it is not installed" in found.notes
     assert taken_away == [kind], "what came to life of it is removed before its stand-in is deployed"
-    assert study.draft.plan is not None
     assert set(study.draft.plan.cell.instance_kinds) == {NfKind("ngrep")}
 
 

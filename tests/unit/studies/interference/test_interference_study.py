@@ -42,8 +42,6 @@ def test_the_truth_is_inside_the_intervals_and_close_to_the_means() -> None:
     assert len(found.matrix) == 9
     for row in found.matrix:
         assert row.mean == pytest.approx(TRUTH[row.target, row.against[0]], abs=0.02)
-        assert row.low is not None
-        assert row.high is not None
         assert row.low < row.mean < row.high
         assert row.high - row.low < 0.06
 

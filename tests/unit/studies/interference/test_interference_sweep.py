@@ -103,7 +103,6 @@ def test_each_point_has_its_matrix_and_the_rest_is_of_the_reference(swept: Inter
 def test_interference_grows_with_the_rate(swept: Interference) -> None:
     lost = {}
     for point in by_frame_and_load([swept]):
-        assert point.findings is not None
         lost[point.frame.name, point.load_pps > 3e4] = point.findings.degradation.value
         assert most_sensitive(point.findings) == (() if point.load_pps < 3e4 else ("monitor",))
     for size in ("64B", "512B", "1518B"):

@@ -73,7 +73,6 @@ def test_a_loss_in_a_system_that_is_whole_is_a_complaint(cell: CellUnderTest) ->
     parts = cell.deployment.parts
     cell.deployment.parts = replace(parts, generator=HalfWay(parts))  # type: ignore[arg-type]
     lost = cell.connectivity(cell.measure)
-    assert lost is not None
     assert "packets are lost, last seen at" in lost.complaints[0]
     assert lost.text.startswith("packets are lost at a low rate: ")
 

@@ -96,7 +96,6 @@ def test_where_each_is_slower_alone_than_guaranteed_there_is_no_share() -> None:
 def test_the_share_of_cpu_time_is_the_truth_also_where_a_type_loses_more_with_the_guarantee() -> None:
     parts = {"linux_gateway": 0.2, "pktstat": 0.2, "ngrep": -0.3, "nginx_proxy": 0.2}
     found = measured(simulated(network_part=0.4, cpu_part=parts), guarantee="network,cpu", repetitions=6)
-    assert found.findings is not None
     assert found.network_share == pytest.approx(0.4, abs=WITHIN)
     kinds = {each.name: each.kind for each in found.spec.contenders}
     by_pair = [each for each in found.findings.shares if each.target and each.resource is Resource.CPU]

@@ -104,7 +104,6 @@ def test_a_study_that_verifies_advises_the_placement_that_is_truly_best_and_meas
     (advice,) = found.advice
     assert truly(advice.best.servers) == pytest.approx(max(map(truly, every)), rel=0.005)
     assert advice.best.predicted == 0
-    assert advice.best.low is not None and advice.best.high is not None
     assert advice.best.low - 0.02 < truly(advice.best.servers) < advice.best.high + 0.02
     assert advice.prediction_error is not None
     assert found.places == 4

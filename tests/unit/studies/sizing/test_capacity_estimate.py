@@ -99,7 +99,6 @@ def test_there_is_no_interval_from_one_repetition_beyond_the_capacity() -> None:
 def test_a_capacity_below_all_loads_is_estimated_from_what_is_carried() -> None:
     rows = offered(lambda load, rng: min(load, rng.gauss(400, 4)), 0, step=50, repeat=3)
     at = crossing(rows, 0.9)
-    assert at is not None
     assert at.load == pytest.approx(400 / 0.9, rel=0.02)
 
 

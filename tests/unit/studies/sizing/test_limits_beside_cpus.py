@@ -150,9 +150,7 @@ def test_capacities_at_several_thresholds_come_from_the_same_loads() -> None:
     (size,) = found.sizes
     assert [row.threshold for row in size.capacities] == [0.9, 0.8]
     for row in size.capacities:
-        assert row.estimate is not None
         assert row.estimate == pytest.approx(400 / row.threshold, rel=0.02)
-        assert row.low is not None and row.high is not None and row.carried is not None
         assert row.low < row.estimate < row.high
         assert abs(row.carried - row.estimate) < 30
     assert size.capacity == size.capacities[0].carried
@@ -177,7 +175,6 @@ def estimate(*interval: float) -> MeasuredSize:
 )
 def test_a_gain_is_nothing_where_it_may_be_none_and_is_not_large(after: Sequence[float], nothing: bool) -> None:
     more = gain(estimate(100, 99, 101), estimate(*after))
-    assert more is not None
     assert more.is_nothing is nothing
     assert more.low < more.ratio < more.high
     assert more.ratio == pytest.approx(after[0] / 100 - 1)

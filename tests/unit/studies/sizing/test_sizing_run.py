@@ -43,7 +43,6 @@ def simulated(
     here = simulated_sizing(asked, SPECS / folder)
 
     def trace(size: str, instance: str, more: object) -> None:
-        assert rows is not None
         rows.setdefault((size, instance), []).extend(more)  # type: ignore[arg-type]
 
     return run_sizing(
@@ -75,7 +74,6 @@ def test_directed_search_of_clearwater_goes_the_way_of_the_paper() -> None:
     first = cpu_at_capacity(found.sizes[0])
     assert first["sprout-1"] / first["bono-1"] == pytest.approx(2, rel=0.01)
     for sized in found.sizes:
-        assert sized.overload_from is not None and sized.capacity is not None
         assert sized.overload_from > sized.capacity
 
 

@@ -65,7 +65,6 @@ def test_memory_that_ends_where_the_service_saturates_names_the_break_point_also
     assert [each.available_mib for each in read] == [each.available_mib for each in points]
     found = break_point(read)
     assert (found.indicator, found.vnf, found.cpus_used) == ("memory", "v", None)
-    assert found.low is not None and found.high is not None
     assert found.low <= CAPACITY * 1.001 and found.high >= CAPACITY * 0.999
     assert found.rate == pytest.approx(CAPACITY, rel=0.005)
     assert "64 MiB" in found.reason
@@ -81,7 +80,6 @@ def test_memory_is_not_the_reason_where_a_cpu_is_full() -> None:
 @pytest.mark.parametrize("cpu_full", [0.5, 1.0])
 def test_memory_that_is_full_before_the_service_saturates_is_named_and_no_break_point(cpu_full: float) -> None:
     found, notes = find_break_point(observe(service(up_to(0.7), cpu_full=cpu_full))[0], {"v": 1})
-    assert found is not None
     assert found.indicator == "CPU"
     assert found.rate == pytest.approx(CAPACITY, rel=0.01)
     said = [note for note in notes if "where the service does not saturate" in note]
@@ -130,10 +128,8 @@ def test_a_simulated_nf_that_runs_out_of_buffers_saturates_by_memory_at_the_know
     """Buffers in use follow Erlang's formula, which is no broken line."""
     truth, profile, words, figures, columns = measured(seed)
     point = profile.break_point
-    assert point is not None
     assert (point.indicator, point.vnf) == ("memory", "nf-1-1")
     assert point.rate == pytest.approx(truth, rel=0.03)
-    assert point.low is not None and point.high is not None
     assert point.low <= 1.01 * truth and 0.99 * truth <= point.high <= 1.1 * point.low
     assert "95 % interval" in words and "by memory: the memory of nf-1-1 does not grow beyond" in words
     assert "by memory" in break_point_in_words(profile)
@@ -155,7 +151,6 @@ def test_intervals_of_break_points_of_memory_hold_the_truth_about_as_often_as_th
         points = [LoadObservation(share, {}, {}, {}, {"v": 2 + mib}) for share, mib in zip(shares, used, strict=True)]
         points[-1] = replace(points[-1], values={ProfileMetric.LOSS: 35.0})
         found, _ = find_break_point(points, {"v": 1})
-        assert found is not None and found.low is not None and found.high is not None
         assert found.indicator == "memory"
         outside += not found.low <= 1 <= found.high
         errors.append(found.rate - 1)

@@ -92,7 +92,6 @@ def test_a_path_has_the_loads_of_its_sweep_that_have_a_delay() -> None:
     delays = {ProfileMetric.DELAY: lambda r: 0.1 * r}
     first, second, third = sweep_of(np.linspace(1, 2, 3), {**plain_router(3.0), **delays}, {})
     path = MeasuredPath.of("path", [third, second.model_copy(update={"delay_s": None}), first])
-    assert path is not None
     assert (path.rates, path.delays) == (pytest.approx((1.0, 2.0)), pytest.approx((0.1, 0.2)))
     assert path.delay_ms(1.5) == pytest.approx(0.15)
     ((unknown,), _) = observe([first.model_copy(update={"loss_ratio": None})])

@@ -19,7 +19,6 @@ def observed(working: tuple[float, ...] = WORKING) -> list[LoadObservation]:
 
 def test_the_break_point_is_where_losses_begin_and_says_that_cpus_are_shared() -> None:
     point, notes = find_break_point(observed(), {"router": 1})
-    assert point is not None
     assert (point.measured_rate, point.vnf, point.cpus_used, notes) == (0.115, "router", 0.274, ())
     assert (point.low, point.high) == (0.100, 0.115)
     assert 0.100 < point.rate <= 0.115
@@ -33,7 +32,6 @@ def test_the_hungriest_of_those_that_saturate_together_is_named() -> None:
         for each in observed()
     ]  # fmt: skip
     point, _ = find_break_point(both, {"router": 1, "firewall": 1})
-    assert point is not None
     assert point.vnf == "firewall"
 
 
@@ -53,7 +51,6 @@ def test_a_vnf_with_two_cpus_has_work_all_the_time_where_both_have() -> None:
         for each in observed()
     ]
     point, _ = find_break_point(twice, {"router": 2})
-    assert point is not None
     assert (point.measured_rate, point.cpus_used, point.cpus_there) == (0.115, 2 * 0.274, 2)
     assert point.reason.startswith("router has work all the time (1.96 of 2)")
 
@@ -75,5 +72,4 @@ def test_a_vnf_that_waits_for_less_than_a_twentieth_of_the_time_has_its_cpus_for
         for rate, used in zip(rates, np.minimum(1 - waits, rates / 2.4).tolist(), strict=True)
     ]
     point, _ = find_break_point(points, {"router": 2})
-    assert point is not None
     assert point.reason == reason

@@ -47,8 +47,6 @@ def test_a_break_point_moves_with_the_points_whatever_their_units(x_shift: float
     rates = np.linspace(0.1, LAST, 35)
     used = noisy(np.minimum(rates / 2.4, 1) + 0.03 * np.maximum(rates - 2.4, 0), 0.005)
     plain, moved = curve_break_point(rates, used), curve_break_point(x_shift + x_unit * rates, y_unit * used)
-    assert plain is not None
-    assert moved is not None
     assert moved.at == pytest.approx(x_shift + x_unit * plain.at)
     assert moved.level == pytest.approx(y_unit * plain.level)
     assert plain.at == pytest.approx(2.4, abs=0.1)
@@ -58,7 +56,6 @@ def test_a_break_point_moves_with_the_points_whatever_their_units(x_shift: float
 def test_five_points_show_a_break_point_and_four_do_not() -> None:
     rates, used = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.0, 3.0, 3.0])
     found = curve_break_point(rates, used)
-    assert found is not None
     assert (found.at, found.level) == (pytest.approx(3.0), pytest.approx(3.0))
     assert curve_break_point(rates[:4], used[:4]) is None
 
@@ -68,7 +65,6 @@ def test_growth_in_two_steps_ends_with_the_second(seed: int) -> None:
     rates = np.linspace(0.05, LAST, 70)
     used = np.interp(rates, [0, 0.8, 2.4, LAST], [0, 0.72, 1, 1])
     found = curve_break_point(rates, noisy(used, 0.004, seed))
-    assert found is not None
     assert found.at == pytest.approx(2.4, abs=0.1)
     assert found.level == pytest.approx(1.0, abs=0.01)
 

@@ -47,7 +47,6 @@ def test_a_sampled_curve_comes_back_as_itself(name: str, noise: float) -> None:
     values = BY_NAME[name].value(MEMBERS[name], RATES)
     seen = values * (1 + noise * np.random.default_rng(3).standard_normal(len(RATES)))
     fit = best_fit(ProfileMetric.LOSS, RATES.tolist(), seen.tolist())
-    assert fit is not None
     assert fit.function == name
     assert fit.coefficients == pytest.approx(dict(MEMBERS[name]), rel=1e-3 if not noise else 0.05)
     assert fit.standard_error <= 3 * noise * np.abs(values).max() + 1e-6 * np.abs(values).max()
@@ -110,13 +109,11 @@ def test_as_few_points_as_allowed_have_a_line() -> None:
     rates = [1.0, 2.0, 3.0, 4.0]
     assert len(rates) == FEWEST
     fit = best_fit(ProfileMetric.THROUGHPUT, rates, [1.0, 2.0, 3.0, 4.001])
-    assert fit is not None
     assert fit.function == "linear"
 
 
 def test_values_that_are_all_zero_are_the_constant_zero() -> None:
     fit = best_fit(ProfileMetric.LOSS, RATES.tolist(), [0.0] * len(RATES))
-    assert fit is not None
     assert (fit.function, fit.coefficients, fit.standard_error, fit.relative_error) == (
         "constant",
         {"a": 0.0},
@@ -131,7 +128,6 @@ def test_noise_around_a_line_earns_no_further_coefficient() -> None:
     for seed in range(20):
         values = (2 + 0.5 * RATES) * (1 + 0.01 * np.random.default_rng(seed).standard_normal(len(RATES)))
         fit = best_fit(ProfileMetric.DELAY, RATES.tolist(), values.tolist())
-        assert fit is not None
         names.add(BY_NAME[fit.function].parameters)
     assert names == {2}
 
@@ -157,7 +153,6 @@ def test_one_more_coefficient_is_earned_at_2_5_percent_with_four_points_and_0_3_
     rates, _ = scattered(count, 0)
     growth = np.sqrt(f_test.isf(level, 1, count - 2) / np.sum((rates - rates.mean()) ** 2))
     fit = best_fit(ProfileMetric.DELAY, rates.tolist(), scattered(count, growth)[1].tolist())
-    assert fit is not None
     assert fit.function == function
 
 
@@ -165,7 +160,6 @@ def test_one_more_coefficient_is_earned_at_2_5_percent_with_four_points_and_0_3_
 def test_a_point_that_is_six_standard_errors_off_stands_out(errors: float, *, expected: bool) -> None:
     rates, values = scattered(10, 2.0)
     fit = best_fit(ProfileMetric.DELAY, rates.tolist(), values.tolist())
-    assert fit is not None
     assert (fit.function, fit.standard_error) == ("linear", pytest.approx(1))
     assert stands_out(fit, rates.tolist(), values.tolist(), 11, 122 + errors) is expected
 
@@ -221,6 +215,5 @@ def test_any_points_have_a_finite_monotonic_function_or_none(points: list[tuple[
 def test_a_line_in_any_unit_comes_back_as_that_line(slope: float, base: float, unit: float) -> None:
     values = [unit * (slope * rate / 3 + base) for rate in RATES]
     fit = best_fit(ProfileMetric.DELAY, RATES.tolist(), values)
-    assert fit is not None
     assert fit.function == "linear"
     assert fit.coefficients["a"] == pytest.approx(unit * slope / 3, rel=1e-6)

@@ -18,7 +18,6 @@ def test_rates_are_a_row_one_load_or_left_to_a_short_test() -> None:
 @given(st.integers(1, 10**7), st.integers(0, 900), st.integers(1, 10**6))
 def test_a_row_has_as_many_loads_as_it_says(first: int, more: int, step: int) -> None:
     row = parse_rates(f"{first}-{first + more * step}/{step}")
-    assert row is not None
     assert len(row.each()) == more + 1
     assert row.each()[-1] == first + more * step
 

@@ -42,7 +42,6 @@ def two(cpu: Callable[[np.ndarray], np.ndarray]) -> Profile:
 @pytest.mark.parametrize("full", [1.0, 2.0])
 def test_two_break_points_are_found_and_said_whichever_of_them_the_cpu_shows(full: float) -> None:
     profile = two(growing_to(1.0, full))
-    assert profile.break_point is not None
     assert profile.break_point.rate == pytest.approx(full, rel=0.01)
     assert [each.rate for each in profile.break_points] == pytest.approx([1.0, 2.0], rel=0.02)
     assert "; another break-point is at " in break_point_in_words(profile)
@@ -62,7 +61,6 @@ def test_a_change_of_the_growth_of_a_cpu_before_it_is_full_is_the_second_break_p
 def test_under_noise_that_hides_other_bends_throughput_that_falls_behind_the_rate_is_one() -> None:
     cpu = {"v": (growing_to(1.0, 2.0),)}
     second = profile_of("service", points_of(halved_from_1_to_2, cpu, noise=0.05), {"v": 1}).second
-    assert second is not None
     assert second.indicator == "throughput"
     assert second.rate == pytest.approx(1.0, rel=0.2)
     straight = points_of(lambda r: np.minimum(0.9 * r, 1.8), cpu, noise=0.05)
@@ -102,9 +100,7 @@ def test_two_loads_that_use_all_cpus_saturate_a_service(used: tuple[float, ...])
     points = sweep_of(rates, functions, {"v": (lambda _: np.array(used),)})
     profile = profile_of("service", points, {"v": 1})
     point = profile.break_point
-    assert point is not None
     assert point.indicator == "CPU"
-    assert point.low is not None and point.high is not None
     full = rates[np.array(used) >= 0.98][0]
     assert point.low <= point.rate <= point.high
     assert point.rate <= full + 0.01
@@ -123,7 +119,6 @@ def test_a_single_load_that_uses_all_cpus_is_named() -> None:
 def test_a_service_that_no_cpu_limits_saturates_by_throughput() -> None:
     points = points_of(lambda r: np.minimum(r, 1.3), {"v": (growing_to(0.4, 4.0),)})
     point = profile_of("service", points, {"v": 1}).break_point
-    assert point is not None
     assert (point.indicator, point.vnf, point.cpus_used) == ("throughput", None, None)
     assert point.rate == pytest.approx(1.3, rel=0.01)
     assert point.low is not None and point.high is not None and point.low <= 1.3 <= point.high
@@ -138,9 +133,7 @@ def test_throughput_under_much_noise_is_read_with_nothing_getting_through_of_not
         for rate, out in zip(rates.tolist(), through, strict=True)
     ]
     point, _ = find_break_point(loads, {"v": 1})
-    assert point is not None
     assert point.indicator == "throughput"
-    assert point.low is not None and point.high is not None
     assert point.low <= 1 <= point.high < 1.25 * point.low
     none, _ = find_break_point(loads[:4], {"v": 1})
     assert none is None, "that point is no load"
@@ -149,7 +142,6 @@ def test_throughput_under_much_noise_is_read_with_nothing_getting_through_of_not
 def test_a_service_that_loses_a_part_from_a_load_on_saturates_by_loss() -> None:
     points = points_of(lambda r: np.minimum(r, 1.3 + 0.8 * (r - 1.3)), {"v": (growing_to(0.4, 4.0),)}, noise=0.0)
     point = profile_of("service", points, {"v": 1}).break_point
-    assert point is not None
     assert point.indicator == "loss"
     assert point.rate == pytest.approx(1.3, rel=0.01)
 
@@ -158,8 +150,6 @@ def test_a_service_that_loses_a_part_from_a_load_on_saturates_by_loss() -> None:
 def test_where_the_last_load_alone_loses_packets_the_interval_reaches_up_to_it(capacity: float) -> None:
     points = points_of(lambda r: np.minimum(r, capacity), {}, last=3.2, loads=11, noise=0.0)
     point = profile_of("path", points, {}).break_point
-    assert point is not None
-    assert point.low is not None and point.high is not None
     assert point.low <= capacity <= point.high
 
 
@@ -169,7 +159,6 @@ def test_a_highest_rate_and_coefficients_have_intervals() -> None:
     profile = profile_of("service", points, {"v": 1})
     found = highest_rate(profile, QualityBounds(loss_percent=0.5))
     assert found.rate == pytest.approx(0.05327, rel=0.005)
-    assert found.low is not None and found.high is not None
     assert found.low <= found.rate <= found.high < 1.02 * found.low
     assert "95 % interval" in highest_in_words(found)
     header, *rows = coefficients([profile])
@@ -183,7 +172,6 @@ def test_the_interval_of_a_highest_rate_counts_that_the_capacity_may_change_with
     points = points_of(lambda r: np.minimum(r, 1.0), {"v": (growing_to(1.0, 1.0),)}, 1.6, 12, 0.03)
     profile = profile_of("service", points, {"v": 1})
     row = profile.of(ProfileMetric.LOSS)
-    assert row is not None and row.sat is not None and row.sat.rival is not None
     assert {row.sat.function, row.sat.rival.function} == {"fixed capacity", "excess"}
     alone = row.model_copy(update={"sat": row.sat.model_copy(update={"rival": None})})
     others = tuple(alone if each.metric is ProfileMetric.LOSS else each for each in profile.metrics)
@@ -191,5 +179,4 @@ def test_the_interval_of_a_highest_rate_counts_that_the_capacity_may_change_with
         highest_rate(each, QualityBounds(loss_percent=5.0))
         for each in (profile, profile.model_copy(update={"metrics": others}))
     )
-    assert found.low is not None and found.high is not None and certain.low is not None and certain.high is not None
     assert found.high - found.low > 1.05 * (certain.high - certain.low)

@@ -40,14 +40,10 @@ OFFSET_LOST = ("exponential over a base", BONSAI)
 def test_tables_iv_to_vi_come_back(name: str, seed: int) -> None:
     testbed = TESTBEDS[name]
     profile = profile_of("router", printed_sweep(testbed, NOISE, seed), {"router": 1})
-    assert profile.break_point is not None
     assert abs(profile.break_point.rate - testbed.break_point) <= testbed.last_rate / 80
     assert (profile.break_point.vnf, profile.break_point.cpus_there) == ("router", 1)
     for metric, (below, above) in testbed.metrics.items():
         row = profile.of(metric)
-        assert row is not None
-        assert row.nonsat is not None
-        assert row.sat is not None
         assert row.sat.function == above.function
         assert row.sat.coefficients == pytest.approx(dict(above.coefficients), rel=0.05)
         if (below.function, testbed) == OFFSET_LOST:
@@ -96,8 +92,6 @@ def test_the_printed_profile_of_adva_is_consistent_in_saturation() -> None:
         through, lost = (
             value_at(profile, metric, float(rate)) for metric in (ProfileMetric.THROUGHPUT, ProfileMetric.LOSS)
         )
-        assert through is not None
-        assert lost is not None
         assert abs(100 * (1 - through / rate) - lost) <= 0.7
 
 
@@ -117,7 +111,6 @@ def test_a_region_with_too_few_points_has_no_function_and_a_note() -> None:
     points = sweep_of(np.linspace(0.2, 3.0, 15), plain_router(2.5), {"v": (growing_to(1, 2.5),)})
     profile = profile_of("v", points, {"v": 1})
     row = profile.of(ProfileMetric.DELAY)
-    assert row is not None
     assert row.nonsat is not None
     assert row.sat is None
     assert "delay has no function from the break-point on: 3 loads there, 4 are needed" in profile.notes
@@ -137,9 +130,7 @@ def test_unmeasured_values_are_reported_as_missing() -> None:
     ]
     profile = profile_of("v", points, {"v": 1})
     delay = profile.of(ProfileMetric.DELAY)
-    assert profile.break_point is not None
     assert profile.break_point.indicator == "throughput"
-    assert delay is not None
     assert (delay.nonsat, delay.sat) == (None, None)
     assert "the CPU of v is not known: it gives no break-point" in profile.notes
     assert "delay was not measured" in profile.notes
@@ -188,8 +179,6 @@ def test_one_point_on_the_wrong_side_of_the_break_point_does_not_bend_the_functi
     points = sweep_of(np.linspace(0.1, 3.0, 30), functions, {"v": (growing_to(1, 1.46),)}, 0.002)
     profile = profile_of("v", points, {"v": 1})
     delay = profile.of(ProfileMetric.DELAY)
-    assert delay is not None
-    assert delay.sat is not None
     assert delay.sat.function == "linear"
     assert any(note.startswith("delay at 1.5 Gbit/s is an outlier") for note in profile.notes)
 
@@ -200,7 +189,6 @@ def test_a_sweep_knows_the_cpus_of_its_vnfs() -> None:
     )
     profile = profile_of_sweep(sweep_with(points))
     assert profile.name == "router"
-    assert profile.break_point is not None
     assert profile.break_point.cpus_there == 3
     assert profile.break_point.cpus_used == pytest.approx(2.0)
 

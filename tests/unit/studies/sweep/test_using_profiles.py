@@ -81,7 +81,6 @@ def test_a_highest_rate_has_an_interval_only_where_its_function_has_one() -> Non
     assert (unknown.low, unknown.high) == (None, None)
     assert highest_in_words(unknown) == "2.222 Gbit/s"
     known = highest_rate(_with_loss(nothing, above.model_copy(update={"covariance": ((1e-4,),)})), bounds)
-    assert known.low is not None and known.high is not None
     assert known.low < 2 / 0.9 < known.high
 
 
@@ -100,7 +99,6 @@ def test_bounds_that_never_hold_give_none() -> None:
 def test_a_metric_without_a_function_limits_as_unknown() -> None:
     profile = known_profile("v", 2.0)
     loss = profile.of(ProfileMetric.LOSS)
-    assert loss is not None
     halved = (*profile.metrics[:2], loss.model_copy(update={"sat": None}))
     found = highest_rate(profile.model_copy(update={"metrics": halved}), QualityBounds(loss_percent=1.0))
     assert found.rate == pytest.approx(2.0, rel=1e-5)
@@ -160,7 +158,6 @@ def test_the_best_flavor_is_the_smallest_that_carries_the_rate() -> None:
     found = answers([LARGE, SMALL, MIDDLE], QualityBounds(loss_percent=0.5), 1.5)
     assert [(each.flavor.name, each.carries) for each in found] == [("small", False), ("middle", True), ("large", True)]
     best = best_flavor(found)
-    assert best is not None
     assert best.flavor is MIDDLE
     assert best_flavor(answers([SMALL], QualityBounds(loss_percent=0.5), 1.5)) is None
 
@@ -202,7 +199,6 @@ def test_without_a_break_point_it_is_unknown_whether_it_scales() -> None:
 
 def test_the_vcpus_in_use_are_known_though_the_smaller_flavor_never_saturates() -> None:
     (step,) = steps([ProfiledFlavor("endless", 1, known_profile("endless", None)), MIDDLE])
-    assert MIDDLE.profile.break_point is not None
     assert (step.gain, step.used, step.scales) == (None, MIDDLE.profile.break_point.cpus_used, None)
 
 
