@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from csit_utils.analysis.trends.events import events, grouped
-from csit_utils.analysis.trends.trend import ALPHA, TrendState
+from csit_utils.analysis.trends.trend import TrendState
 from csit_utils.commands.results.report import _check_side
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.pages import compare, trend
@@ -49,11 +49,6 @@ def data(page: RenderedPage, identity: str) -> dict[str, list[object]]:
     return loaded
 
 
-def plain(html: str) -> str:
-    """Text without tags."""
-    return re.sub(r"\s+", " ", re.sub(r"<script.*?</script>|<[^>]+>", " ", html, flags=re.DOTALL))
-
-
 def place(each: TestRow) -> str:
     """`CSC 2x1`."""
     return f"{each.service_type} {each.dimensions}"
@@ -82,22 +77,6 @@ def test_what_changed_together_is_one_group(shown: ReportContents) -> None:
         (1, 2, False, False),
         (1, 2, True, False),
     ]
-
-
-def test_the_trend_page_says_what_was_planted_and_how_sure_it_is(trend_page: RenderedPage) -> None:
-    text = plain(trend_page.html)
-    assert "14 series, one per metric of a cell of a testbed, were analyzed; 12 of them" in text
-    assert "any false step below is 1.0 %" in text
-    assert ALPHA == 0.01
-    heads = re.findall(r"<summary>(.*?)</summary>", trend_page.html, re.DOTALL)
-    assert [re.sub(r"\s+", " ", plain(head)).strip().split(" ·")[0] for head in heads] == [
-        f"▽ {MINUS}13 % CSP 2x1 since 2026-11-20",
-        f"▼ {MINUS}7.9 % CSC 2x1 since 2026-11-13",
-        "▲ +6.3 % CSC 4x1 since 2026-11-10",
-    ]
-    assert "VPP 26.06 → VPP 26.10" in plain(heads[1])
-    assert "version of VPP 26.06 → 26.10" in plain(heads[1])
-    assert "26.10" not in plain(heads[2])
 
 
 def test_each_cell_has_a_drawing_with_its_state_and_an_address(trend_page: RenderedPage, shown: ReportContents) -> None:

@@ -23,7 +23,6 @@ from tests.unit.csit_utils.characterization_records import burst, chained, datas
 from tests.unit.csit_utils.characterized_pages import made, shown, words
 
 PAGES = (profiles.PAGE, predictions.PAGE, bursts.PAGE, sizings.PAGE)
-HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
 def drawn(page: RenderedPage, name: str, key: str) -> list[dict[str, Any]]:
@@ -46,13 +45,6 @@ def test_points_lie_at_the_real_rate_with_functions_on_either_side_of_the_satura
     assert figure.variants[""]["layout"]["annotations"][0]["hovertext"].count("nf-1-1 uses all") == 1
 
 
-def test_what_is_zero_is_left_out_of_a_logarithmic_axis() -> None:
-    page = made(profiles.PAGE, *one_of_each())
-    assert 0 in drawn(page, "-loss", "linear")[0]["y"]
-    assert 0 not in drawn(page, "-loss", "logarithmic")[0]["y"]
-    assert None in drawn(page, "-loss", "logarithmic")[0]["y"]
-
-
 def test_cpu_is_shown_of_each_vnf_and_of_each_vcpu() -> None:
     page = made(profiles.PAGE, chained())
     assert [trace["name"] for trace in drawn(page, "-cpu", "per VNF")] == ["nf-1-1 (router)", "nf-1-2 (firewall)"]
@@ -71,16 +63,6 @@ def test_sizes_and_frames_of_one_service_stand_side_by_side() -> None:
     assert not [figure for figure in page.figures if figure.identity == "sweeps-2-loads"], (
         "the router has nothing beside it"
     )
-
-
-def test_the_table_of_rates_answers_without_a_script() -> None:
-    text = words(made(profiles.PAGE, *one_of_each()))
-    assert re.search(
-        r"firewall, 64B, 1c Firewall local 1 0\.1024 Gbit/s \(95 % interval \S+ to \S+\) by CPU 0\.\d+ Gbit/s .*delay",
-        text,
-    )
-    assert "1 of 12 loads differ from what was asked for" in text
-    assert "data threads share cores: oversubscribed" in text
 
 
 def test_a_prediction_is_laid_beside_what_was_measured() -> None:

@@ -17,7 +17,6 @@ from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, html_of
 from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.measured_extras import LOSSES
-from tests.unit.csit_utils.rendered_pages import Page
 
 WHY_NDR = "90 of them at nf-2-1: 90 met a full receive queue"
 WHY_PDR = "still met at 9 pps"
@@ -71,15 +70,6 @@ def test_each_number_of_a_test_has_its_verdict_beside_it() -> None:
     ]
     cells = re.findall(r'<small class="why">(.*?)</small>', html)
     assert cells == ["NF", "TG"]
-
-
-def test_losses_and_shares_are_shown_by_instance_and_direction() -> None:
-    page = Page(html_of(dataset_of(made())))
-    assert "Jain's index" in page.text
-    assert "in a trial beyond the bounds, 100 kpps offered: 100 of 50,000 packets" in page.text
-    assert re.search(r"2 reverse 90 nf-2-1 met a full receive queue at csn2x1i2", page.text)
-    assert re.search(r"1 forward 10 vswitch were received at csv1p1 and not sent at csv1x1i1", page.text)
-    assert re.search(r"nf-2-1 90 90 % 97 % 1\.0 %", page.text)
 
 
 @pytest.mark.parametrize("name", ["trials", "instances", "loss-patterns"])

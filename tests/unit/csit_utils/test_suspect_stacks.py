@@ -67,10 +67,6 @@ def test_the_page_says_why_there_is_no_graph(a: Stacks, b: Stacks | str, reason:
     assert f"Call stacks are not shown: {reason}" in text and "beside firewall" not in text
 
 
-def test_a_study_without_stacks_says_nothing_of_them() -> None:
-    assert "Call stacks" not in words(made(chain_page.PAGE, chain_studied(chain_study())))
-
-
 def test_why_of_one_side_compares_suspects_with_their_references(study: ChainStudy, tmp_path: Path) -> None:
     file = write_output_xml(tmp_path / "output.xml", [chain_studied(study)])
     folded = tmp_path / "both.folded"

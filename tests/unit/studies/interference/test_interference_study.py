@@ -6,9 +6,7 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis.sentences import (
-    advice_in_words,
     matrix_in_words,
-    sweep_in_words,
 )
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
 from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, Interference
@@ -44,29 +42,6 @@ def test_the_truth_is_inside_the_intervals_and_close_to_the_means() -> None:
         assert row.mean == pytest.approx(TRUTH[row.target, row.against[0]], abs=0.02)
         assert row.low < row.mean < row.high
         assert row.high - row.low < 0.06
-
-
-def test_sensitivity_aggressiveness_and_the_share_of_network_io_are_reported() -> None:
-    found = study(share_of_network=0.5, noise=0.0)
-    assert found.network_share == pytest.approx(0.5)
-    lines = matrix_in_words(found)
-    assert lines[0].startswith("gateway: 0.850 (0.850 to 0.850) beside gateway, 0.900")
-    assert lines[3:] == (
-        "pairs lose 33.1 % (33.1 to 33.1 %) of their throughput on average",
-        "most sensitive is monitor: it loses 50.0 % (50.0 to 50.0 %) beside another",
-        "most aggressive is proxy: others lose 39.3 % (39.3 to 39.3 %) beside it",
-        "50.0 % (50.0 to 50.0 %) of the degradation of pairs comes from network I/O",
-    )
-
-
-@pytest.mark.parametrize(
-    ("lost", "said"), [(0.0, "no interference was found: pairs lose 0.0 %"), (0.01, "pairs lose 1.0 % (1.0 to 1.0 %)")]
-)
-def test_each_point_of_a_sweep_says_whether_anything_is_lost(lost: float, said: str) -> None:
-    spec = spec_of("A", load_pps=1e5, loads_pps=(1e5, 2e5))
-    found = analyse(spec, measured({"A": 1e5}, {("A", ("A",)): 1 - lost}))
-    (line,) = sweep_in_words(found)
-    assert line.startswith(f"512B, 100 kpps each: {said}")
 
 
 def test_the_share_of_the_network_is_over_the_baseline_without_a_limit_for_each_number_together() -> None:
@@ -108,12 +83,6 @@ def test_a_function_that_uses_more_cpu_alone_than_it_is_guaranteed_is_left_out_o
     assert found.notes[0] == (
         "A is excluded from the share of CPU of 2 co-located NFs: it uses 1.00 CPUs alone, and each is guaranteed 0.50"
     )
-
-
-def test_all_are_placed_on_two_servers_without_being_asked() -> None:
-    (line,) = advice_in_words(study(noise=0.0))
-    assert line.startswith("put gateway + proxy on server 1, monitor on server 2: total capacity 2.52 (2.52 to 2.52) ")
-    assert "against 2.50" in line
 
 
 def test_one_more_is_placed_beside_those_that_are_there() -> None:
@@ -161,10 +130,3 @@ def test_three_together_are_compared_with_the_prediction_from_pairs() -> None:
     beside["A", ("B", "C")] = 1 / (1 / pairs["A", "B"] + 1 / pairs["A", "C"] - 1) + 0.05
     found = analyse(spec_of(*"ABC", together=3), measured(dict.fromkeys("ABC", 1e4), beside))
     assert found.advice[0].prediction_error == pytest.approx(0.05)
-
-
-def test_a_stand_in_is_named() -> None:
-    spec = spec_of("ids")
-    ids = spec.contenders[0].model_copy(update={"stand_in_for": "Snort"})
-    found = analyse(spec.model_copy(update={"contenders": (ids,)}), [])
-    assert found.notes == ("ids (sim) is a stand-in for Snort",)
