@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
 from csit_utils.dataset.items import Dataset, RecordedTest, Status, Unrecorded
-from csit_utils.dataset.store.batch import import_all
+from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
@@ -48,6 +49,19 @@ def plain(chains: int, nodes: int, ndr: float, pdr: float | None = None, **chang
     )  # fmt: skip
 
 
+def imported(folder: Path, *paths: Path, label: str | None = None, processes: int = 1) -> list[FileImport]:
+    """Import files into a dataset; return the outcome of each."""
+    layout = Layout.make(folder)
+    with layout.writing(lambda: None):
+        return [each for each in import_all(layout, paths, label, processes) if isinstance(each, FileImport)]
+
+
+def invoked(*words: object) -> Result:
+    """Run a command in this process."""
+    line = [*map(str, words)]
+    return CliRunner().invoke(make_app(line), line)
+
+
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 
 
@@ -77,16 +91,12 @@ def history(folder: Path) -> Layout:
     cut = folder / "output-cut.xml"
     content = files[-1].read_bytes()
     cut.write_bytes(content[: content.index(b'name="No start"')])
-    made_layout = Layout.make(folder / "dataset")
-    with made_layout.writing(lambda: None):
-        list(import_all(made_layout, [*files, cut], None))
-    return made_layout
+    imported(folder / "dataset", *files, cut)
+    return Layout(folder / "dataset")
 
 
 def history_of_studies(folder: Path) -> Path:
     """A dataset of three nights with a record of each other study."""
     layout = history(folder)
-    records = [*one_of_each(), chain_studied(), interfered()]
-    with layout.writing(lambda: None):
-        list(import_all(layout, [write_output_xml(folder / "studies.xml", records, [])], None))
+    imported(layout.folder, write_output_xml(folder / "studies.xml", [*one_of_each(), chain_studied(), interfered()]))
     return layout.folder

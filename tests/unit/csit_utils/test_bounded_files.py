@@ -25,6 +25,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import burst
+from tests.unit.csit_utils.datasets import imported
 from tests.unit.csit_utils.robot_output import write_output_xml
 
 ROWS = 20_000
@@ -35,10 +36,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A test, and a record of another study."""
     folder = tmp_path_factory.mktemp("dataset")
     output = write_output_xml(folder / "output.xml", [result(ServiceType.CSC, 1, 1), burst()], [])
-    layout = Layout.make(folder / "d")
-    with layout.writing(lambda: None):
-        list(import_all(layout, [output], None))
-    return layout.folder
+    imported(folder / "d", output)
+    return folder / "d"
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.items import Status
-from csit_utils.dataset.store.batch import import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python.model.request.cell import ServiceType
@@ -17,6 +16,7 @@ from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.writer import write_record
 from tests.loaded import load
 from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.datasets import imported
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.csit_utils.study_records import interfered
 from tests.unit.recording.characterizations import characterization
@@ -52,18 +52,16 @@ def test_a_skipped_test_did_not_fail_also_without_an_output_xml(tmp_path: Path) 
     dataset = load([tmp_path])
     assert [item.status for item in dataset.recorded] == [Status.SKIP]
     assert [item.status for item in dataset.characterizations] == [Status.SKIP]
-    layout = Layout.make(tmp_path / "dataset")
-    with layout.writing(lambda: None):
-        list(import_all(layout, [tmp_path / "results"], None))
-    stored = Stored(layout)
+    imported(tmp_path / "dataset", tmp_path / "results")
+    stored = Stored(Layout(tmp_path / "dataset"))
     assert [row.status for row in stored.tests] == ["SKIP"]
     assert [item.status for item in stored.characterizations] == [Status.SKIP]
 
 
 @pytest.mark.parametrize("formatted", [str, lambda text: json.dumps(json.loads(text), indent=2) + "\n"])
-@pytest.mark.parametrize("imported", [False, True])
+@pytest.mark.parametrize("stored", [False, True])
 def test_a_record_counts_once_whose_keys_were_added_since_it_was_written(
-    tmp_path: Path, formatted: Callable[[str], str], imported: bool
+    tmp_path: Path, formatted: Callable[[str], str], stored: bool
 ) -> None:
     made = interfered()
     written = made.model_dump_json().replace('"advice":[],', "")
@@ -75,9 +73,7 @@ def test_a_record_counts_once_whose_keys_were_added_since_it_was_written(
         encoding="utf-8",
     )
     items = load([tmp_path]).characterizations
-    if imported:
-        layout = Layout.make(tmp_path / "dataset")
-        with layout.writing(lambda: None):
-            list(import_all(layout, [tmp_path / "output.xml", tmp_path / "interference.json"], None))
-        items = Stored(layout).characterizations
+    if stored:
+        imported(tmp_path / "dataset", tmp_path / "output.xml", tmp_path / "interference.json")
+        items = Stored(Layout(tmp_path / "dataset")).characterizations
     assert [item.anchor for item in items] == [f"interference-{digest[:12]}"]

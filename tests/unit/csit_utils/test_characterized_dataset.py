@@ -6,11 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner, Result
 
-from csit_utils.cli import make_app
 from csit_utils.commands.results.inputs import opened
-from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.duckdb_engine import DuckDb
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
@@ -22,6 +19,7 @@ from resources.libraries.python.recording.writer import write_record
 from tests.loaded import load
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import burst, one_of_each, sized
+from tests.unit.csit_utils.datasets import imported, invoked
 from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.csit_utils.study_records import chain_studied, interfered
@@ -34,18 +32,8 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_output_xml(tmp_path_factory.mktemp("run") / "output.xml", records, [("Empty", "Skip", "no", ())])
 
 
-def _import(folder: Path, *paths: Path) -> list[FileImport]:
-    layout = Layout.make(folder)
-    with layout.writing(lambda: None):
-        return [each for each in import_all(layout, paths, None) if isinstance(each, FileImport)]
-
-
-def _run(*arguments: str) -> Result:
-    return CliRunner().invoke(make_app(list(arguments)), list(arguments))
-
-
 def test_a_dataset_has_the_records_of_its_files(output: Path, tmp_path: Path) -> None:
-    (outcome,) = _import(tmp_path / "d", output)
+    (outcome,) = imported(tmp_path / "d", output)
     assert (outcome.tests, outcome.problems) == (9, ())
     stored, memory = Stored(Layout(tmp_path / "d")), InMemory(load([output]))
     assert {item.anchor: item for item in stored.characterizations} == {
@@ -61,15 +49,15 @@ def test_a_dataset_has_the_records_of_its_files(output: Path, tmp_path: Path) ->
 def test_importing_again_in_whatever_form_changes_nothing(output: Path, tmp_path: Path) -> None:
     for record in one_of_each():
         write_record(record, tmp_path)
-    _import(tmp_path / "d", output)
-    again = _import(tmp_path / "d", output, tmp_path / "results")
+    imported(tmp_path / "d", output)
+    again = imported(tmp_path / "d", output, tmp_path / "results")
     assert all(outcome.known and not outcome.problems for outcome in again)
     assert len(Stored(Layout(tmp_path / "d")).characterizations) == 7
 
 
 def test_record_files_alone_make_a_dataset(tmp_path: Path) -> None:
     write_record(burst(), tmp_path)
-    (outcome,) = _import(tmp_path / "d", tmp_path / "results")
+    (outcome,) = imported(tmp_path / "d", tmp_path / "results")
     assert outcome.tests == 1
     stored = Stored(Layout(tmp_path / "d"))
     assert [item.record.kind for item in stored.characterizations] == ["bursts"]
@@ -80,7 +68,7 @@ def test_a_damaged_record_is_named_and_costs_nothing_else(output: Path, tmp_path
     damaged = tmp_path / "damaged.xml"
     text = output.read_text(encoding="utf-8")
     damaged.write_text(text.replace('"on_s":2', '"on_s":0'), encoding="utf-8")
-    (outcome,) = _import(tmp_path / "d", damaged)
+    (outcome,) = imported(tmp_path / "d", damaged)
     memory = InMemory(load([damaged]))
     for contents in (Stored(Layout(tmp_path / "d")), memory):
         (problem,) = contents.problems
@@ -91,7 +79,7 @@ def test_a_damaged_record_is_named_and_costs_nothing_else(output: Path, tmp_path
 
 
 def test_a_damaged_record_of_a_dataset_is_left_out_and_named(output: Path, tmp_path: Path) -> None:
-    _import(tmp_path / "d", output)
+    imported(tmp_path / "d", output)
     (path,) = (tmp_path / "d" / "characterizations").iterdir()
     table = pq.read_table(path)
     column = table.schema.get_field_index("record")
@@ -111,7 +99,7 @@ def test_a_damaged_record_of_a_dataset_is_left_out_and_named(output: Path, tmp_p
 def test_show_prints_each_in_a_sentence_and_details_with_why(tmp_path: Path) -> None:
     for record in (sized(simulated=True, passed=False, message="back-1 did not start"), burst()):
         write_record(record, tmp_path)
-    short = _run("show", str(tmp_path))
+    short = invoked("show", str(tmp_path))
     assert short.exit_code == 0, short.output
     assert short.stdout.splitlines() == [
         "bursts firewall, 64B, 1c (Bursts): 250 kpps for 2 s, then 1 s idle: 14 % of the packets of the bursts are "
@@ -122,11 +110,11 @@ def test_show_prints_each_in_a_sentence_and_details_with_why(tmp_path: Path) -> 
     ]
     with pytest.raises(ConfigError, match="contains other studies, but no density tests"):
         opened([tmp_path]).contents()
-    assert "    back does not scale.\n" in _run("show", "--why", str(tmp_path)).stdout
+    assert "    back does not scale.\n" in invoked("show", "--why", str(tmp_path)).stdout
 
 
 def test_report_writes_the_tables_of_every_test(output: Path, tmp_path: Path) -> None:
-    done = _run("report", str(output), "-o", str(tmp_path / "site"), "--csv", str(tmp_path / "csv"))
+    done = invoked("report", str(output), "-o", str(tmp_path / "site"), "--csv", str(tmp_path / "csv"))
     assert done.exit_code == 0, done.output
     found = {
         str(path.relative_to(tmp_path / "csv" / "characterization")) for path in (tmp_path / "csv").rglob("*/*.csv")
@@ -138,7 +126,7 @@ def test_report_writes_the_tables_of_every_test(output: Path, tmp_path: Path) ->
 
 def test_rows_of_studies_are_views_of_the_dataset(tmp_path: Path) -> None:
     chains, interference = chain_studied(), interfered()
-    _import(tmp_path / "d", write_output_xml(tmp_path / "output.xml", [chains, interference, burst()], []))
+    imported(tmp_path / "d", write_output_xml(tmp_path / "output.xml", [chains, interference, burst()], []))
     engine = DuckDb(files_of(Layout(tmp_path / "d")))
 
     def ask(statement: str) -> list[tuple[object, ...]]:

@@ -9,13 +9,12 @@ from csit_utils.dataset.flatten import instance_rows, rows_of_tests
 from csit_utils.dataset.items import Dataset, ImportedTest
 from csit_utils.dataset.load import read_foreign
 from csit_utils.dataset.rows import NDR, PDR, TestRow
-from csit_utils.dataset.store.batch import import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python.model.findings.evidence import FlowRate, ItemizedFigure
 from resources.libraries.python.model.measurements.trial import Direction
 from tests.loaded import load
-from tests.unit.csit_utils.datasets import html_of, plain
+from tests.unit.csit_utils.datasets import html_of, imported, plain
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, packed, pps, searched
 from tests.unit.csit_utils.robot_output import write_output_xml
 
@@ -57,10 +56,8 @@ def test_rows_records_and_pages_of_an_output_xml_have_the_remark(tmp_path: Path)
 
 def test_a_dataset_has_it(tmp_path: Path) -> None:
     read(tmp_path)
-    layout = Layout.make(tmp_path / "dataset")
-    with layout.writing(lambda: None):
-        list(import_all(layout, [tmp_path / "output.xml"], None))
-    stored = Stored(layout)
+    imported(tmp_path / "dataset", tmp_path / "output.xml")
+    stored = Stored(Layout(tmp_path / "dataset"))
     check(stored.tests)
     (wrong,) = [row.anchor for row in stored.tests if row.nf_chains == 1]
     assert has_remark(" ".join(stored.record(wrong).result.verdict.evidence))

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from csit_utils.analysis.cells import figures
 from csit_utils.analysis.comparisons.comparison import Outcome, compare
 from csit_utils.analysis.comparisons.gate import decide
 from csit_utils.analysis.trends.trend import TrendState, trends
-from csit_utils.cli import make_app
 from csit_utils.commands.results.gate import junit_xml
 from csit_utils.commands.results.inputs import opened
 from csit_utils.dataset.items import Characterized, Status
@@ -35,6 +34,7 @@ from resources.libraries.python.recording.writer import write_record
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.unit.csit_utils.builders import ENVIRONMENT
 from tests.unit.csit_utils.characterization_records import FIREWALL, burst, chained, sized, sweep_of, swept
+from tests.unit.csit_utils.datasets import invoked
 from tests.unit.csit_utils.study_records import chain_studied, interfered
 
 STEP = 2e5 * (1.5 - 1 / 8) / 11
@@ -149,10 +149,6 @@ def test_a_step_between_nights_is_found() -> None:
     assert {each.cell.metric: each.state for each in found}[SATURATED] is TrendState.REGRESSION
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(make_app([str(arguments[0])]), [str(each) for each in arguments])
-
-
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Three runs each of a firewall and of a sizing; on the second side the firewall does less."""
@@ -167,24 +163,24 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_compare_prints_changes_and_units(sides: tuple[Path, Path]) -> None:
-    found = [json.loads(line) for line in run("compare", *sides, "--json").stdout.splitlines()]
+    found = [json.loads(line) for line in invoked("compare", *sides, "--json").stdout.splitlines()]
     changed = {(each["metric"], each["outcome"]) for each in found if each["service_type"] == "firewall"}
     assert changed == {(metric, "regression") for metric in ("break-point", "saturated", "without-loss")}
-    table = run("compare", *sides).stdout
+    table = invoked("compare", *sides).stdout
     assert "proxy 1R2C NF-fr1s-ba1s calls/s capacity\t300 calls/s" in table
     assert "firewall 1R1C NF-1c vSwitch-1c 64B saturated\t20" in table
 
 
 def test_the_gate_lets_a_service_that_fell_not_pass(sides: tuple[Path, Path]) -> None:
-    done = run("gate", *sides)
+    done = invoked("gate", *sides)
     assert done.exit_code == 1, done.output
     assert "fell\tfirewall 1R1C NF-1c vSwitch-1c 64B break-point" in done.stdout
     assert "5 cells judged: 3 with a significant regression above 0%, 2 without" in done.stdout
-    assert run("gate", sides[0], sides[0]).exit_code == 0
+    assert invoked("gate", sides[0], sides[0]).exit_code == 0
 
 
 def test_trend_shows_every_number(sides: tuple[Path, Path]) -> None:
-    done = run("trend", sides[0], "--all", "--json")
+    done = invoked("trend", sides[0], "--all", "--json")
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert {(each["service_type"], each["metric"], each["runs"]) for each in found} == {
         *(("firewall", metric, 3) for metric in ("break-point", "saturated", "without-loss")),
@@ -208,9 +204,9 @@ def test_the_pages_show_what_the_commands_print(sides: tuple[Path, Path]) -> Non
 
 def test_a_label_of_a_dataset_chooses_characterizations(sides: tuple[Path, Path], tmp_path: Path) -> None:
     for side, label in zip(sides, ("before", "after"), strict=True):
-        assert run("import", side, "--into", tmp_path / "history", "--label", label).exit_code == 0
-    chosen = run("compare", "label=before", "label=after", "--data", tmp_path / "history", "--json")
-    assert changes_of_firewall(chosen) == changes_of_firewall(run("compare", *sides, "--json"))
+        assert invoked("import", side, "--into", tmp_path / "history", "--label", label).exit_code == 0
+    chosen = invoked("compare", "label=before", "label=after", "--data", tmp_path / "history", "--json")
+    assert changes_of_firewall(chosen) == changes_of_firewall(invoked("compare", *sides, "--json"))
     assert len(changes_of_firewall(chosen)) == 3
 
 
@@ -221,10 +217,10 @@ def changes_of_firewall(done: Result) -> dict[str, float]:
 
 
 def test_a_selection_finds_services_by_name(sides: tuple[Path, Path]) -> None:
-    done = run("compare", "service=firewall", "service=firewall", "--data", sides[0], "--csv")
+    done = invoked("compare", "service=firewall", "service=firewall", "--data", sides[0], "--csv")
     assert done.stdout.count("firewall") >= 3
     assert "proxy" not in done.stdout
-    refused = run("compare", "service=dpi", "service=firewall", "--data", sides[0])
+    refused = invoked("compare", "service=dpi", "service=firewall", "--data", sides[0])
     assert isinstance(refused.exception, ConfigError)
     assert "service is one of firewall, proxy" in str(refused.exception)
 

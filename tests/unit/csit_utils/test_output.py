@@ -14,7 +14,6 @@ from pathlib import Path
 import jsonschema
 import pandas as pd
 import pytest
-from typer.testing import CliRunner, Result
 
 from csit_utils import cli
 from csit_utils.dataset.flatten import flow_rows, instance_rows, latency_rows, rows_of_tests, trial_rows
@@ -26,7 +25,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
 from tests.unit.csit_utils.builders import mrr_result, result
 from tests.unit.csit_utils.characterization_records import one_of_each
-from tests.unit.csit_utils.datasets import dataset_of
+from tests.unit.csit_utils.datasets import dataset_of, invoked
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.csit_utils.stateful_cells import stateful_record
 from tests.unit.csit_utils.study_records import interfered
@@ -100,11 +99,6 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_output_xml(
         tmp_path_factory.mktemp("cli") / "output.xml", results, [("t", "Fail", "line 1\nline 2", ("CSC", "4R1C"))]
     )
-
-
-def invoked(*words: str) -> Result:
-    """Run a command in this process."""
-    return CliRunner().invoke(cli.make_app(words), words)
 
 
 def run(*argv: object) -> "subprocess.CompletedProcess[str]":

@@ -14,23 +14,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from robot.rebot import rebot
-from typer.testing import CliRunner
 
-from csit_utils import cli
 from csit_utils.dataset import scan
 from csit_utils.dataset.inputs import files_of, output_of, sources
 from csit_utils.dataset.items import Dataset, Problem, Status
 from csit_utils.dataset.kinds import Kind
 from csit_utils.dataset.scan import Scanned, ScannedTest
 from csit_utils.dataset.scan_json import scan_json
-from csit_utils.dataset.store.batch import FileImport, import_all
-from csit_utils.dataset.store.layout import Layout
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.recording.robot_message import plain_message
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS
 from tests.loaded import load
 from tests.unit.csit_utils.builders import does_not_fit, refused_cell, result
+from tests.unit.csit_utils.datasets import imported, invoked
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.examples import share
 
@@ -226,19 +223,13 @@ def _passed_only(run: Path, folder: Path) -> Path:
     return _rebot(run / "output.xml", folder / "passed.xml", removekeywords="ALL", test=names)
 
 
-def _import(folder: Path, *paths: Path) -> list[FileImport]:
-    layout = Layout.make(folder)
-    with layout.writing(lambda: None):
-        return [each for each in import_all(layout, paths, None) if isinstance(each, FileImport)]
-
-
 def test_an_import_adds_no_empty_tests_and_can_be_repeated(run: Path, tmp_path: Path) -> None:
     first = _passed_only(run, tmp_path)
-    (outcome,) = _import(tmp_path / "history", first)
+    (outcome,) = imported(tmp_path / "history", first)
     assert (outcome.tests, outcome.known) == (0, False)
     assert "2 tests without the result record" in outcome.problems[0]
     (tmp_path / "results").symlink_to(run / "results")
-    (outcome,) = _import(tmp_path / "history", first)
+    (outcome,) = imported(tmp_path / "history", first)
     assert (outcome.tests, outcome.problems) == (2, ())
 
 
@@ -263,8 +254,7 @@ COMMANDS: dict[str, Callable[[Path, Path], Sequence[object]]] = {
 def test_every_command_that_reads_says_that_records_are_missing(
     run: Path, tmp_path: Path, command: str, output: Callable[[Path, Path], Path]
 ) -> None:
-    words = [command, *map(str, COMMANDS[command](output(run, tmp_path), tmp_path))]
-    done = CliRunner().invoke(cli.make_app(words), words)
+    done = invoked(command, *COMMANDS[command](output(run, tmp_path), tmp_path))
     assert done.exit_code != 0
     assert "2 tests without the result record" in f"{done.exception} {done.output} {done.stderr}"
 
@@ -391,10 +381,10 @@ def test_any_options_of_rebot_give_the_same_figures_or_a_problem(
     changed = _rebot(run / "output.xml", folder / f"changed.{suffix}", *more, **options)
     found = load([changed])
     with TemporaryDirectory() as history:
-        (imported,) = _import(Path(history) / "history", changed)
+        (outcome,) = imported(Path(history) / "history", changed)
     changed.unlink()
-    assert imported.tests == len(found.recorded) + len(found.unrecorded)
-    assert list(imported.problems) == [problem.text for problem in found.problems]
+    assert outcome.tests == len(found.recorded) + len(found.unrecorded)
+    assert list(outcome.problems) == [problem.text for problem in found.problems]
     assert _digests(found) <= _digests(expected)
     if _digests(found) != _digests(expected):
         assert any(problem.text.startswith(f"{changed}: ") for problem in found.problems)

@@ -15,9 +15,7 @@ from xml.sax.saxutils import escape
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from csit_utils.cli import make_app
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.rows import HopRow, ThreadRow
 from csit_utils.dataset.store.batch import FileImport, import_all
@@ -30,6 +28,7 @@ from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.unpacking import PACKED
 from tests.loaded import load
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
+from tests.unit.csit_utils.datasets import imported, invoked
 from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.packers import PACKERS
@@ -47,19 +46,13 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_output_xml(tmp_path_factory.mktemp("good") / "output.xml", results, unrecorded)
 
 
-def _import(folder: Path, *paths: Path, label: str | None = None, processes: int = 1) -> list[FileImport]:
-    layout = Layout.make(folder)
-    with layout.writing(lambda: None):
-        return [each for each in import_all(layout, paths, label, processes) if isinstance(each, FileImport)]
-
-
 def _tree(folder: Path) -> dict[str, str]:
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def test_it_says_what_its_files_say(output: Path, tmp_path: Path) -> None:
-    (outcome,) = _import(tmp_path / "d", output, label="nightly")
+    (outcome,) = imported(tmp_path / "d", output, label="nightly")
     stored, memory = Stored(Layout(tmp_path / "d")), InMemory(load([output]))
     assert (outcome.tests, outcome.problems) == (5, ())
     of_run = {"run": stored.tests[0].run, "label": "nightly"}
@@ -108,14 +101,14 @@ def test_a_short_form_without_a_counted_figure_is_counted_anew(tmp_path: Path, f
     earlier.write_text(written[:begin] + escape(short) + written[written.index("</msg>", begin) :], encoding="utf-8")
     rows = []
     for path in (whole, earlier):
-        _import(tmp_path / path.stem, path)
+        imported(tmp_path / path.stem, path)
         rows += Stored(Layout(tmp_path / path.stem)).tests
     (expected, found) = (replace(row, source="", run="") for row in rows)
     assert found == expected
 
 
 def test_importing_again_changes_nothing_whatever_its_name_and_packing(output: Path, tmp_path: Path) -> None:
-    _import(tmp_path / "d", output)
+    imported(tmp_path / "d", output)
     before = _tree(tmp_path / "d")
     renamed, archive = tmp_path / "output-2.xml", tmp_path / "all.zip"
     renamed.write_bytes(output.read_bytes())
@@ -124,7 +117,7 @@ def test_importing_again_changes_nothing_whatever_its_name_and_packing(output: P
         path.write_bytes(PACKERS[path.suffix](output.read_bytes()))
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         file.write(output, "night/output.xml")
-    done = _import(tmp_path / "d", output, renamed, *packed, archive, label="other")
+    done = imported(tmp_path / "d", output, renamed, *packed, archive, label="other")
     assert [each.known for each in done] == [True] * 6
     assert _tree(tmp_path / "d") == before
 
@@ -135,11 +128,11 @@ def test_records_as_files_are_taken_where_no_output_has_them(output: Path, tmp_p
     (folder / "known.json").write_text(result(ServiceType.CSC, 2, 1).model_dump_json())
     (folder / "fresh.json").write_text(result(ServiceType.CSC, 3, 1, histograms=False).model_dump_json())
     (folder / "bad.json").write_text('{"schema_version": "0.1"}')
-    done = _import(tmp_path / "d", output, tmp_path / "run")
+    done = imported(tmp_path / "d", output, tmp_path / "run")
     assert (done[-1].tests, len(done[-1].problems)) == (1, 1)
     assert len(Stored(Layout(tmp_path / "d")).tests) == 6
     before = _tree(tmp_path / "d")
-    assert _import(tmp_path / "d", tmp_path / "run")[-1].problems == done[-1].problems
+    assert imported(tmp_path / "d", tmp_path / "run")[-1].problems == done[-1].problems
     assert _tree(tmp_path / "d") == before
 
 
@@ -156,11 +149,11 @@ def test_an_import_that_is_killed_leaves_nothing_and_the_next_one_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(f"csit_utils.dataset.store.layout.{step}", killed)
         with pytest.raises(KeyboardInterrupt):
-            _import(tmp_path / "d", output)
+            imported(tmp_path / "d", output)
     assert Stored(Layout(tmp_path / "d")).tests == []
     (tmp_path / "d" / ".importing").mkdir()
     (tmp_path / "d" / ".importing" / "half-0.tests").write_bytes(b"PAR1")
-    _import(tmp_path / "d", output)
+    imported(tmp_path / "d", output)
     assert len(Stored(Layout(tmp_path / "d")).tests) == 5
     assert not (tmp_path / "d" / ".importing").exists()
 
@@ -169,8 +162,8 @@ def test_several_processes_do_what_one_does(output: Path, tmp_path: Path, monkey
     monkeypatch.setattr("csit_utils.dataset.store.batch.PARALLEL_BYTES", 0)
     other = tmp_path / "output-b.xml"
     other.write_bytes(output.read_bytes().replace(b"2026-11-20", b"2026-11-21"))
-    _import(tmp_path / "one", output, other)
-    _import(tmp_path / "many", output, other, processes=2)
+    imported(tmp_path / "one", output, other)
+    imported(tmp_path / "many", output, other, processes=2)
     assert _tree(tmp_path / "one") == _tree(tmp_path / "many")
 
 
@@ -182,7 +175,7 @@ def test_files_with_the_same_content_are_imported_once_and_each_is_named(
     cut = [tmp_path / f"output-{number}.xml" for number in range(4)]
     for path in cut:
         path.write_bytes(output.read_bytes()[:-3000])
-    done = _import(tmp_path / "d", *cut, processes=processes)
+    done = imported(tmp_path / "d", *cut, processes=processes)
     assert sorted(each.known for each in done) == [False, True, True, True]
     assert [sum(getattr(each, name) for each in done) for name in ("added", "repeated", "earlier")] == [1, 3, 0]
     assert len({each.tests for each in done}) == 1
@@ -203,7 +196,7 @@ def test_many_nights_in_one_folder_do_not_open_many_files_at_once(tmp_path: Path
     in_use = len(list(Path("/proc/self/fd").iterdir()))
     resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 30, allowed[1]))
     try:
-        (outcome,) = _import(tmp_path / "d", tmp_path / "run")
+        (outcome,) = imported(tmp_path / "d", tmp_path / "run")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, allowed)
     assert (outcome.tests, outcome.problems) == (40, ())
@@ -223,7 +216,7 @@ def test_a_full_disk_is_one_error(
     monkeypatch.setattr(Layout, "staged", lambda *_: Path("/dev/full"))
     gc.freeze()  # what other tests have left is not looked at below
     with pytest.raises(OSError, match="No space left on device"):
-        _import(tmp_path / "d", tmp_path / "run")
+        imported(tmp_path / "d", tmp_path / "run")
     gc.collect()
     assert capfd.readouterr().err == ""
 
@@ -231,7 +224,7 @@ def test_a_full_disk_is_one_error(
 def test_a_record_with_half_a_character_is_named_and_costs_nothing_else(output: Path, tmp_path: Path) -> None:
     half = tmp_path / "output-half.xml"
     half.write_bytes(output.read_bytes().replace(b'"message":""', b'"message":"&#xD800;"'))
-    (outcome,) = _import(tmp_path / "d", half)
+    (outcome,) = imported(tmp_path / "d", half)
     assert outcome.tests == 5
     assert [str(half) in problem for problem in outcome.problems] == [True, True]
     assert [row.test_name for row in Stored(Layout(tmp_path / "d")).tests if row.recorded] == [
@@ -240,7 +233,7 @@ def test_a_record_with_half_a_character_is_named_and_costs_nothing_else(output: 
 
 
 def test_a_damaged_digest_is_named_where_records_are_imported(output: Path, tmp_path: Path) -> None:
-    _import(tmp_path / "d", output)
+    imported(tmp_path / "d", output)
     path = max((tmp_path / "d" / "details").rglob("*.arrow"), key=lambda each: each.stat().st_size)
     with pa.OSFile(str(path)) as file:
         digest = pa.ipc.open_file(file).get_batch(0).column("digest")[0].as_py().encode()
@@ -248,11 +241,11 @@ def test_a_damaged_digest_is_named_where_records_are_imported(output: Path, tmp_
     record = tmp_path / "record.json"
     record.write_text(result(ServiceType.CSC, 3, 1).model_dump_json(), encoding="utf-8")
     with pytest.raises(ReadError, match=f"{re.escape(str(path))}: damaged; import its file again: .*UTF"):
-        _import(tmp_path / "d", record)
+        imported(tmp_path / "d", record)
 
 
 def test_texts_of_details_that_are_damaged_are_found(output: Path, tmp_path: Path) -> None:
-    _import(tmp_path / "d", output)
+    imported(tmp_path / "d", output)
     path = max((tmp_path / "d" / "details").rglob("*.arrow"), key=lambda each: each.stat().st_size)
     content = path.read_bytes()
     path.write_bytes(content.replace(b'"packed":"', b'"packed":\xff'))
@@ -262,7 +255,7 @@ def test_texts_of_details_that_are_damaged_are_found(output: Path, tmp_path: Pat
 
 
 def test_a_column_that_older_software_did_not_write_has_its_default(output: Path, tmp_path: Path) -> None:
-    _import(tmp_path / "d", output)
+    imported(tmp_path / "d", output)
     (path,) = (path for path in (tmp_path / "d" / "tests").rglob("testbed=local/**/*.parquet"))
     pq.write_table(pq.read_table(path, partitioning=None).drop_columns(["origin", "remove_s"]), path)
     rows = [row for row in Stored(Layout(tmp_path / "d")).tests if row.testbed == "local"]
@@ -295,7 +288,7 @@ def test_archives_that_are_damaged_or_bombs_are_named(
                 file.write(inner, "output.xml" if inner is output else "inner.zip")
             inner = outer
         path.write_bytes(inner.read_bytes()[: -100 if name == "cut.zip" else None])
-    done = _import(tmp_path / "d", path, output)
+    done = imported(tmp_path / "d", path, output)
     (problem,) = (text for each in done for text in each.problems)
     assert reason in problem
     assert name in problem
@@ -350,15 +343,13 @@ def test_a_file_that_vanishes_is_named_and_its_neighbours_are_imported(output: P
 def test_the_command_reports_problems_and_commands_read_the_dataset(output: Path, tmp_path: Path) -> None:
     cut = tmp_path / "output-cut.xml"
     cut.write_bytes(output.read_bytes()[:-3000])
-    into = str(tmp_path / "d")
-    runner, app = CliRunner(), make_app(["import"])
-    said = runner.invoke(app, ["import", str(output), str(cut), "--into", into, "--json"])
+    said = invoked("import", output, cut, "--into", tmp_path / "d", "--json")
     assert said.exit_code == 1
     figures = json.loads(said.stdout)
     assert (figures["files"], figures["known"], figures["repeated"]) == (2, 0, 0)
     assert len(figures["problems"]) == 1
     assert str(cut) in said.stderr
-    shown = runner.invoke(make_app(["show"]), ["show", into])
+    shown = invoked("show", tmp_path / "d")
     assert "CSC 2x1" in shown.stdout
     assert str(cut) in shown.stderr
 
@@ -372,7 +363,7 @@ def test_the_command_tells_new_files_from_repeated_and_earlier_ones(output: Path
     into, beside = tmp_path / "d", [str(tmp_path / "2.json"), str(tmp_path / "3.json")]
 
     def said(*paths: str) -> str:
-        done = CliRunner().invoke(make_app(["import"]), ["import", *paths, "--into", str(into)])
+        done = invoked("import", *paths, "--into", into)
         return done.stdout.removeprefix(f"{into}: ").strip()
 
     assert said(str(output), str(tmp_path / "copy.xml"), *beside) == (
@@ -390,7 +381,7 @@ def test_a_damaged_part_is_left_out_named_and_imported_again(
     output: Path, tmp_path: Path, table: str, damage: str
 ) -> None:
     other = write_output_xml(tmp_path / "other.xml", [result(ServiceType.CSC, 3, 1)], [])
-    _import(tmp_path / "d", output, other)
+    imported(tmp_path / "d", output, other)
     before = {row.test_id for row in Stored(Layout(tmp_path / "d")).tests}
     path = next(path for path in sorted((tmp_path / "d" / table).rglob("*.*")) if path.is_file())
     content = path.read_bytes()
@@ -401,7 +392,7 @@ def test_a_damaged_part_is_left_out_named_and_imported_again(
         pq.write_table(pa.table({"x": [1]}), path)
     elif damage == "a folder":
         path.mkdir()
-    done = CliRunner().invoke(make_app(["show"]), ["show", str(tmp_path / "d")])
+    done = invoked("show", tmp_path / "d")
     stored = Stored(Layout(tmp_path / "d"))
     assert 0 < len(stored.tests) < len(before)
     (problem,) = stored.problems
@@ -409,19 +400,19 @@ def test_a_damaged_part_is_left_out_named_and_imported_again(
     assert (done.exit_code, problem.text[:60] in done.stderr) == (1, True)
     if damage == "a folder":
         path.rmdir()
-    _import(tmp_path / "d", output, other)
+    imported(tmp_path / "d", output, other)
     assert {row.test_id for row in Stored(Layout(tmp_path / "d")).tests} == before
 
 
 @pytest.mark.parametrize("length", [5000, pytest.param(1 << 40, marks=pytest.mark.slow)])
 def test_a_damaged_import_is_left_out_and_named(output: Path, tmp_path: Path, length: int) -> None:
     other = write_output_xml(tmp_path / "other.xml", [result(ServiceType.CSC, 3, 1)], [])
-    _import(tmp_path / "d", output, other)
+    imported(tmp_path / "d", output, other)
     (path, _) = sorted((tmp_path / "d" / "imports").glob("*.json"))
     path.write_text("[" * 5000, encoding="utf-8")
     os.truncate(path, length)  # a terabyte without blocks is not read
     stored = Stored(Layout(tmp_path / "d"))
     assert 0 < len(stored.tests) < 6
     assert stored.problems[0].text.startswith(f"{path}: damaged; remove it and import its file again: ")
-    _import(tmp_path / "d", output, other)
+    imported(tmp_path / "d", output, other)
     assert len(Stored(Layout(tmp_path / "d")).tests) == 6
