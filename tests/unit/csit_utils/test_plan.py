@@ -13,17 +13,15 @@ from csit_utils.studies.density.commands.plan import parse_cell
 from csit_utils.studies.density.preview.duration import times
 from csit_utils.studies.density.preview.page import key_of, page_data, render_plan
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.extras import Extras
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
+from tests.builders import SIM
 from tests.unit.csit_utils.datasets import TOPOLOGIES, plan
 from tests.unit.csit_utils.rendered_pages import Page
-
-SIM = load_topology(TOPOLOGIES / "sim.yaml")
 
 
 def objects(capsys: pytest.CaptureFixture[str], *options: str) -> list[dict[str, Any]]:

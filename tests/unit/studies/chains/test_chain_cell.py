@@ -1,11 +1,8 @@
 """A chain becomes the cell that it is: inline VNFs are nodes, passive ones get copies between them."""
 
-from pathlib import Path
-
 import pytest
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits, UserProgram
@@ -22,8 +19,7 @@ from resources.libraries.python.studies.chains.model.spec import (
     Workload,
 )
 from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
-
-TOPOLOGIES = Path(__file__).parents[4] / "topologies"
+from tests.builders import shipped
 
 VNFS = (
     VnfSpec(name="router", kind=NfKind("linux_router")),
@@ -121,12 +117,12 @@ MACHINES = spec(vnfs=(VnfSpec(name="vm", kind=NfKind("qemu")), *VNFS))
 )
 def test_virtual_machines_are_chained_with_each_other_and_with_containers(order: str, name: str) -> None:
     cell = cell_of(chain(*order.split()), MACHINES)
-    layout = load_topology(TOPOLOGIES / "available" / "lab-2n-kernel.yaml").dut.layout
-    plan = make_plan(load_topology(TOPOLOGIES / "local.yaml"), cell, layout)
+    layout = shipped("available/lab-2n-kernel").dut.layout
+    plan = make_plan(shipped("local"), cell, layout)
     assert plan.suite_id == name
     assert [function.kind for function in plan.functions] == list(cell.nf_kinds)
 
 
 def test_a_service_of_virtual_machines_only_is_no_chain_of_containers() -> None:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind("qemu"),))
-    assert "no NFs of kind qemu for a CSC" in str(no_such_kind(load_topology(TOPOLOGIES / "local.yaml"), cell))
+    assert "no NFs of kind qemu for a CSC" in str(no_such_kind(shipped("local"), cell))

@@ -1,10 +1,7 @@
 """What a preview counts is what the run does: deployments and measurements of studies on the simulated testbed."""
 
-from pathlib import Path
-
 import pytest
 
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
@@ -19,8 +16,8 @@ from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
+from tests.builders import SIM
 
-SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
 KINDS = (NfKind("linux_gateway"), NfKind("linux_nat"), NfKind("linux_router"))
 
 

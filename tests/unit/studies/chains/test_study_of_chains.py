@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 from itertools import count
-from pathlib import Path
 from statistics import fmean
 
 import pytest
 
 from resources.libraries.python.drivers.sim.probes import IN_PROGRAM
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, StateGraph
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import frame
@@ -29,7 +27,7 @@ from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
-from tests.builders import SIM
+from tests.builders import SIM, shipped
 from tests.unit.studies.chains.chain_runs import FAULT, VNFS, four_vnfs
 
 
@@ -257,7 +255,7 @@ def test_without_trace_events_the_rest_is_measured_and_one_note_says_so(
 
 
 def test_a_workload_that_the_generator_does_not_send_is_refused_before_anything_starts() -> None:
-    topology = load_topology(Path(__file__).parents[4] / "topologies" / "local.yaml")
+    topology = shipped("local")
     world = SimulatedTestbed(SIM)
     loads = (Workload(protocol=Protocol.ICMP, volume_bps=1e6, frame=frame("64B")),)
     with pytest.raises(ConfigError, match=r"study: workloads\.0: the generator auto sends .* and no ICMP"):

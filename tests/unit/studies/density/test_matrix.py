@@ -1,19 +1,15 @@
 """The whole matrix: fast, and with a reason for every cell that does not run."""
 
-from pathlib import Path
-
 import pytest
 
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.planning.reasons import Limit
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
+from tests.builders import SIM, shipped
 
-TOPOLOGIES = Path(__file__).parents[4] / "topologies"
-SIM = load_topology(TOPOLOGIES / "sim.yaml")
-LOCAL = load_topology(TOPOLOGIES / "local.yaml")
+LOCAL = shipped("local")
 LOCAL_WITHOUT_VMS = LOCAL.model_copy(
     update={"nodes": {**LOCAL.nodes, "DUT1": LOCAL.dut.model_copy(update={"vms": None})}}
 )

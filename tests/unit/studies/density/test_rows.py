@@ -1,16 +1,13 @@
 """Rows of the suites: derived names that agree with tags, and exactly the cells that fit."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.rows import make_rows
-
-SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
+from tests.builders import SIM
 
 
 @pytest.mark.parametrize(("size", "cells"), [("1c", 19), ("0.5c", 23)])

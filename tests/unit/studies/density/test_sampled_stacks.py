@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
 import pytest
 
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.bounds import LONGEST_ACCOUNT
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.stacks import NodeStacks
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
@@ -20,16 +18,14 @@ from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from resources.libraries.python.testbed.roles.part import VSwitch
-
-SIM = Path(__file__).parents[4] / "topologies" / "sim.yaml"
+from tests.builders import SIM
 
 
 @pytest.fixture
 def searched() -> Iterator[DensityTest]:
-    topology = load_topology(SIM)
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_sizes=("1c",), vs_dtc=1)
     asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
-    test = DensityTest(topology, SimulatedTestbed(topology), asked, fingerprint())
+    test = DensityTest(SIM, SimulatedTestbed(SIM), asked, fingerprint())
     test.deploy()
     test.search(["NDR", "PDR"])
     yield test

@@ -14,6 +14,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.attachment import NICS
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.marker import NOTHING_SELECTED
 from resources.libraries.python.recording.writer import write_record
 from resources.libraries.python.search.profiles import QUICK
@@ -26,7 +27,6 @@ from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.density.suite_rows import _Patterns, put_rows, rows_for, suite_choice
 from tests.unit.csit_utils.builders import result
 
-PROJECT = Path(__file__).parents[4]
 CHOICE = {"TOPOLOGY": str(PROJECT / "topologies" / "sim.yaml"), "SERVICE_TYPE": "CSC", "TEST_TYPE": "MRR"}
 
 

@@ -1,19 +1,15 @@
 """Tags of rows: expressions of the kind that CSIT's job specifications have select what they mean."""
 
-from pathlib import Path
-
 import pytest
 from robot.model import TagPatterns
 
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.rows import Row, make_rows
 from resources.libraries.python.studies.density.planning.tags import short_model
+from tests.builders import SIM
 from tests.unit.planning.labs import csit_lab
-
-SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
 
 
 def rows(topology: Topology, service_type: str = "CSC", **choices: str) -> list[Row]:

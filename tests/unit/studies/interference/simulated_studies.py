@@ -1,9 +1,7 @@
 """Studies of interference on the simulated testbed."""
 
 from collections.abc import Callable
-from pathlib import Path
 
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
@@ -16,9 +14,8 @@ from resources.libraries.python.studies.interference.model.record import (
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
+from tests.builders import SIM
 
-TOPOLOGIES = Path(__file__).parents[4] / "topologies"
-SIM = load_topology(TOPOLOGIES / "sim.yaml")
 KINDS = {
     "gateway": (NfType.GATEWAY, NfKind("linux_gateway")),
     "monitor": (NfType.MONITOR, NfKind("pktstat")),

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from resources.libraries.python.errors import SystemBroken
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame
@@ -16,8 +14,7 @@ from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
-
-TOPOLOGY = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
+from tests.builders import SIM
 
 
 class HalfWay:
@@ -61,7 +58,7 @@ def cell() -> Iterator[CellUnderTest]:
         frame=frame("64B"),
         profile=QUICK,
     )
-    made = CellUnderTest(TOPOLOGY, SimulatedTestbed(TOPOLOGY), asked)
+    made = CellUnderTest(SIM, SimulatedTestbed(SIM), asked)
     deployment = made.deploy(made.plan())
     whole = deployment.parts
     yield made

@@ -15,12 +15,12 @@ from resources.libraries.python.drivers.generators.builtin.flow_results import f
 from resources.libraries.python.drivers.sim.outage import Interruption, served
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import ConfigError, Unsupported
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.disturbance import EventOccurrence
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.outage.analysis.effects import impacts
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import Effect, Impact, Outage
@@ -29,10 +29,8 @@ from resources.libraries.python.studies.outage.planning import immovable, refusa
 from resources.libraries.python.studies.outage.run import OutageTest, was_offered
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
-from tests.builders import cpus, plan_of
+from tests.builders import SIM, cpus, plan_of, shipped
 
-ROOT = Path(__file__).parents[4]
-SIM = load_topology(ROOT / "topologies" / "sim.yaml")
 RATE_PPS = 20_000
 SPEC = """
 name: small
@@ -286,7 +284,7 @@ def test_rules_are_loaded_anew_where_a_testbed_has_some(tmp_path: Path, rules: i
     events = "".join(f"  - {{event: {event}, target: {name}}}\n" for event in ("reload", "move") for name in targets)
     text = SPEC[: SPEC.index("events:")].replace("linux_router", "vpp")
     (tmp_path / "spec.yaml").write_text(f"{text}events:\n{events}")
-    dut = load_topology(ROOT / "topologies" / "local-vpp.yaml").dut
+    dut = shipped("local-vpp").dut
     dut = dut.model_copy(update={"vpp": dut.settings(Vpp).model_copy(update={"acl_rules": rules})})
     why = "it has no access list (set vpp: {acl_rules: 100})"
     refused = {f"reload {name}": f"reload is not possible for {name}: {why}" for name in targets}
@@ -332,7 +330,7 @@ def test_a_move_needs_another_cpu_of_the_same_machine(tmp_path: Path) -> None:
 
 
 def test_a_generator_that_numbers_no_packets_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    local = load_topology(ROOT / "topologies" / "local-trex.yaml")
+    local = shipped("local-trex")
     world = SimulatedTestbed(SIM)
     (tmp_path / "spec.yaml").write_text(SPEC)
     study = OutageTest(local, world, load_outage(tmp_path / "spec.yaml"), world.environment())
@@ -400,5 +398,5 @@ def test_a_load_that_is_off_by_less_than_a_hundredth_was_offered(
 
 
 def test_specifications_of_the_project_can_be_read() -> None:
-    for path in sorted((ROOT / "tests" / "characterization" / "specs" / "outage").glob("*.yaml")):
+    for path in sorted((PROJECT / "tests" / "characterization" / "specs" / "outage").glob("*.yaml")):
         assert isinstance(load_outage(path), OutageSpec)

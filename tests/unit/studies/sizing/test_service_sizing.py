@@ -9,15 +9,13 @@ import pytest
 
 from resources.libraries.python.drivers.sim.sizing import VirtualTime
 from resources.libraries.python.errors import CommandFailed, CsitError, RunStopped
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.model.service.spec import Size, Sizing
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.testbed.deployment.parts import Host, Testbed
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
-
-PROJECT = Path(__file__).parents[4]
+from tests.builders import SIM
 
 
 class FakeService:
@@ -90,9 +88,8 @@ def sizing(folder: Path, world: FakeWorld, *, vcpus: float = 1) -> ServiceSizing
     (folder / "workload.json").write_text(
         json.dumps({"range": {"min": 100, "max": 300}, "increase": 100, "generator": "load.sh", "duration_s": 1})
     )
-    topology = load_topology(PROJECT / "topologies" / "sim.yaml")
     files = folder / "deployment.json", folder / "workload.json"
-    return ServiceSizing(topology, cast(Testbed, world), load_specifications(*files), fingerprint())
+    return ServiceSizing(SIM, cast(Testbed, world), load_specifications(*files), fingerprint())
 
 
 def run(test: ServiceSizing, folder: Path) -> Sizing:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError, Unsupported
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.linerate import MaxRate
 from resources.libraries.python.studies.shared.progress import StepEnded
@@ -22,9 +21,8 @@ from resources.libraries.python.studies.stateful.model.record import CellConnect
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
+from tests.builders import SIM
 
-ROOT = Path(__file__).parents[4]
-SIM = load_topology(ROOT / "topologies" / "sim.yaml")
 SPEC = """
 name: small
 kind: linux_nat

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from resources.libraries.python.errors import CsitError, NoTraffic
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import (
     Direction,
     FlowCount,
@@ -28,8 +26,8 @@ from resources.libraries.python.studies.sweep.model.record import Bursts, Rates,
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
+from tests.builders import SIM
 
-TOPOLOGY = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
 B64 = frame("64B")
 SPEC = SweepSpec(rates=Rates(start_pps=1000, stop_pps=1000, step_pps=1), duration_s=3, flows=2, frame=B64)
 
@@ -43,7 +41,7 @@ def cell() -> Iterator[CellUnderTest]:
         frame=B64,
         profile=QUICK,
     )
-    made = CellUnderTest(TOPOLOGY, SimulatedTestbed(TOPOLOGY), asked)
+    made = CellUnderTest(SIM, SimulatedTestbed(SIM), asked)
     plan = made.plan(sources=2)
     made.deploy(plan)
     yield made

@@ -1,10 +1,7 @@
 """From trials and readings to seconds of a sweep, on plans of real topologies."""
 
-from pathlib import Path
-
 import pytest
 
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import (
     CpuTime,
     InterfaceCounters,
@@ -36,16 +33,16 @@ from resources.libraries.python.studies.sweep.analysis.seconds import (
     vnfs,
     work,
 )
+from tests.builders import shipped
 
 B64 = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
-PROJECT = Path(__file__).parents[4]
 SECOND_NS = 1_000_000_000
 
 
 def plan(cpus: int, nodes: int = 1, size: NfSize = NfSize.ONE) -> Plan:
     cell = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=nodes, nf_sizes=(size,))
     rows = [(cpu, cpu, 0, 0) for cpu in range(cpus)]
-    return make_plan(load_topology(PROJECT / "topologies" / "local.yaml"), cell, layout(rows))
+    return make_plan(shipped("local"), cell, layout(rows))
 
 
 def threads(made: Plan, owner: str, busy: float, at_s: float = 1.0) -> dict[str, ThreadTime]:
