@@ -21,6 +21,7 @@ from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM
 from tests.unit.studies.chains.chain_runs import FAULT, chain, four_vnfs, run, workload
+from tests.unit.studies.worlds import Killed, World
 
 AT = 1e8
 SUSPECT = chain("a", "b", "c")
@@ -133,25 +134,6 @@ def test_a_function_that_is_slower_in_one_chain_is_named() -> None:
     assert not before.significant or (before.difference_ns or 0) < (hot.difference_ns or 0)
 
 
-class Killed(BaseException):
-    """In the place of a signal that nothing can catch."""
-
-
-class World(SimulatedTestbed):
-    """Counts deployments, and is killed before one."""
-
-    def __init__(self, killed_before: int | None = None) -> None:
-        super().__init__(SIM)
-        self._killed_before = killed_before
-        self.deployed = 0
-
-    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
-        if self.deployed == self._killed_before:
-            raise Killed
-        self.deployed += 1
-        return super().parts(plan, asked)
-
-
 @pytest.mark.slow
 def test_a_study_that_is_cut_short_samples_only_what_is_missing(tmp_path: Path) -> None:
     def measured(world: World) -> ChainStudyTest:
@@ -161,12 +143,12 @@ def test_a_study_that_is_cut_short_samples_only_what_is_missing(tmp_path: Path) 
             test.run()
         return test
 
-    whole = World()
+    whole = World(topology=SIM)
     first = study_on(whole, 10.0)
     first.run()
     with pytest.raises(Killed):
-        measured(World(killed_before=whole.deployed - 1))
-    rest = World()
+        measured(World(topology=SIM, killed_before=whole.deployed - 1))
+    rest = World(topology=SIM)
     again = measured(rest)
     assert rest.deployed == 1
     assert again.draft.chain_study == first.draft.chain_study

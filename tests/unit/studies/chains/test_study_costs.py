@@ -2,10 +2,8 @@
 
 import pytest
 
-from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, VnfSpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_generation import cost as chain_cost
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
@@ -14,23 +12,10 @@ from resources.libraries.python.studies.interference.model.record import Contend
 from resources.libraries.python.studies.interference.planning import cost as interference_cost
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.shared.progress import StepEnded
-from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM
+from tests.unit.studies.worlds import World
 
 KINDS = (NfKind("linux_gateway"), NfKind("linux_nat"), NfKind("linux_router"))
-
-
-class World(SimulatedTestbed):
-    """Counts deployments."""
-
-    def __init__(self) -> None:
-        super().__init__(SIM)
-        self.deployed = 0
-
-    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
-        self.deployed += 1
-        return super().parts(plan, asked)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +35,7 @@ def test_a_study_of_interference_does_what_its_preview_counts(
         guarantee=guarantee,
         duration_s=0.3,
     )
-    world, seen = World(), list[StepEnded]()
+    world, seen = World(topology=SIM), list[StepEnded]()
     study = InterferenceTest(SIM, world, spec, world.environment(), seen.append)
     study.plan()
     study.run()
@@ -82,7 +67,7 @@ def test_a_study_of_chains_does_what_its_preview_counts(sessions: tuple[int, ...
         ),
         duration_s=1,
     )
-    world = World()
+    world = World(topology=SIM)
     study = ChainStudyTest(SIM, world, spec, world.environment())
     found, previewed = study.run(), chain_cost(generate(spec))
     assert previewed == study.cost

@@ -11,7 +11,6 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.studies.interference.analysis.findings import lowest
 from resources.libraries.python.studies.interference.analysis.study import colocated
 from resources.libraries.python.studies.interference.analysis.tables import by_frame_and_load
@@ -24,9 +23,8 @@ from resources.libraries.python.studies.interference.model.record import (
 from resources.libraries.python.studies.interference.planning import schedule
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.unit.studies.interference.simulated_studies import KINDS, NOISE, SIM, measured, spec, study_of
+from tests.unit.studies.worlds import World
 
 
 def truth(asked: InterferenceSpec) -> dict[tuple[str, tuple[str, ...]], float]:
@@ -152,59 +150,32 @@ def test_frames_and_loads_make_a_table_of_points() -> None:
     assert second.degradation.value > 0.02
 
 
-class WithoutSome(SimulatedTestbed):
-    """A machine on which programs of some kinds are missing."""
-
-    def __init__(self, *kinds: NfKind) -> None:
-        super().__init__(SIM)
-        self._kinds = kinds
-
-    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
-        if {function.kind for function in plan.functions} & set(self._kinds):
-            raise Unsupported("pktstat missing for NFs of kind pktstat; install it: apt-get install pktstat")
-        return super().parts(plan, asked)
-
-
 def test_a_function_that_does_not_start_is_left_out_with_one_sentence_and_all_others_are_measured() -> None:
-    found = measured(spec(repetitions=2), WithoutSome(NfKind("pktstat")))
+    found = measured(spec(repetitions=2), World(topology=SIM, lacks={"pktstat"}))
     assert len(found.matrix) == 9
-    assert [note for note in found.notes if "pktstat" in note] == [
-        "monitor is left out: pktstat missing for NFs of kind pktstat; install it: apt-get install pktstat"
-    ]
+    assert [note for note in found.notes if "pktstat" in note] == ["monitor is left out: pktstat missing"]
     assert sorted(name for server in found.advice[0].best.servers for name in server) == [
         "gateway", "inspection", "proxy",
     ]  # fmt: skip
 
 
-class BreaksOnce(SimulatedTestbed):
-    """A part dies in the very first deployment, which calibrates the study."""
-
-    def __init__(self) -> None:
-        super().__init__(SIM)
-        self.deployments = 0
-
-    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
-        self.deployments += 1
-        if self.deployments == 1:
-            raise SystemBroken("nf-1-1 was killed by SIGKILL")
-        return super().parts(plan, asked)
-
-
 def test_a_calibration_that_breaks_is_repeated() -> None:
-    found = measured(spec(repetitions=2), BreaksOnce())
+    found = measured(
+        spec(repetitions=2), World(topology=SIM, breaks={1}, error=SystemBroken("nf-1-1 was killed by SIGKILL"))
+    )
     assert len(found.matrix) == 16
     assert not [note for note in found.notes if "left out" in note]
 
 
 def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why() -> None:
-    study = study_of(spec(repetitions=2), WithoutSome(NfKind("pktstat")))
+    study = study_of(spec(repetitions=2), World(topology=SIM, lacks={"pktstat"}))
     study.plan()
     study.run()
     with pytest.raises(CsitError, match=r"^24 of 40 measurements were made, the specification requires all"):
         study.enough()
     with pytest.raises(CsitError, match=r"16 x monitor did not start alone$"):
         study.enough()
-    lower = study_of(spec(repetitions=2, least_measured=0.6), WithoutSome(NfKind("pktstat")))
+    lower = study_of(spec(repetitions=2, least_measured=0.6), World(topology=SIM, lacks={"pktstat"}))
     lower.plan()
     lower.run()
     lower.enough()
@@ -213,7 +184,7 @@ def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why()
 
 def test_where_none_starts_there_is_nothing_to_measure() -> None:
     with pytest.raises(Unsupported, match=r"^monitor is left out: pktstat missing"):
-        measured(spec("monitor"), WithoutSome(NfKind("pktstat")))
+        measured(spec("monitor"), World(topology=SIM, lacks={"pktstat"}))
 
 
 def test_a_kind_that_a_testbed_lacks_and_too_many_are_refused_before_anything_starts() -> None:

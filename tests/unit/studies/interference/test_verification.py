@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import SimulatedTruth
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.nf_size import NfSize
-from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, SampleMean
 from resources.libraries.python.studies.interference.analysis.placement import capacity, groups_of, predicted_groups
 from resources.libraries.python.studies.interference.analysis.study import colocated
@@ -22,11 +20,10 @@ from resources.libraries.python.studies.interference.analysis.throughput_predict
 from resources.libraries.python.studies.interference.analysis.verification import PlacementVerification
 from resources.libraries.python.studies.interference.model.record import Group, load_interference
 from resources.libraries.python.studies.interference.planning import more_turns, most_verifications
-from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.unit.examples import share
 from tests.unit.studies.interference.measurements import spec_of
 from tests.unit.studies.interference.simulated_studies import SIM, measured, spec, study_of
+from tests.unit.studies.worlds import World
 
 NAMES = ("gateway", "monitor", "inspection", "proxy")
 
@@ -149,19 +146,9 @@ def test_servers_that_cannot_take_all_are_reported_and_nothing_more_is_measured(
         PlacementVerification([(), ()], "ABCDE", 1, 2).next_groups(ColocatedThroughputs({}))
 
 
-class Counting(SimulatedTestbed):
-    """Counts deployments."""
-
-    deployed = 0
-
-    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
-        self.deployed += 1
-        return super().parts(plan, asked)
-
-
 def test_a_resumed_study_measures_the_same_placements_and_none_twice(tmp_path: Path) -> None:
     def run() -> tuple[int, object]:
-        world = Counting(SIM)
+        world = World(topology=SIM)
         study = study_of(asked, world)
         with study.journal()(tmp_path / "journal.jsonl", study.digest()) as journal:
             study.resume(journal)

@@ -1,12 +1,10 @@
 """What all studies of several steps do alike: resume, repeat what breaks the system under test, end after failures."""
 
 import json
-from collections.abc import Callable, Collection
-from dataclasses import replace
-from functools import cache
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -17,16 +15,12 @@ from resources.libraries.python.errors import (
     CsitError,
     RunStopped,
     SystemBroken,
-    Unsupported,
 )
-from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
-from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.service.load import load_sizing
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT, specification_file
@@ -45,13 +39,8 @@ from resources.libraries.python.studies.sweep.model.record import Rates
 from resources.libraries.python.studies.sweep.request import SweepRequest
 from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.deployment.health import clean_up
-from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
+from tests.unit.studies.worlds import LOST, SIM, Killed, World
 
-_FAST = load_topology(PROJECT / "topologies" / "sim.yaml")
-SIM = _FAST.model_copy(update={"simulation": {**(_FAST.simulation or {}), "line_rate_pps": 1e6}})
-"""At 10 Gbit/s each trial at the line rate opens half a million connections."""
-LOST = "DUT1: the agent ended with 137"
 AnyStudy = StepStudy[Any, Any, Any, Any]
 SMALL: dict[type[AnyStudy], Any] = {
     ChainStudyTest: ChainStudySpec(
@@ -97,66 +86,6 @@ WITHOUT_CELLS: dict[type[AnyStudy], Any] = {
 """The same for those that deploy no cells, or one for all steps."""
 QUICK = [ChainStudyTest, InterferenceTest, OutageTest]
 EACH = pytest.mark.parametrize("kind", [*QUICK, pytest.param(StatefulTest, marks=pytest.mark.slow)])
-
-
-class Killed(BaseException):
-    """In the place of a signal that nothing can catch."""
-
-
-@cache
-def environment() -> Environment:
-    """Fingerprint of this machine."""
-    return SimulatedTestbed(SIM).environment()
-
-
-class World(SimulatedTestbed):
-    """Counts deployments; is killed before one, breaks in the first trial of some, or lacks programs of NFs.
-
-    With an error of a lost connection a node is lost, and comes back only when it is waited for.
-    """
-
-    def __init__(
-        self, killed_before: int | None = None, breaks: Collection[int] = (), error: CsitError | None = None,
-        topology: Topology = SIM, lacks: Collection[str] = (),
-    ) -> None:  # fmt: skip
-        super().__init__(topology)
-        self._killed_before, self._breaks, self._lacks = killed_before, breaks, set(lacks)
-        self.error = error or ConnectionFailed(LOST)
-        self.deployed = self.recovered = 0
-        self.lost = False
-
-    def environment(self) -> Environment:
-        """One for all worlds: a commit meanwhile is no difference of studies."""
-        return environment()
-
-    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
-        if self.lost:
-            raise ConnectionFailed(LOST)
-        if self.deployed == self._killed_before:
-            raise Killed
-        self.deployed += 1
-        if found := self._lacks & {function.kind for function in plan.functions}:
-            raise Unsupported(f"{found.pop()} missing")
-        parts = super().parts(plan, asked)
-        return replace(parts, generator=cast("Any", Cut(parts, self))) if self.deployed in self._breaks else parts
-
-    def recover(self) -> None:
-        self.recovered += self.lost
-        self.lost = False
-
-
-class Cut:
-    """A generator that breaks, or whose node is lost, while it sends."""
-
-    def __init__(self, parts: Parts, world: World) -> None:
-        self._parts, self._world = parts, world
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._parts.generator, name)
-
-    def run(self, _: Trial) -> TrialResult:
-        self._world.lost = isinstance(self._world.error, ConnectionFailed)
-        raise self._world.error
 
 
 def run(

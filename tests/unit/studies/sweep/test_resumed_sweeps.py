@@ -15,6 +15,7 @@ from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM
+from tests.unit.studies.worlds import Killed
 
 RATES = SweepRequest(
     name="router",
@@ -27,10 +28,6 @@ RATES = SweepRequest(
     width=None,
 )
 BURSTS = RATES.model_copy(update={"rates": None, "bursts": Bursts(rate_pps=1000, on_s=1, off_s=1), "duration_s": 5})
-
-
-class Killed(BaseException):
-    """In the place of a signal that nothing can catch."""
 
 
 def run(asked: SweepRequest, journal: Path, killed_after: int = 0) -> tuple[Sweep, ServiceSweep, list[StepEnded]]:
