@@ -27,6 +27,7 @@ from csit_utils.studies.density.analysis.answers import (
 from csit_utils.studies.density.answer_text import evidence_text, next_text, view
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
+from tests.unit.csit_utils import histories
 from tests.unit.csit_utils.builders import PDR, does_not_fit, goal_result, refused_cell, result, trial
 from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -35,37 +36,10 @@ from tests.unit.examples import share
 
 def row(services: int, nfs: int = 1, pdr: float | None = None, **changes: Any) -> TestRow:
     """A test of a cell; without a rate it has no lower bound."""
-    fields: dict[str, Any] = {
-        "anchor": f"t-{services}-{nfs}-{changes.get('test_type', 'NDRPDR')}",
-        "test_id": "i",
-        "test_name": f"{services}x{nfs}",
-        "source": "output.xml",
-        "recorded": True,
-        "status": "PASS",
-        "message": "",
-        "tags": "",
-        "world": "local",
-        "simulated": False,
-        "testbed": "local",
-        "drivers": "ring",
-        "profile": "ladder",
-        "goals": "g",
-        "test_type": "NDRPDR",
-        "service_type": "CSC",
-        "nf_chains": services,
-        "nf_nodes": nfs,
-        "nf_size": "1c",
-        "vs_dtc": 1,
-        "frame": "64B",
-        "frame_mean_bytes": 64.0,
-        "planned": True,
-        "pdr_lower_pps": pdr,
-        "pdr_upper_pps": None if pdr is None else pdr * 1.005,
-        "pdr_complete": True,
-        "pdr_loss_ratio": None if pdr is None else 0.005,
-        "verdicts": "measured",
-    }
-    return TestRow(**{**fields, **changes})
+    name = f"{services}x{nfs}-{changes.get('test_type', 'NDRPDR')}"
+    usual = {"anchor": name, "source": "output.xml", "status": "PASS", "message": "", "ndr_lower_pps": None}
+    usual |= {"testbed": "local", "planned": True, "verdicts": "measured"}
+    return histories.row(pdr, cell=("CSC", services, nfs), **{**usual, **changes})
 
 
 def flows(test: TestRow, rates: Sequence[tuple[float, float]], metric: str = "PDR") -> list[InstanceRow]:

@@ -10,31 +10,12 @@ from hypothesis import strategies as st
 from csit_utils.analysis.comparisons.comparability import likeness, resolution_pps, without_bounds
 from csit_utils.analysis.grouping import series_of
 from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, goal_text, mrr_words, profile_text, read_goal
-from csit_utils.dataset.rows import MRR, NDR, PDR, TestRow
+from csit_utils.dataset.rows import MRR, NDR, PDR
 from resources.libraries.python.model.request.goal import Goal
 from resources.libraries.python.search.profiles import LADDER, QUICK, SOAK
+from tests.unit.csit_utils.histories import row
 
-OWN_ROW = TestRow(
-    anchor="a",
-    test_id="id",
-    test_name="name",
-    source="output.xml",
-    recorded=True,
-    status="PASS",
-    message="",
-    tags="",
-    world="lab",
-    simulated=False,
-    testbed="t1",
-    drivers="",
-    service_type="CSC",
-    nf_size="1c",
-    vs_dtc=1,
-    nf_chains=1,
-    nf_nodes=1,
-    frame="IMIX (7x64, 4x570, 1x1518)",
-    goals=profile_text(LADDER),
-)
+OWN_ROW = row(1e6, testbed="t1", frame="IMIX (7x64, 4x570, 1x1518)", goals=profile_text(LADDER))
 PEER = replace(
     OWN_ROW,
     origin="nfvbench",

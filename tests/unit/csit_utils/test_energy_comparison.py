@@ -1,29 +1,15 @@
 """Polling beside adaptive data planes on one page, from rows of several runs."""
 
+from typing import Any
+
 from csit_utils.dataset.rows import TestRow
 from csit_utils.studies.density.pages.energy import energy_blocks
+from tests.unit.csit_utils import histories
 
 
-def row(waiting: str | None, watts: float | None, **more: object) -> TestRow:
-    values: dict[str, object] = {
+def row(waiting: str | None, watts: float | None, **more: Any) -> TestRow:
+    values: dict[str, Any] = {
         "anchor": f"{waiting}-{watts}",
-        "test_id": "id",
-        "test_name": "name",
-        "source": "output.xml",
-        "recorded": True,
-        "status": "PASS",
-        "message": "",
-        "tags": "",
-        "testbed": "local-ovs",
-        "started_at": "2026-01-01T00:00:00+00:00",
-        "service_type": "CSC",
-        "nf_chains": 1,
-        "nf_nodes": 1,
-        "nf_size": "1c",
-        "vs_dtc": 1,
-        "frame": "64B",
-        "simulated": False,
-        "pdr_lower_pps": 1e6,
         "waiting": waiting,
         "pdr0_w": watts,
         "pdr50_w": watts,
@@ -32,7 +18,7 @@ def row(waiting: str | None, watts: float | None, **more: object) -> TestRow:
         "pdr50_busy_cpus": 1.0,
         "pdr50_energy_p99_ns": 36_000,
     }
-    return TestRow(**(values | more))  # type: ignore[arg-type]
+    return histories.row(1e6, testbed="local-ovs", **(values | more))
 
 
 def test_two_ways_of_waiting_are_two_columns_of_one_table() -> None:
@@ -46,7 +32,7 @@ def test_two_ways_of_waiting_are_two_columns_of_one_table() -> None:
 
 
 def test_the_newest_test_of_a_column_is_shown() -> None:
-    newer = row("never sleep", 90.0, started_at="2026-01-02T00:00:00+00:00")
+    newer = row("never sleep", 90.0, started_at="2026-12-02T00:00:00+00:00")
     (block,) = energy_blocks([newer, row("never sleep", 100.0)])
     assert [cell.watts for cell in block.lines[0].cells] == [90.0]
 
