@@ -7,18 +7,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from csit_utils.commands.results.inputs import opened
 from csit_utils.dataset.store.duckdb_engine import DuckDb
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from csit_utils.dataset.store.views import files_of
-from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.writer import write_record
 from tests.loaded import load
 from tests.unit.csit_utils.builders import result
-from tests.unit.csit_utils.characterization_records import burst, one_of_each, sized
+from tests.unit.csit_utils.characterization_records import burst, one_of_each
 from tests.unit.csit_utils.datasets import imported, invoked
 from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -94,23 +92,6 @@ def test_a_damaged_record_of_a_dataset_is_left_out_and_named(output: Path, tmp_p
     stored = Stored(Layout(tmp_path / "d"))
     assert not stored.characterizations
     assert "damaged; import its files again" in stored.problems[0].text
-
-
-def test_show_prints_each_in_a_sentence_and_details_with_why(tmp_path: Path) -> None:
-    for record in (sized(simulated=True, passed=False, message="back-1 did not start"), burst()):
-        write_record(record, tmp_path)
-    short = invoked("show", str(tmp_path))
-    assert short.exit_code == 0, short.output
-    assert short.stdout.splitlines() == [
-        "bursts firewall, 64B, 1c (Bursts): 250 kpps for 2 s, then 1 s idle: 14 % of the packets of the bursts are "
-        "lost, delay up to 2.00 ms",
-        "SIMULATED FAIL sizing proxy (Proxy): fr1m-ba1s carries at least 500 calls/s with 3 vCPUs, the highest of 3 "
-        "sizes "
-        "measured; a size could not be measured",
-    ]
-    with pytest.raises(ConfigError, match="contains other studies, but no density tests"):
-        opened([tmp_path]).contents()
-    assert "    back does not scale.\n" in invoked("show", "--why", str(tmp_path)).stdout
 
 
 def test_report_writes_the_tables_of_every_test(output: Path, tmp_path: Path) -> None:

@@ -14,10 +14,9 @@ from csit_utils.analysis.latency import merge, percentiles
 from csit_utils.dataset.foreign.csit import place_of
 from csit_utils.dataset.foreign.parts import latency_row
 from csit_utils.dataset.goal_words import read_goal
-from csit_utils.dataset.items import Dataset, ImportedTest, Problem
+from csit_utils.dataset.items import ImportedTest, Problem
 from csit_utils.dataset.load import read_foreign
 from csit_utils.dataset.rows import EVERY_INSTANCE, NDR, SOAK, TestRow
-from csit_utils.studies.density.analysis.density import CellState, matrices
 from tests.unit.csit_utils.foreign_files import (
     csit,
     csit_mrr,
@@ -28,7 +27,6 @@ from tests.unit.csit_utils.foreign_files import (
     plain,
     pps,
 )
-from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.examples import share
 
 SOURCE = "/data/run-7/tests/vpp/perf/64b-1c-ndrpdr.info.json"
@@ -164,25 +162,6 @@ def test_a_density_test_has_its_place_and_cores() -> None:
     assert row.testbed == "10.30.51.70+10.30.51.71"
     assert row.run == "/data/run-7"
     assert row.started_at == "2024-03-02T21:10:05.250+00:00"
-
-
-def test_a_matrix_is_made_of_its_cells() -> None:
-    dataset = Dataset()
-    for chains, value in ((1, 6.5e6), (4, 5.3e6)):
-        tags = [tag if tag != "4R2C" else f"{chains}R2C" for tag in csit({})["tags"]]
-        dataset.add(one(csit(csit_ndrpdr(ndr={"lower": pps(value)}), tags=tags)))
-    tags = [tag if tag != "4R2C" else "2R2C" for tag in csit({})["tags"]]
-    dataset.add(one(csit({"type": "unknown"}, tags=tags, passed=False, message="No traffic forwarded")))
-    rows = InMemory(dataset).tests
-    (series,) = {series_of(row) for row in rows if row.status == "PASS"}
-    assert series is not None
-    (ndr, _) = matrices(rows, series)
-    assert (ndr.cells[1, 2].state, ndr.cells[1, 2].value_pps, ndr.cells[1, 2].complete) == (
-        CellState.VALUE,
-        6.5e6,
-        True,
-    )
-    assert (ndr.cells[4, 2].value_pps, ndr.cells[4, 2].relative) == (5.3e6, None)
 
 
 def test_a_failed_test_is_failed_and_says_why() -> None:

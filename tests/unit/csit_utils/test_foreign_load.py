@@ -7,8 +7,6 @@ import pytest
 
 from csit_utils.analysis.grouping import all_series
 from csit_utils.commands.results.inputs import read
-from csit_utils.dataset.rows import NDR, OWN
-from csit_utils.studies.density.analysis.answers import Question, answers, evidence
 from csit_utils.studies.density.analysis.density import matrices
 from csit_utils.studies.density.figures.heatmap import loss_definition
 from resources.libraries.python.errors import ConfigError
@@ -64,26 +62,6 @@ def test_heat_maps_give_the_definitions_of_their_own_tool(folder: Path, origin: 
     rows = InMemory(load([folder])).tests
     series = next(one for one in all_series(rows) if one.system.origin == origin and one.frame == "64B")
     assert [loss_definition(matrix) for matrix in matrices(rows, series)] == DEFINITIONS[origin]
-
-
-@pytest.mark.parametrize(
-    ("rate_pps", "services"), [(5e5, {"fdio-csit": 4, "nfvbench": 3}), (1e6, {"fdio-csit": 0, "nfvbench": 0})]
-)
-def test_how_many_services_keep_a_rate_is_answered_for_them_too(
-    folder: Path, rate_pps: float, services: dict[str, int]
-) -> None:
-    """By the mean of all instances: these tools do not tell instances apart.
-
-    At 1 Mpps each, CSIT's four would keep the rate (5 Mpps), but no latency was measured at 4 Mpps or more.
-    """
-    contents = InMemory(load([folder]))
-    seen = evidence(contents.tests, contents.instances(), contents.latency())
-    kept = {
-        answer.series.system.origin: answer.services
-        for answer in answers(Question(rate_pps, p99_ns=100_000.0, metric=NDR), seen)
-        if answer.series.frame == "64B" and answer.series.system.origin != OWN
-    }
-    assert kept == services
 
 
 def test_a_directory_of_nothing_else_is_enough_for_a_report(tmp_path: Path) -> None:

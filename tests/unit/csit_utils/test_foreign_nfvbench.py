@@ -12,8 +12,6 @@ from csit_utils.dataset.load import read_foreign
 from csit_utils.dataset.rows import EITHER, EVERY_INSTANCE, MRR, NDR, PDR
 from tests.unit.csit_utils.foreign_files import (
     at_load,
-    csit,
-    csit_ndrpdr,
     fixed,
     nfvbench,
     not_reached,
@@ -197,20 +195,6 @@ def test_the_dummy_generator_is_a_simulation() -> None:
 def test_the_answer_of_its_server_is_read_too() -> None:
     data = nfvbench({"64": searched()})
     assert one({"status": "OK", "result": data}).row == one(data).row
-
-
-def test_it_is_not_compared_with_csit_silently() -> None:
-    """Both call it PDR."""
-    theirs = one(nfvbench({"64": searched()})).row
-    items = read_foreign(packed(csit(csit_ndrpdr())), "x.info.json")
-    (other,) = items
-    assert isinstance(other, ImportedTest)
-    found = likeness(theirs, other.row, PDR, ("NFVbench", "CSIT"))
-    assert found.differences == (
-        "PDR means loss <= 0.1 % in NFVbench and <= 0.5 % in CSIT",
-        "a load still counts as PDR when 0 % of its trial time loses more in NFVbench, and 50 % in CSIT",
-        "PDR is decided by trials of 60 s in NFVbench and of 1 s in CSIT",
-    )
 
 
 @pytest.mark.parametrize(

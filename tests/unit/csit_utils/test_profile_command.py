@@ -102,25 +102,6 @@ def test_the_best_flavor_and_where_vcpus_stop_to_help(files: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_gain_is_that_of_the_rate_it_stands_beside_and_not_of_the_break_point(tmp_path: Path) -> None:
-    # Both saturate at the load of 2.0 Gbit/s, one 2.5 % earlier between that load and the one before.
-    rates = np.linspace(0.1, 3.5, 35)
-    for name, capacity, vcpus in (("three", 1.94, 3), ("four", 1.99, 4)):
-        points = sweep_of(
-            rates, plain_router(capacity, 1, 0.2), {name: (growing_to(2.0 / vcpus, capacity),) * vcpus}, 0.001, seed=1
-        )
-        (tmp_path / f"{name}.csv").write_text(csv_text(statistics(points)), encoding="utf-8")
-    asked = (tmp_path / "three.csv", tmp_path / "four.csv", "--loss", "1")
-    rows = list(csv.DictReader(io.StringIO(run(*asked, "--csv").stdout)))
-    assert [float(row["break_point_gbps"]) for row in rows] == pytest.approx([1.94, 1.99], rel=0.005)
-    assert 0.01 < float(rows[1]["break_point_gain"]) < 0.05
-    assert 0.01 < float(rows[1]["gain"]) < 0.05
-    heads, _, last = (line.split("\t") for line in run(*asked).stdout.splitlines())
-    assert last[heads.index("gain")] == f"+{100 * float(rows[1]['gain']):.1f} %"
-    assert "three (3 vCPUs) to four (4 vCPUs): break-point +2.6 %, 2.00 of 4" in run(*asked).stderr
-
-
-@pytest.mark.slow
 def test_a_chain_is_predicted_and_the_error_reported(files: Path) -> None:
     done = run("--chain", f"{files / 'two.csv'},{files / 'firewall.csv'}", "--against", files / "chain.csv")
     assert len(done.stdout.splitlines()) == 1 + 35

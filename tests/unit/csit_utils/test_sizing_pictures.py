@@ -89,18 +89,6 @@ def test_figures_of_the_script_are_drawn_over_the_share_of_malicious_traffic() -
     assert plot.variants["500 calls/s|indicator"]["data"][0]["y"] == [300, 300, 300]
 
 
-def test_samples_beyond_the_bound_are_thinned_out_and_the_title_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    # 3 loads of 4 s: indicator, CPUs of two instances.
-    monkeypatch.setattr(report_figures, "MAX_VALUES", 35)
-    (figure,) = drawn("-traces", traced(sized()))
-    assert figure.title.endswith("by offered load (every 2nd of 36 samples)")
-    by_name = {trace["name"]: trace for trace in figure.variants["fr1s-ba1s"]["data"]}
-    assert by_name["indicator"]["x"][:4] == [1, 3, None, 5.24]
-    assert by_name["indicator"]["y"][:4] == [100, 100, None, 300]
-    assert by_name["front-1"]["x"][:3] == [1, 3, None]
-    assert by_name["offered load"]["y"] == [100, 100, None, 300, 300, None, 500, 500]
-
-
 def test_sizings_share_the_bound_of_their_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_figures, "MAX_VALUES", 36)
     alone, *_ = (one for one in made(sizings.PAGE, traced(sized())).figures if one.identity.endswith("-traces"))

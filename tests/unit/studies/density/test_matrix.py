@@ -65,13 +65,6 @@ def test_all_reasons_are_reported_at_once_with_their_numbers() -> None:
     )
 
 
-@pytest.mark.parametrize(("size", "cells"), [("1c", 19), ("0.5c", 23)])
-def test_memory_of_the_simulated_testbed_takes_no_cell_of_the_published_ones(size: str, cells: int) -> None:
-    for kind in ("VSC", "CSC", "CSP"):
-        rows = candidates(SIM, SIM.dut.layout, parse_selection(service_types=kind, nf_sizes=size))
-        assert sum(row.fits for row in rows) == cells
-
-
 @pytest.mark.slow
 def test_service_types_share_a_core_map_that_is_the_planners_own() -> None:
     everything = parse_selection(cells="1-4x1-4", nf_sizes="0.5c,1c+1c,2c", vswitch="1,4")

@@ -1,7 +1,5 @@
 """Predictions of a cell by the cells that a run has measured before it."""
 
-import gc
-import weakref
 from typing import Any
 
 import pytest
@@ -78,14 +76,3 @@ def test_cells_of_other_matrices_and_failed_tests_do_not_predict() -> None:
     found = cells(*bound).predict(asked(2, 4))
     assert [goal.goal for goal in found.goals] == ["PDR"]
     assert found.prior is None
-
-
-@pytest.mark.slow
-def test_records_are_not_kept_until_the_end_of_a_run() -> None:
-    record = measured(1, 1)
-    kept = weakref.ref(record)
-    found = cells(record)
-    del record
-    gc.collect()
-    assert kept() is None
-    assert found.predict(asked(1, 2)).overload is not None

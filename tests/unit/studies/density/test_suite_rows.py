@@ -86,20 +86,6 @@ def test_a_run_with_a_test_in_any_suite_has_no_such_failure() -> None:
     assert not whole.suites[1].tests
 
 
-class Uncopied:
-    """An argument of a row that is never copied."""
-
-    def __deepcopy__(self, memo: object) -> object:
-        raise AssertionError("a whole suite was copied")
-
-
-def test_rows_are_copied_without_the_other_suites() -> None:
-    whole = placeholders(2)
-    whole.suites[1].tests[0].body.create_keyword(name="Log", args=[Uncopied()])
-    put_rows(whole.suites[0], made())
-    assert whole.suites[0].tests and all(test.parent is whole.suites[0] for test in whole.suites[0].tests)
-
-
 def test_plain_robot_can_include_the_tags_of_the_matrix_and_of_nics() -> None:
     """Robot filters placeholders before rows are made: a tag that they lack selects nothing."""
     text = (PROJECT / "tests" / "density" / "__init__.robot").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 import pytest
 
 from resources.libraries.python.drivers.sim.sizing import VirtualTime
-from resources.libraries.python.errors import CommandFailed, CsitError, RunStopped
+from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.model.service.spec import Size, Sizing
 from resources.libraries.python.recording.environment import fingerprint
@@ -155,8 +155,3 @@ def test_a_sizing_of_which_nothing_could_be_measured_fails_with_the_reason_and_i
     with pytest.raises(CsitError, match=r"^nothing was measured: install script of edge-1 ended with 3: port 5060 is"):
         run(test, tmp_path / "out")
     assert [row.failed is not None for row in test.draft.sizing.sizes] == [True, True]
-
-
-def test_what_cannot_be_removed_ends_the_run(tmp_path: Path) -> None:
-    with pytest.raises(RunStopped, match=r"^ed1s could not be removed: control group csit-edge-1 cannot be removed$"):
-        run(sizing(tmp_path, FakeWorld(stuck=True)), tmp_path / "out")
