@@ -13,7 +13,6 @@ from resources.libraries.python.studies.chains.analysis.study import analyse
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.interference.analysis import study as interference_study
-from resources.libraries.python.studies.interference.planning import ALONE_S, AROUND_S
 from tests.unit.csit_utils.characterization_records import record
 from tests.unit.studies.chains.chain_runs import chain, noisy_runs, spec_of
 from tests.unit.studies.interference.measurements import Company, measured
@@ -172,38 +171,6 @@ def test_records_of_other_kinds_are_reported(
         printed(capsys, "place", chain_record)
     with pytest.raises(ConfigError, match="contains no chain study"):
         printed(capsys, "suspects", pairs_record(tmp_path))
-
-
-PAIRS = """\
-name: pairs
-frame: 512B
-duration_s: 0.6
-repetitions: 5
-contenders:
-  - {name: gateway, type: I, kind: linux_gateway}
-  - {name: inspection, type: III, kind: suricata, stand_in: ngrep}
-"""
-
-
-def test_measurements_of_interference_are_counted_with_their_time(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    path = tmp_path / "pairs.yaml"
-    path.write_text(PAIRS, encoding="utf-8")
-    *functions, summary = objects(capsys, "interference", str(path), "--deploy", "1.4")
-    assert [(row["name"], row["kind"], row["stand_in"]) for row in functions] == [
-        ("gateway", "linux_gateway", None), ("inspection", "suricata", "ngrep"),
-    ]  # fmt: skip
-    assert (summary["combinations"], summary["measurements"], summary["deployments"]) == (6, 30, 32)
-    assert summary["seconds"] == pytest.approx(2 * ALONE_S + 30 * (0.6 + 1.4))
-    out, _ = printed(capsys, "interference", str(path))
-    assert "\ninspection\tIII\tsuricata\tngrep\n" in out
-    assert "pairs: 30 measurements of 0.6 s each: baselines and up to 2 co-located NFs (6 sets), 5 rep" in out
-    assert out.endswith(f"to find the load: about {2 * ALONE_S + 30 * (0.6 + AROUND_S):.0f} s.\n")
-    out, _ = printed(capsys, "interference", str(path), "--list")
-    assert out.splitlines()[1:4] == ["gateway\t-", "gateway\tgateway", "gateway\tinspection"]
-    path.write_text(PAIRS.replace("0.6", "0.6\nguarantee: true\ntogether: 3"), encoding="utf-8")
-    assert objects(capsys, "interference", str(path))[-1]["measurements"] == 2 * (1 + 2 * (2 + 3)) * 5
 
 
 @pytest.mark.parametrize("command", ["chains", "interference", "suspects", "place"])

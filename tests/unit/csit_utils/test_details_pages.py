@@ -101,16 +101,6 @@ def test_a_latency_map_shows_the_worst_and_says_why_cells_are_empty() -> None:
     assert said[3, 1].tip.endswith("needs 33 cores")
 
 
-def test_a_latency_map_does_not_invent_percentiles() -> None:
-    lossy = latency_maps_of(dataset_of(timed(1, 1, 10_000, sent=1000, lost=11)))
-    assert square(lossy, 0, 0, "p50", "PDR50", BOTH).value == 1_000.0
-    assert square(lossy, 0, 0, "p99", "PDR50", BOTH).text == "probes lost"
-    few = latency_maps_of(dataset_of(timed(1, 1, 10_000, sent=500)))
-    cell = square(few, 0, 0, "p99.9", "PDR50", BOTH)
-    assert (cell.text, cell.value) == ("few samples", None)
-    assert "p99.9 needs 1,000 samples, 500 available" in cell.tip
-
-
 def test_one_scale_for_each_percentile_over_all_loads() -> None:
     maps = latency_maps_of(dataset_of(timed(1, 1, 10_000), timed(2, 1, 50_000)))
     assert maps.ends(("p99", "PDR50", BOTH)) == ("10.0 µs", "100 µs")
@@ -211,15 +201,6 @@ def test_a_cell_whose_level_changed_has_a_box_for_each_with_its_nights() -> None
     assert [len(points) for points in rates["y"]] == [12, 12]
     assert rates["lowerfence"][0] > rates["upperfence"][1], "no box reaches over both levels"
     assert "01-13 to 01-24 level 2 of 2" in text_of(made)
-
-
-def test_two_bands_are_said_beside_their_box() -> None:
-    made = page(spread.PAGE, dataset_of(*nights(*(200e3, 150e3, 201e3, 151e3, 149e3, 199e3, 150e3, 200e3))))
-    text = text_of(made)
-    assert "cells go back and forth between two bands" in text
-    assert "150 kpps in 50 % of runs, 200 kpps in the others" in text
-    marks = made.figures[0].variants["rates|CSC|NDR"]["layout"]["annotations"]
-    assert [mark["text"] for mark in marks] == ["two bands"]
 
 
 def test_failures_are_grouped_and_linked() -> None:

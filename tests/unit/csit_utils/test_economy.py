@@ -11,7 +11,7 @@ from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.refusals import from_dataset, to_dataset
 from csit_utils.studies.density.analysis.density import CellState, matrices
-from csit_utils.studies.density.analysis.efficiency import efficiencies, ratios
+from csit_utils.studies.density.analysis.efficiency import efficiencies
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.recording.marker import REFUSED_MARKER
@@ -55,14 +55,6 @@ def test_without_1x1_there_is_no_efficiency_but_a_share_per_core() -> None:
     (found,) = efficiencies(matrices(rows, all_series(rows)[0])[0])
     assert (found.of_one, found.hops, found.per_hop) == (None, None, None)
     assert found.per_data_core_pps == pytest.approx(100e3 / 3)
-
-
-def test_service_types_are_compared_cell_by_cell() -> None:
-    made = dataset_of(of(VSC, 1, 2, 80e3), of(CSC, 1, 2, 100e3), of(CSP, 1, 2, 150e3), of(CSC, 2, 1, 90e3))
-    rows = rows_of_tests(made)
-    found = ratios([matrix for series in all_series(rows) for matrix in matrices(rows, series)])
-    assert [(one.metric, one.place, one.base) for one in found] == [("NDR", (1, 2), "CSC"), ("PDR", (1, 2), "CSC")]
-    assert [found[0].share(kind) for kind in ("VSC", "CSC", "CSP")] == pytest.approx([0.8, 1.0, 1.5])
 
 
 def test_the_page_shows_all_of_it() -> None:

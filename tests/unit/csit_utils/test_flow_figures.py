@@ -2,8 +2,6 @@
 
 from csit_utils.analysis.grouping import all_series
 from csit_utils.report.figures import Figure
-from csit_utils.report.report_context import ReportContents
-from csit_utils.report.site import single_file
 from csit_utils.studies.density.analysis.density import matrices
 from csit_utils.studies.density.figures.flows import flows_figure
 from resources.libraries.python.model.request.frames import frame
@@ -39,12 +37,3 @@ def test_frame_sizes_are_not_one_line_and_one_load_alone_is_no_line() -> None:
     assert drawn(("128B", 1e6), ("128B-1f", 5e5)) is None, "packets without ports are another load"
     figure = drawn(("128B-1f", 1e6), ("128B-1000f", 9e5), ("1518B-1f", 5e5), ("1518B-1000f", 4e5))
     assert len({line["meta"]["colour"] for line in figure.variants["PDR"]["data"]}) == 2
-
-
-def test_it_is_on_the_page_of_density_with_its_explanations() -> None:
-    page = single_file(ReportContents(InMemory(dataset_of(*recorded(*OF_FLOWS)))))
-    assert "Throughput by number of flows and version of IP" in page
-    assert 'id="explain-flows"' in page
-    assert 'id="explain-ip-version"' in page
-    few = single_file(ReportContents(InMemory(dataset_of(*recorded(("128B-1f", 1e6))))))
-    assert "Throughput by number of flows" not in few

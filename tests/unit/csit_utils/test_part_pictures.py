@@ -14,7 +14,7 @@ from resources.libraries.python.studies.chains.model.record import (
     Suspect,
 )
 from resources.libraries.python.studies.chains.model.spec import PATH, Chain
-from tests.unit.csit_utils.characterized_pages import drawn, made
+from tests.unit.csit_utils.characterized_pages import drawn
 from tests.unit.csit_utils.study_records import chain_studied
 from tests.unit.studies.chains.chain_runs import chain, run, spec_of, workload
 
@@ -87,10 +87,3 @@ def test_nothing_is_shown_without_parts_or_suspects() -> None:
     assert drawn(PAGE, "parts", chain_studied(found.model_copy(update={"suspects": ()}))) is None
     bare = {"runs": tuple(each.model_copy(update={"delays": None, "losses": None}) for each in found.runs)}
     assert drawn(PAGE, "parts", chain_studied(found.model_copy(update=bare))) is None
-
-
-def test_the_page_has_the_picture_with_its_note() -> None:
-    page = made(PAGE, chain_studied(study(40.0)))
-    assert "Delay and loss of the parts of suspects, measured and predicted" in page.html
-    assert "parts.csv" in page.html
-    assert "parts.csv" not in made(PAGE, chain_studied(study(40.0).model_copy(update={"suspects": ()}))).html

@@ -13,7 +13,6 @@ from resources.libraries.python.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]
 CLEARWATER = ROOT / "tests" / "characterization" / "specs" / "clearwater"
-LOCAL = ROOT / "topologies" / "local.yaml"
 
 
 def size(capsys: pytest.CaptureFixture[str], deployment: str, *options: str) -> str:
@@ -70,21 +69,6 @@ def test_a_directed_plan_needs_no_list_of_all_sizes(capsys: pytest.CaptureFixtur
     with pytest.raises(ConfigError, match="--heat: clearwater has more than 10000 sizes"):
         size(capsys, str(many), "--heat", str(many.parent / "heat"))
     assert not (many.parent / "heat").exists()
-
-
-def test_sizes_that_a_testbed_cannot_have_are_reported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    here = yaml.safe_load(LOCAL.read_text(encoding="utf-8"))
-    here["nodes"]["DUT1"] |= {"cpus": [{"cpus": "0-3", "cores": "0-3", "socket": 0, "node": 0}], "oversubscribe": False}
-    here["nodes"]["DUT1"].pop("memory", None)
-    path = tmp_path / "four.yaml"
-    path.write_text(yaml.safe_dump(here), encoding="utf-8")
-    one = (CLEARWATER / "exhaustive.json").read_text(encoding="utf-8").replace('"count": 3', '"count": 1')
-    shutil.copytree(CLEARWATER, tmp_path / "specs")
-    (tmp_path / "specs" / "exhaustive.json").write_text(one, encoding="utf-8")
-    *sizes, _ = objects(capsys, str(tmp_path / "specs" / "exhaustive.json"), "-t", str(path))
-    why_not = {row["size"]: row["why_not"] for row in sizes}
-    assert why_not["bn1s-sp1m-hs1s"] is None
-    assert why_not["bn1s-sp1m-hs1m"] == "3 instances need 5 CPUs of their own, 4 available"
 
 
 def test_in_a_lab_the_first_dut_has_to_hold_the_instances(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

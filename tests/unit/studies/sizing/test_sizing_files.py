@@ -11,7 +11,7 @@ import yaml
 from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.service.load import Specifications, load_specifications
-from resources.libraries.python.model.service.spec import Capacity, MeasuredSize, Offered, Share, Size, Sizing, name_of
+from resources.libraries.python.model.service.spec import Capacity, MeasuredSize, Offered, Share, Size, Sizing
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.analysis import (
     TRACE_COLUMNS,
@@ -19,8 +19,7 @@ from resources.libraries.python.studies.sizing.analysis import (
     TraceRow,
     sizing_rows,
 )
-from resources.libraries.python.studies.sizing.planning.heat_templates import heat_template, write_heat
-from resources.libraries.python.studies.sizing.planning.sizes import exhaustive
+from resources.libraries.python.studies.sizing.planning.heat_templates import heat_template
 from tests.unit.studies.sizing.sizing_specs import service
 
 SPEC = service()
@@ -191,14 +190,6 @@ def test_hosts_are_shared_as_the_specification_says() -> None:
         each = Specifications(spec, asked.workload, asked.install, None, asked.generator, asked.folders)
         hot = yaml.safe_load(heat_template(each, spec.sizes[0]))
         assert hot["resources"]["hosts"]["properties"]["policies"] == [policy]
-
-
-def test_templates_are_files_named_after_their_sizes(tmp_path: Path) -> None:
-    asked = clearwater("exhaustive.json")
-    sizes = {name_of(asked.deployment, size): size for size in exhaustive(asked.deployment)}
-    written = write_heat(asked, sizes, tmp_path / "heat")
-    assert len(written) == 11
-    assert tmp_path / "heat" / "bn1s-sp1l-hs1s.yaml" in written
 
 
 def test_what_openstack_cannot_have_is_refused(tmp_path: Path) -> None:

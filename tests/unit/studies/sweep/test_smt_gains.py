@@ -15,7 +15,6 @@ from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of
-from resources.libraries.python.studies.sweep.analysis.sentences import smt_in_words
 from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
 from resources.libraries.python.studies.sweep.analysis.tables import smt_rows
 from resources.libraries.python.studies.sweep.model.profile import Profile, SmtEstimate, SmtGain
@@ -73,15 +72,7 @@ def test_fitted_profiles_are_compared_with_intervals_around_the_truth() -> None:
         assert row.gain.high - row.gain.low < 0.1
 
 
-def test_it_is_a_sentence_and_a_row() -> None:
-    assert smt_in_words([GAIN]) == (
-        "SMT changes the break-point by +30.0 % (95 % interval +22.4 to +38.1 %), from 0.2 Gbit/s (95 % interval 0.19 "
-        "to 0.21) without to 0.26 Gbit/s (95 % interval 0.25 to 0.27) with it",
-    )
-    bare = GAIN.model_copy(update={name: SmtEstimate(value=-0.1) for name in ("smt_on", "smt_off", "gain")})
-    assert smt_in_words([bare]) == (
-        "SMT changes the break-point by -10.0 %, from -0.1 Gbit/s without to -0.1 Gbit/s with it",
-    )
+def test_a_gain_is_a_row_of_percentages() -> None:
     columns, row = smt_rows("nat", [GAIN])
     assert dict(zip(columns, row, strict=True)) == pytest.approx(
         {
