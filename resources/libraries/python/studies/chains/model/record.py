@@ -1,7 +1,7 @@
 """Record of a chain study: features each second, state transitions, and what stands out (Probius, Nam et al.)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -89,14 +89,6 @@ class ChainRun(Frozen):
     """The fault planted in it; None where none was."""
     failed: str | None = None
     """Reason why it was not measured; None where it was."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _unknown_is_none(cls, data: Any) -> Any:  # noqa: ANN401 - not validated yet
-        """Records that were written before have zeros in runs that failed."""
-        if isinstance(data, Mapping) and data.get("failed") is not None:
-            return {**data, "offered_bps": None, "throughput_bps": None}
-        return data
 
     @model_validator(mode="after")
     def _rates_are_known(self) -> Self:
