@@ -14,12 +14,7 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from tests.unit.csit_utils.builders import (
-    NDR,
-    PDR,
-    goal_result,
-    result,
-)
+from tests.unit.csit_utils.builders import NDR, PDR, goal_result, result
 from tests.unit.csit_utils.characterization_records import one_of_each
 from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.robot_output import write_output_xml

@@ -23,14 +23,7 @@ from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import Finding, ReceiveRate, Verdict, VerdictKind
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from tests.unit.csit_utils.builders import (
-    IMIX,
-    NDR,
-    PDR,
-    does_not_fit,
-    mrr_result,
-    result,
-)
+from tests.unit.csit_utils.builders import IMIX, NDR, PDR, does_not_fit, mrr_result, result
 from tests.unit.csit_utils.datasets import CSC, CSP, dataset_of, plain
 
 

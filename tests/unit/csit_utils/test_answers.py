@@ -262,13 +262,7 @@ def test_without_an_upper_bound_a_higher_rate_is_not_too_high() -> None:
 
 def decided(seen: AnswerEvidence, load: float, *, sustained: bool | None, p99_us: float) -> AnswerEvidence:
     """The same with trials at a load."""
-    test = row(
-        6,
-        anchor="at-rate",
-        test_type="LATENCY",
-        rate_load_pps=load,
-        rate_pdr_sustained=sustained,
-    )
+    test = row(6, anchor="at-rate", test_type="LATENCY", rate_load_pps=load, rate_pdr_sustained=sustained)
     flow = InstanceRow("at-rate", "", "RATE", load, 9, 1, "forward", 1, 1, load / 12, load / 12, 0, False, None, "")
     own = [each for rows in seen.latencies.values() for each in rows]
     return evidence([*seen.rows, test], [flow], [*own, *latency(test, (load, [p99_us]))])

@@ -2,10 +2,7 @@
 
 from pathlib import Path
 
-from csit_utils.analysis.comparisons.differences import (
-    Difference,
-    environment_differences,
-)
+from csit_utils.analysis.comparisons.differences import Difference, environment_differences
 from tests.unit.csit_utils.builders import ENVIRONMENT
 
 ROOT = Path(__file__).parents[3]

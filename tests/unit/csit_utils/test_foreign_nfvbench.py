@@ -10,15 +10,7 @@ from csit_utils.dataset.goal_words import read_goal
 from csit_utils.dataset.items import ImportedTest, Problem
 from csit_utils.dataset.load import read_foreign
 from csit_utils.dataset.rows import EITHER, EVERY_INSTANCE, MRR, NDR, PDR
-from tests.unit.csit_utils.foreign_files import (
-    at_load,
-    fixed,
-    nfvbench,
-    not_reached,
-    packed,
-    searched,
-    trials,
-)
+from tests.unit.csit_utils.foreign_files import at_load, fixed, nfvbench, not_reached, packed, searched, trials
 
 CHAIN = ["benchmarks", "network", "service_chain", "PVVP", "result"]
 SOURCE = "results/PVVP-3-10000-64.json"

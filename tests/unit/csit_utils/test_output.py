@@ -104,11 +104,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(*argv: object) -> "subprocess.CompletedProcess[str]":
     """The command line as a person starts it, with its output in a pipe, but in this process."""
     out, err, before = io.StringIO(), io.StringIO(), signal.getsignal(signal.SIGTERM)
-    with (
-        pytest.MonkeyPatch.context() as patched,
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
+    with pytest.MonkeyPatch.context() as patched, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         patched.setattr(sys, "argv", ["csit", *map(str, argv)])
         try:
             status = cli.main()

@@ -79,10 +79,7 @@ def test_a_study_of_chains_that_cannot_end_is_refused(tmp_path: Path, spec: dict
         (company(2, duration_s=1e15), "duration_s: 1000000000000000.0 is above the maximum of 86,400"),
         (company(2, duration_s=float("inf")), "duration_s: inf is above the maximum of 86,400"),
         (company(2, load_pps=1e13), "load_pps: 10000000000000.0 is above the maximum of 1,000,000,000,000"),
-        (
-            company(2, load_pps=list(range(1, 18))),
-            "spec.yaml:1: 17 items; at most 16 are possible",
-        ),
+        (company(2, load_pps=list(range(1, 18))), "spec.yaml:1: 17 items; at most 16 are possible"),
         (company(2, together=10**9), "together: 1000000000 is above the maximum of 64"),
         (company(26, together=30), "s: 925,755,310,643,763,600 measurements; at most 1,000,000 are possible"),
         (company(26, repetitions=1000), "s: 702,000 measurements take about"),

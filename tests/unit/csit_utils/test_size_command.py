@@ -74,10 +74,7 @@ def test_a_directed_plan_needs_no_list_of_all_sizes(capsys: pytest.CaptureFixtur
 def test_in_a_lab_the_first_dut_has_to_hold_the_instances(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """By what the file says of it: no node of this testbed can be asked."""
     lab = yaml.safe_load((ROOT / "topologies" / "available" / "lab-2n-kernel.yaml").read_text(encoding="utf-8"))
-    lab["nodes"]["DUT1"] |= {
-        "cpus": [{"cpus": "0-3", "cores": "0-3"}],
-        "memory": [{"node": 0, "total_mb": 8000}],
-    }
+    lab["nodes"]["DUT1"] |= {"cpus": [{"cpus": "0-3", "cores": "0-3"}], "memory": [{"node": 0, "total_mb": 8000}]}
     path = tmp_path / "lab.yaml"
     path.write_text(yaml.safe_dump(lab), encoding="utf-8")
     one = (CLEARWATER / "exhaustive.json").read_text(encoding="utf-8").replace('"count": 3', '"count": 1')

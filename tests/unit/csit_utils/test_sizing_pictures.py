@@ -159,10 +159,7 @@ def test_what_generator_scripts_report_stands_side_by_side() -> None:
     other = changed(reporting(detected=0.5), "Pinned", deployment={"servers": Servers(core_pinning=True)})
     (figure,) = drawn("sizings-1", reporting(detected=0.9), other)
     lines = {trace["name"]: (trace["x"], trace["y"]) for trace in figure.variants["detected"]["data"]}
-    assert lines == {
-        "fr1s-ba1s, not pinned": ([100, 200], [0.9, 0.9]),
-        "fr1s-ba1s, pinned": ([100, 200], [0.5, 0.5]),
-    }
+    assert lines == {"fr1s-ba1s, not pinned": ([100, 200], [0.9, 0.9]), "fr1s-ba1s, pinned": ([100, 200], [0.5, 0.5])}
 
 
 def test_panels_share_lines_in_the_legend_and_leave_out_what_has_no_values() -> None:

@@ -37,11 +37,7 @@ from tests.unit.packers import PACKERS
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five tests, of which two left no record."""
-    results = [
-        result(ServiceType.CSC, 2, 1),
-        mrr_result(ServiceType.CSP, 1, 2),
-        does_not_fit(ServiceType.CSC, 8, 8),
-    ]
+    results = [result(ServiceType.CSC, 2, 1), mrr_result(ServiceType.CSP, 1, 2), does_not_fit(ServiceType.CSC, 8, 8)]
     unrecorded = [("No start", "Fail", "nf-1-1 is <down>", ("CSC", "2R1C")), ("No VPP", "Skip", "needs VPP", ())]
     return write_output_xml(tmp_path_factory.mktemp("good") / "output.xml", results, unrecorded)
 

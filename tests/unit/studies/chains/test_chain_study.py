@@ -121,8 +121,7 @@ def test_vnfs_are_compared_in_all_chains_and_end_to_end_values_among_chains_of_o
 
 
 @pytest.mark.parametrize(
-    ("name", "where"),
-    [("tx_dropped_pps", "on transmit"), ("socket_dropped_pps", "at full sockets")],
+    ("name", "where"), [("tx_dropped_pps", "on transmit"), ("socket_dropped_pps", "at full sockets")]
 )
 def test_drops_of_the_vswitch_are_compared_with_those_of_the_vnfs_alone(name: str, where: str) -> None:
     volumes = (1e8, 2e8)

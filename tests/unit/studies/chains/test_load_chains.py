@@ -69,11 +69,7 @@ def test_workloads_are_all_combinations(tmp_path: Path) -> None:
     [
         ("kind: linux_nat", "kind: linux_nta", "5: vnfs.1.kind: unknown word 'linux_nta'; did you mean 'linux_nat'?"),
         ("[512B]", "[9B]", "8: workloads.frames.0: no frame size '9B'"),
-        (
-            "{protocols",
-            "{generator: typo, protocols",
-            "8: workloads.generator: no such generator; choose",
-        ),
+        ("{protocols", "{generator: typo, protocols", "8: workloads.generator: no such generator; choose"),
         ("[20, 40]", "[20, -1]", "8: workloads.volumes_mbps.1: -1 is not above 0"),
         ("[20, 40]", "[]", "8: workloads.volumes_mbps: must not be empty"),
         ("sizes: [1c]}", "sizs: [1c]}", "4: vnfs.0.sizs: unknown key; did you mean 'sizes'?"),

@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.interference.analysis.sentences import (
-    matrix_in_words,
-)
+from resources.libraries.python.studies.interference.analysis.sentences import matrix_in_words
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
 from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, Interference
 from tests.unit.studies.interference.measurements import Company, every_pair, measured, measurement, spec_of

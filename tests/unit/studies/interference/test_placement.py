@@ -198,10 +198,7 @@ def test_a_pair_that_was_not_measured_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("beside_b", "sentence"),
-    [
-        (0.796, "1.80 (1.80 to 1.80) on server 1; the next best is as good"),
-        (0.794, "1.79 (1.79 to 1.79) on server 1"),
-    ],
+    [(0.796, "1.80 (1.80 to 1.80) on server 1; the next best is as good"), (0.794, "1.79 (1.79 to 1.79) on server 1")],
 )
 def test_placements_that_are_the_same_in_two_digits_are_said_to_be_as_good(beside_b: float, sentence: str) -> None:
     """Two capacities that differ by half of the last digit shown are as good as each other."""

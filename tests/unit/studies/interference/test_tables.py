@@ -1,12 +1,7 @@
 """Tables of a study have a line for each measurement, each cell of the matrix and each network function."""
 
 from resources.libraries.python.studies.interference.analysis.study import analyse
-from resources.libraries.python.studies.interference.analysis.tables import (
-    COMPARISON,
-    MATRIX,
-    MEANS,
-    MEASUREMENTS,
-)
+from resources.libraries.python.studies.interference.analysis.tables import COMPARISON, MATRIX, MEANS, MEASUREMENTS
 from resources.libraries.python.studies.interference.model.record import Interference
 from tests.unit.studies.interference.measurements import measured, measurement, spec_of, tables
 

@@ -57,10 +57,7 @@ def topology(**interruptions: object) -> Topology:
 
 
 def study_of(
-    folder: Path,
-    text: str = SPEC,
-    testbed: Topology = SIM,
-    on_progress: Callable[[StepEnded], None] = lambda _: None,
+    folder: Path, text: str = SPEC, testbed: Topology = SIM, on_progress: Callable[[StepEnded], None] = lambda _: None
 ) -> OutageTest:
     (folder / "spec.yaml").write_text(text, encoding="utf-8")
     world = SimulatedTestbed(testbed)

@@ -103,8 +103,7 @@ def test_what_breaks_the_system_is_tried_once_more(run: RunJournal, error: Excep
 
 
 @pytest.mark.parametrize(
-    "error",
-    [NoTraffic("no traffic"), PlanError("needs 33 cores"), ValueError("a defect"), KeyError("one more")],
+    "error", [NoTraffic("no traffic"), PlanError("needs 33 cores"), ValueError("a defect"), KeyError("one more")]
 )
 def test_a_result_or_a_defect_is_not_tried_again(run: RunJournal, error: Exception) -> None:
     cell = Cell()

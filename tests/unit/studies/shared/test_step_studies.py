@@ -327,10 +327,7 @@ def test_a_file_that_is_no_journal_of_this_study_is_refused_and_two_do_not_write
     with kind(path, "a"), pytest.raises(CsitError, match="still active"), kind(path, "a"):
         pass
     path.write_text(path.read_text("utf-8") + '{"line":"step","at":"now"}\n', "utf-8")
-    with (
-        pytest.raises(ConfigError, match="line 2 is no entry of a journal of 'outage study'"),
-        kind(path, "a"),
-    ):
+    with pytest.raises(ConfigError, match="line 2 is no entry of a journal of 'outage study'"), kind(path, "a"):
         pass
 
 

@@ -55,12 +55,7 @@ def found(carry: Carry, seed: int = 1, threshold: float = 0.9, step: float = 20,
 
 @pytest.mark.parametrize(
     ("carry", "threshold", "truth"),
-    [
-        (drifting, 0.9, 1000),
-        (drifting, 0.8, 1125),
-        (sagging, 0.9, 855 * 1.5 / 1.4),
-        (lossy, 0.9, 1000),
-    ],
+    [(drifting, 0.9, 1000), (drifting, 0.8, 1125), (sagging, 0.9, 855 * 1.5 / 1.4), (lossy, 0.9, 1000)],
 )
 def test_a_capacity_is_estimated_between_the_loads(carry: Carry, threshold: float, truth: float) -> None:
     estimates = [found(carry, seed, threshold) for seed in range(8)]
@@ -104,9 +99,7 @@ def test_a_capacity_below_all_loads_is_estimated_from_what_is_carried() -> None:
 
 @settings(max_examples=share(25), deadline=None)
 @given(
-    st.lists(st.lists(st.floats(0, 1.1), min_size=1, max_size=3), max_size=12),
-    st.floats(0.05, 1),
-    st.floats(0.01, 500),
+    st.lists(st.lists(st.floats(0, 1.1), min_size=1, max_size=3), max_size=12), st.floats(0.05, 1), st.floats(0.01, 500)
 )
 def test_any_indicators_have_an_ordered_interval_or_none(
     shares: list[list[float]], threshold: float, unit: float

@@ -260,10 +260,7 @@ def test_options_have_the_first_value_until_one_is_chosen(tmp_path: Path) -> Non
     [
         ({"mode": "tap"}, "/deployment.json: options.mode: 'tap' is not one of ids, ips"),
         ({"calls": "c"}, "/workload.json: options.calls: 'c' is not one of a, b"),
-        (
-            {"speed": "9"},
-            "unknown option 'speed'; /deployment.json and /workload.json have mode, workers, calls",
-        ),
+        ({"speed": "9"}, "unknown option 'speed'; /deployment.json and /workload.json have mode, workers, calls"),
     ],
 )
 def test_invalid_options_and_values_are_reported(tmp_path: Path, chosen: dict[str, str], message: str) -> None:

@@ -52,11 +52,7 @@ def test_no_two_flavors_have_the_same_code(flavors: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("flavors", "most", "scaling", "sizes"),
-    [
-        (("small", "medium", "large"), 1, "up", 3),
-        (("small",), 4, "out", 4),
-        (("small", "medium"), 4, "hybrid", 8),
-    ],
+    [(("small", "medium", "large"), 1, "up", 3), (("small",), 4, "out", 4), (("small", "medium"), 4, "hybrid", 8)],
 )
 def test_without_scaling_all_that_a_component_allows_is_varied(
     flavors: tuple[str, ...], most: int, scaling: str, sizes: int

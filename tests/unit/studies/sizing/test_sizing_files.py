@@ -13,12 +13,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.service.load import Specifications, load_specifications
 from resources.libraries.python.model.service.spec import Capacity, MeasuredSize, Offered, Share, Size, Sizing
 from resources.libraries.python.model.service.workload import WorkloadSpec
-from resources.libraries.python.studies.sizing.analysis import (
-    TRACE_COLUMNS,
-    TraceFiles,
-    TraceRow,
-    sizing_rows,
-)
+from resources.libraries.python.studies.sizing.analysis import TRACE_COLUMNS, TraceFiles, TraceRow, sizing_rows
 from resources.libraries.python.studies.sizing.planning.heat_templates import heat_template
 from tests.unit.studies.sizing.sizing_specs import service
 
@@ -144,8 +139,7 @@ def test_a_heat_template_names_only_what_it_has(index: int) -> None:
         servers = asked.deployment.servers.model_copy(update={"core_pinning": pinning})
         spec = asked.deployment.model_copy(update={"servers": servers})
         text = heat_template(
-            Specifications(spec, asked.workload, asked.install, None, asked.generator, asked.folders),
-            spec.sizes[index],
+            Specifications(spec, asked.workload, asked.install, None, asked.generator, asked.folders), spec.sizes[index]
         )
         hot = yaml.safe_load(text)
         assert str(hot["heat_template_version"]) == "2018-08-31"

@@ -46,11 +46,7 @@ def simulated(
         rows.setdefault((size, instance), []).extend(more)  # type: ignore[arg-type]
 
     return run_sizing(
-        asked.deployment,
-        asked.workload,
-        here.orchestrator,
-        time=here.time,
-        trace=None if rows is None else trace,
+        asked.deployment, asked.workload, here.orchestrator, time=here.time, trace=None if rows is None else trace
     )
 
 

@@ -10,13 +10,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.linerate import MaxRate
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.stateful import rate as rate_search
-from resources.libraries.python.studies.stateful.analysis import (
-    CAPACITY,
-    RATE,
-    TABLES,
-    TEAR_DOWN,
-    stateful_tables,
-)
+from resources.libraries.python.studies.stateful.analysis import CAPACITY, RATE, TABLES, TEAR_DOWN, stateful_tables
 from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import StatefulTest

@@ -138,11 +138,7 @@ def test_bursts_come_and_go_and_give_no_points() -> None:
     assert [(load.rate_pps, load.duration_s) for load in loads(asked, whole_bursts=True)] == [(6e4, 7)]
 
 
-@given(
-    on_s=st.integers(1, 9),
-    off_s=st.integers(1, 9),
-    seconds=st.integers(1, 60),
-)
+@given(on_s=st.integers(1, 9), off_s=st.integers(1, 9), seconds=st.integers(1, 60))
 def test_bursts_fill_their_time_to_the_second(on_s: int, off_s: int, seconds: int) -> None:
     row = loads(spec(bursts=Bursts(rate_pps=1.0, on_s=on_s, off_s=off_s), duration_s=seconds))
     assert (

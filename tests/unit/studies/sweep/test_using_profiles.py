@@ -6,17 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.studies.sweep.analysis.flavors import (
-    ProfiledFlavor,
-    answers,
-    best_flavor,
-    steps,
-)
+from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, answers, best_flavor, steps
 from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate, value_at
-from resources.libraries.python.studies.sweep.analysis.sentences import (
-    highest_in_words,
-    scaling_in_words,
-)
+from resources.libraries.python.studies.sweep.analysis.sentences import highest_in_words, scaling_in_words
 from resources.libraries.python.studies.sweep.model.profile import Fit, MetricProfile, Profile, ProfileMetric
 from tests.unit.studies.sweep.known_profiles import LAST, function, known_profile, line
 
@@ -211,8 +203,7 @@ def test_a_step_that_brings_a_fifth_more_scales_though_vcpus_stay_unused() -> No
 
 
 @pytest.mark.parametrize(
-    ("gain", "used", "scales"),
-    [(1.09, 2.0, False), (1.11, 2.0, True), (1.0, 2.08, False), (1.0, 2.13, True)],
+    ("gain", "used", "scales"), [(1.09, 2.0, False), (1.11, 2.0, True), (1.0, 2.08, False), (1.0, 2.13, True)]
 )
 def test_a_step_brings_nothing_below_a_tenth_more_and_five_percent_more_vcpus_in_use(
     gain: float, used: float, *, scales: bool
