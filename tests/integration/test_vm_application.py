@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.functions.nginx.program import missing as nginx_missing
+from resources.libraries.python.drivers.functions.nginx.driver import missing as nginx_missing
 from resources.libraries.python.drivers.functions.vm.accelerator import missing
 from resources.libraries.python.drivers.functions.vm.driver import VHOST, VirtualMachines
 from resources.libraries.python.drivers.functions.vm.registration import Vm
