@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from csit_utils.report.exports.messages import message_parts
 from csit_utils.report.pages import OVERVIEW
+from csit_utils.report.exports.messages import message_parts
 from csit_utils.report.site import RenderedPage, single_file
 from csit_utils.studies.registry import views
 from csit_utils.studies.sizing import page as sizings
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.pages.bursts import on_periods
-from csit_utils.studies.sweep.prediction_figures import share_of
+from csit_utils.studies.sweep.pages.predictions import share_of
 from csit_utils.studies.sweep.words import chain_words
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
