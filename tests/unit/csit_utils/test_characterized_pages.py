@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from csit_utils.report.pages import OVERVIEW
 from csit_utils.report.exports.messages import message_parts
+from csit_utils.report.pages import OVERVIEW
 from csit_utils.report.site import RenderedPage, single_file
 from csit_utils.studies.registry import views
 from csit_utils.studies.sizing import page as sizings
