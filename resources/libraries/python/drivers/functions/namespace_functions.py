@@ -37,11 +37,8 @@ Nf = TypeVar("Nf", bound=NfPlan | TapPlan)
 def passed_by(seen: int, of: int, *, merged: int = 1, few: int = 1000) -> bool:
     """Whether packets of a port did not go where its NF handles them.
 
-    Args:
-        seen: Packets there.
-        of: Packets of the port.
-        merged: Segments of a TCP connection that the kernel merges into one as they come in.
-        few: Packets of the port that may be the system's own, or on their way.
+    `merged`: segments of a TCP connection that the kernel merges into one as they come in.
+    `few`: packets of the port that may be the system's own, or on their way.
     """
     return merged * seen < _TAKEN_IN * of - few
 

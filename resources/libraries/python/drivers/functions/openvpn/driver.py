@@ -83,10 +83,6 @@ class Identity:
 def make_identity(openssl: str, folder: Path) -> Identity:
     """Make one.
 
-    Args:
-        openssl: The program.
-        folder: Where its files go.
-
     Raises:
         CommandFailed: The program failed.
         NotReady: It did not end.

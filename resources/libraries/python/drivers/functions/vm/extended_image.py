@@ -48,12 +48,8 @@ def parse(shown: str) -> tuple[Path, ...]:
 def extended(base: Image, word: str, files: Sequence[Path], entries: Sequence[ArchiveEntry], cache: Path) -> Path:
     """An archive with the guests' image and more, made once for each content; the last one of a word only is kept.
 
-    Args:
-        base: Of all guests.
-        word: What begins its name.
-        files: Programs and libraries of this machine.
-        entries: Further files, which may replace those of the image.
-        cache: Where archives are kept.
+    `base`: of all guests.
+    `entries`: further files, which may replace those of the image.
 
     Raises:
         CsitError: It cannot be made.

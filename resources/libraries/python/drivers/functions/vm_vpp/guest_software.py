@@ -62,12 +62,7 @@ class GuestVpp:
     ) -> None:
         """Prepare; nothing is connected yet.
 
-        Args:
-            function: What it is to be.
-            interfaces: The guest's network cards.
-            placement: VPP's threads on the guest's vCPUs.
-            waiting: What its threads do when nothing comes.
-            socket: The host's end of the port.
+        `placement`: VPP's threads on the guest's vCPUs.
         """
         self._function = function
         self._interfaces = interfaces
@@ -175,10 +170,7 @@ _SYSTEM_MB = 48
 def initramfs(base: Image, prefix: Path, cache: Path) -> Path:
     """An archive with the guests' image and VPP, made once for each VPP; the last one only is kept.
 
-    Args:
-        base: Of all guests.
-        prefix: Where VPP is installed.
-        cache: Where archives are kept.
+    `base`: of all guests.
 
     Raises:
         Unsupported: Libraries of VPP cannot be found.
@@ -193,10 +185,7 @@ def initramfs(base: Image, prefix: Path, cache: Path) -> Path:
 def render_init(modules: Sequence[str], vpp: Path, needed: Iterable[Path]) -> str:
     """The guest's first program.
 
-    Args:
-        modules: Names of kernel modules, in the order of loading.
-        vpp: The program.
-        needed: Its libraries.
+    `modules`: names of kernel modules, in the order of loading.
     """
     values = {
         "modules": modules,

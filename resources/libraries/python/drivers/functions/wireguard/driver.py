@@ -172,9 +172,7 @@ def settings(end: TunnelEnd, peer_key: str) -> list[str]:
     Only the initiator has the endpoint of its peer. When both ends initiate a handshake at the same time, each one
     waits for the response to its own, and both retry after five seconds, again at the same time.
 
-    Args:
-        end: Which one.
-        peer_key: Public key of the other one.
+    `peer_key`: public key of the other one.
     """
     own = ["set", end.device, "private-key", "/dev/stdin", "listen-port", str(end.port)]
     peer = ["peer", peer_key, "allowed-ips", _EVERYTHING]

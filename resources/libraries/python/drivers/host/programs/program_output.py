@@ -69,10 +69,6 @@ def completed(
 def version_of(name: str, argument: str) -> str:
     """Return a program's name with its version.
 
-    Args:
-        name: Of the program.
-        argument: Prints its version.
-
     Raises:
         CsitError: It cannot be run.
     """

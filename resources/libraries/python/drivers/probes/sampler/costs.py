@@ -47,9 +47,7 @@ TASK_CLOCK = PerfEvent("nanoseconds on a CPU", 1, 1)
 class PerfCounters:
     """One event, counted for the threads of several owners from now on.
 
-    Args:
-        threads: Thread ids by owner; those that have ended are left out.
-        event: What is counted.
+    `threads`: thread ids by owner; those that have ended are left out.
 
     Raises:
         Unsupported: The machine cannot count it, or this process may not.

@@ -257,9 +257,7 @@ def _cpu_s(pid: int) -> float:
 def read_samples(file: Path, owners: Mapping[int, str]) -> StackCounts:
     """Fold the samples in a file of perf.
 
-    Args:
-        file: Its data.
-        owners: Part of the cell by thread id.
+    `owners`: part of the cell by thread id.
 
     Raises:
         CommandFailed: perf cannot read it.
