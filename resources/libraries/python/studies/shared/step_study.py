@@ -55,11 +55,8 @@ class StudyKind:
     def asked(cls, name: str, keys: Mapping[str, str], choices: Lookup, topology: Topology) -> Any:  # noqa: ANN401, ARG003
         """Load the specification of a test, some of its keys set otherwise.
 
-        Args:
-            name: Of its file, see `specification_file`.
-            keys: By name.
-            choices: Variables of the suite.
-            topology: The testbed.
+        `name`: of its file, see `specification_file`.
+        `keys`: by name.
 
         Raises:
             ConfigError: There is none, or it does not fit.

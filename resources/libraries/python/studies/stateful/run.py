@@ -47,10 +47,6 @@ _ATTEMPTS = 5
 class ConnectionCell:
     """A deployed cell whose tables are emptied before, and counted after, every trial.
 
-    Args:
-        cell: Deployed.
-        spec: The study.
-
     Raises:
         Unsupported: No network function of it has a table that can be read.
     """
@@ -202,11 +198,8 @@ def search_capacity(passes: Callable[[int], bool], guess: int, most: int, width:
 
     The guess, such as the configured limit of a table, only decides where to begin: both bounds are tried.
 
-    Args:
-        passes: Tries so many entries, at least 1; returns whether all were made.
-        guess: First number.
-        most: Highest number.
-        width: Relative width of the bounds at which the search ends.
+    `passes`: tries so many entries, at least 1; returns whether all were made.
+    `width`: relative width of the bounds at which the search ends.
 
     Returns:
         The most that passed, 0 if none did, and the fewest that did not; None where `most` passed.

@@ -160,11 +160,7 @@ class SizeSpace:
 class SizingSearch:
     """Which size to measure next, and the answer.
 
-    Args:
-        spec: The service.
-        workload: What is offered.
-        space: The sizes.
-        report: Takes the events of the search in sentences.
+    `report`: takes the events of the search in sentences.
     """
 
     def __init__(
