@@ -10,8 +10,7 @@ from tempfile import NamedTemporaryFile
 from resources.libraries.python.drivers.functions.vm.archive import ArchiveEntry, cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.host.programs.image_cache import alone
-from resources.libraries.python.drivers.host.programs.program_output import completed
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
 from resources.libraries.python.errors import Unsupported
 
 _log = logging.getLogger(__name__)

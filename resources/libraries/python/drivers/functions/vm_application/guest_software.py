@@ -36,7 +36,7 @@ from resources.libraries.python.drivers.functions.vm_application.applications im
     application,
     needed,
 )
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem

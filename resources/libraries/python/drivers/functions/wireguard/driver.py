@@ -27,8 +27,7 @@ from resources.libraries.python.drivers.functions.wireguard.registration import 
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file, take_all
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
-from resources.libraries.python.drivers.host.programs.program_output import completed
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.plan import NfPlan

@@ -3,15 +3,24 @@
 import os
 import re
 import selectors
+import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, cast
 
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.bounds import LARGEST_OUTPUT_BYTES
+
+_SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
+"""Folders of network administration programs, which the PATH of a non-interactive shell may lack."""
+
+
+def path_of(program: str) -> str | None:
+    """Return the path of a program; None if it is not installed."""
+    return shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:{_SYSTEM_FOLDERS}")
+
 
 _MAX_PRINTED = 2000
 """Characters in an error: what a program prints last says why it failed, and a link passes on only so much."""

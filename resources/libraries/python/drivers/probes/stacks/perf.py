@@ -14,7 +14,7 @@ from typing import IO
 
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import end_group
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.drivers.probes.sampler.costs import CPU_CLOCK, CYCLES, why_not_on
 from resources.libraries.python.drivers.probes.stacks.folding import COLUMNS, StackCounts, fold, kept, owners_of
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
