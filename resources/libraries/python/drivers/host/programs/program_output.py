@@ -1,4 +1,4 @@
-"""Run an installed program to its end, for what it prints."""
+"""Installed programs: their paths, and what they print when run to their end."""
 
 import os
 import re
