@@ -30,8 +30,7 @@ from resources.libraries.python.studies.sizing.search.capacity import (
     utilization,
     with_few_traces,
 )
-from resources.libraries.python.studies.sizing.search.flavor_scaling import IDLE, not_scaling
-from resources.libraries.python.studies.sizing.search.size_gains import best_of, gain, overheads
+from resources.libraries.python.studies.sizing.search.size_gains import IDLE, best_of, gain, not_scaling, overheads
 
 NOT_A_CPU = "a lock, a single thread or something outside the service"
 """Limits of a service in which no component is near the limit of its CPUs."""
