@@ -30,6 +30,8 @@ from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRe
 
 _DELAY = ProfileMetric.DELAY.value
 _MEASURED = "the chain, measured"
+_PATH = "path without VNFs"
+_AREA = {"mode": "lines", "stackgroup": "parts", "line": {"width": 1}}
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,6 @@ def chain_figures(anchor: str, record: SweepRecord, alone: PartMeasurements) -> 
             ),
         )
     return drawn
-
-
-_PATH = "path without VNFs"
-_AREA = {"mode": "lines", "stackgroup": "parts", "line": {"width": 1}}
 
 
 def _predicted(record: SweepRecord, metric: ProfileMetric, sweep: Sweep) -> Iterator[Row]:

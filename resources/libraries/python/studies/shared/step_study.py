@@ -41,6 +41,12 @@ from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.health import reason_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
+_Spec = TypeVar("_Spec")
+_Step = TypeVar("_Step")
+_Row = TypeVar("_Row", bound=Frozen)
+_Payload = TypeVar("_Payload")
+_log = logging.getLogger(__name__)
+
 
 class StudyKind:
     """Declarations of a study with specifications."""
@@ -114,13 +120,6 @@ class StudyKind:
     def payload(cls) -> str:
         """Field of the record for the result."""
         return cls.PAYLOAD or cls.name()
-
-
-_Spec = TypeVar("_Spec")
-_Step = TypeVar("_Step")
-_Row = TypeVar("_Row", bound=Frozen)
-_Payload = TypeVar("_Payload")
-_log = logging.getLogger(__name__)
 
 
 class StepStudy(StudyTest[_Spec], StudyKind, Generic[_Spec, _Step, _Row, _Payload]):

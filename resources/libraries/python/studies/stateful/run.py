@@ -42,6 +42,10 @@ MIN_CPS = 500.0
 _FEW = 50
 """Connections of each instance that are opened at that rate before anything else."""
 _ATTEMPTS = 5
+_FIRST_ENTRIES = 1024
+"""Where a search of the capacity begins if a table does not say its limit."""
+_IN_TIME = 0.8
+"""Share of the timeout of entries that filling the tables may take."""
 
 
 class ConnectionCell:
@@ -223,12 +227,6 @@ def search_capacity(passes: Callable[[int], bool], guess: int, most: int, width:
         middle = (low + high) // 2
         low, high = (middle, high) if passes(middle) else (low, middle)
     return low, high
-
-
-_FIRST_ENTRIES = 1024
-"""Where a search of the capacity begins if a table does not say its limit."""
-_IN_TIME = 0.8
-"""Share of the timeout of entries that filling the tables may take."""
 
 
 class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections, StatefulDensity]):

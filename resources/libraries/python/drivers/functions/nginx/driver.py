@@ -34,6 +34,8 @@ _CONNECTIONS = OPEN_FILES // 4
 """At a time; a datagram has two, for the moment that it takes to send it on."""
 _BUFFER_BYTES = 4 << 20
 _TEMPLATE = "nginx-stream.conf.j2"
+_TABLE = 100
+"""Of routing, for datagrams that nginx is to take in."""
 
 
 def configuration(function: NfPlan, ports: Sequence[int], *, workers: int, module: str | None) -> str:
@@ -126,10 +128,6 @@ class NginxProxies(SocketFunctions):
     def version(self) -> str:
         """As nginx prints it."""
         return version()
-
-
-_TABLE = 100
-"""Of routing, for datagrams that nginx is to take in."""
 
 
 def application(function: NfPlan, _: DutNode, vcpus: int) -> Application:

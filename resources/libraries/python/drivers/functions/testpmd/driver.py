@@ -38,6 +38,18 @@ _VHOST_RING = 1024
 """Descriptors of a queue of shared memory, the most that virtio has."""
 _HEADROOM_BYTES = 128
 _ETHERNET_BYTES = 18
+_FOLDER = "testpmd"
+_READY_S = 30.0
+_READY_MORE_S = 2.0
+"""For each further NF: they start together, on as many cores as there are."""
+_END_S = 10.0
+_LCORE = re.compile(r"worker-?(\d+)$")
+"""Threads are called `rte-worker-1`; in other versions `lcore-worker-1` or `dpdk-worker1`."""
+_log = logging.getLogger(__name__)
+_READY = "Press enter to exit"
+_FORWARDING = re.compile(r"^Logical Core (\d+) .*forwards packets", re.MULTILINE)
+_STREAM = re.compile(r"^\s+RX P=(\d+)/Q=(\d+)")
+_VERSION = re.compile(r"(?<!\d)(\d++\.\d+\S*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,22 +147,6 @@ def _by_memif(function: NfPlan, memif: Memif) -> list[str]:
         f"net_memif{port},role=client,id={identifier},socket={memif.socket},socket-abstract=no,mac={side.mac}"
         for port, (identifier, side) in enumerate(sides)
     ]
-
-
-_FOLDER = "testpmd"
-_READY_S = 30.0
-_READY_MORE_S = 2.0
-"""For each further NF: they start together, on as many cores as there are."""
-_END_S = 10.0
-_LCORE = re.compile(r"worker-?(\d+)$")
-"""Threads are called `rte-worker-1`; in other versions `lcore-worker-1` or `dpdk-worker1`."""
-_log = logging.getLogger(__name__)
-
-
-_READY = "Press enter to exit"
-_FORWARDING = re.compile(r"^Logical Core (\d+) .*forwards packets", re.MULTILINE)
-_STREAM = re.compile(r"^\s+RX P=(\d+)/Q=(\d+)")
-_VERSION = re.compile(r"(?<!\d)(\d++\.\d+\S*)")
 
 
 def not_ready(output: str) -> str:

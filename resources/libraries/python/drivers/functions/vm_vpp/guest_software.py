@@ -47,6 +47,17 @@ from resources.libraries.python.rendering import render
 _WITHIN_S = 20.0
 """For each reply: a guest in emulation may have to wait for its CPU."""
 Answer = TypeVar("Answer")
+_log = logging.getLogger(__name__)
+FOLDER = Path("/run/vpp")
+"""Folder of VPP in the guest."""
+PORT = "csit.vpp"
+"""The port from the host to VPP's command line."""
+STARTUP = "opt/csit/startup.conf"
+"""QEMU's name of the file with VPP's configuration."""
+TCP = 5002
+"""Where VPP takes commands in the guest: its busybox can connect by TCP only."""
+_SYSTEM_MB = 48
+"""Memory of a guest's kernel when it unpacks its initial file system."""
 
 
 class GuestVpp:
@@ -148,23 +159,6 @@ class GuestVpp:
             raise CommandFailed((f"{self._what}:", *error.argv[1:]), error.status, error.stderr) from error
         except CsitError as error:
             raise CsitError(f"{self._what}: {error}") from error
-
-
-_log = logging.getLogger(__name__)
-
-
-FOLDER = Path("/run/vpp")
-"""Folder of VPP in the guest."""
-PORT = "csit.vpp"
-"""The port from the host to VPP's command line."""
-STARTUP = "opt/csit/startup.conf"
-"""QEMU's name of the file with VPP's configuration."""
-TCP = 5002
-"""Where VPP takes commands in the guest: its busybox can connect by TCP only."""
-
-
-_SYSTEM_MB = 48
-"""Memory of a guest's kernel when it unpacks its initial file system."""
 
 
 def initramfs(base: Image, prefix: Path, cache: Path) -> Path:

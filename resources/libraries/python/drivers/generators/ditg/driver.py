@@ -50,6 +50,25 @@ from resources.libraries.python.testbed.roles.part import TrafficGenerator
 _FIRST_LOOK_S = 0.01
 _SECOND_S = 1.0
 Counters = Mapping[str, InterfaceCounters]
+_LOG = logging.getLogger(__name__)
+_SIZES = "sizes"
+_MIN_S = 0.5
+"""The shortest run of a sender."""
+_MAXIMUM_S = 1.0
+_MAXIMUM_PPS, _MORE_THAN_IT_CAN_PPS = 100_000.0, 400_000.0
+"""Loads that are asked for to learn what it can send: the first one, doubled as long as it is sent, and the last one.
+Where far more arrives than the receiver takes, the sender waits for 16 s at its end and the log lacks packets: so it
+was on a small machine that was asked for the last one at once."""
+_HEADROOM = 0.9
+_MAX_FLOWS = 64
+"""Maximum number of flows of a plan: a trial ends as many seconds after its last packet."""
+_INEXACT, _SHORT = 0.01, 0.05
+"""Less than what was asked, relative: what is said, and what is the generator's limit. Alone on a CPU it kept rates of
+500 to 16,000 packets per second within 3 %."""
+_UNLOGGED = 0.001
+_SAR_OFF = 0.02
+_MIN_INTERVAL_S = 0.5
+"""The last reading may come just after the one before; what is shorter is counted with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,29 +133,6 @@ def seconds_of_day() -> float:
     now = time.time()
     local = time.localtime(now)
     return local.tm_hour * 3600 + local.tm_min * 60 + local.tm_sec + now % 1
-
-
-_LOG = logging.getLogger(__name__)
-_SIZES = "sizes"
-_MIN_S = 0.5
-"""The shortest run of a sender."""
-_MAXIMUM_S = 1.0
-_MAXIMUM_PPS, _MORE_THAN_IT_CAN_PPS = 100_000.0, 400_000.0
-"""Loads that are asked for to learn what it can send: the first one, doubled as long as it is sent, and the last one.
-Where far more arrives than the receiver takes, the sender waits for 16 s at its end and the log lacks packets: so it
-was on a small machine that was asked for the last one at once."""
-_HEADROOM = 0.9
-_MAX_FLOWS = 64
-"""Maximum number of flows of a plan: a trial ends as many seconds after its last packet."""
-
-
-_INEXACT, _SHORT = 0.01, 0.05
-"""Less than what was asked, relative: what is said, and what is the generator's limit. Alone on a CPU it kept rates of
-500 to 16,000 packets per second within 3 %."""
-_UNLOGGED = 0.001
-_SAR_OFF = 0.02
-_MIN_INTERVAL_S = 0.5
-"""The last reading may come just after the one before; what is shorter is counted with it."""
 
 
 def trial_result(

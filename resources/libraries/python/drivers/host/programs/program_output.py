@@ -15,18 +15,15 @@ from resources.libraries.python.model.bounds import LARGEST_OUTPUT_BYTES
 
 _SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
 """Folders of network administration programs, which the PATH of a non-interactive shell may lack."""
+_MAX_PRINTED = 2000
+"""Characters in an error: what a program prints last says why it failed, and a link passes on only so much."""
+_BLOCK_BYTES = 65536
+_VERSION_S = 15.0
 
 
 def path_of(program: str) -> str | None:
     """Return the path of a program; None if it is not installed."""
     return shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:{_SYSTEM_FOLDERS}")
-
-
-_MAX_PRINTED = 2000
-"""Characters in an error: what a program prints last says why it failed, and a link passes on only so much."""
-
-_BLOCK_BYTES = 65536
-_VERSION_S = 15.0
 
 
 def completed(

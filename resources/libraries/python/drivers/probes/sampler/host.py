@@ -14,6 +14,11 @@ from resources.libraries.python.model.ranges import expand
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _RESIDENT = 1
 """Column of /proc/<pid>/statm, in pages."""
+_USER, _NICE, _SYSTEM, _IRQ, _SOFTIRQ, _STOLEN = 0, 1, 2, 5, 6, 7
+"""Columns of a CPU in /proc/stat; 3 and 4 are idle times."""
+_DROPPED, _SQUEEZED = 1, 2
+"""Columns of a CPU in /proc/net/softnet_stat, hexadecimal."""
+_ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)", re.MULTILINE)
 
 
 def memory_of(tasks: Tasks, group: ControlGroup | None, root: Path = PROC) -> int | None:
@@ -43,14 +48,6 @@ def available_bytes(root: Path = PROC) -> int | None:
         rows = dict(line.split(":", 1) for line in (root / "meminfo").read_text(encoding="ascii").splitlines())
         return 1024 * int(rows["MemAvailable"].split()[0])
     return None
-
-
-_USER, _NICE, _SYSTEM, _IRQ, _SOFTIRQ, _STOLEN = 0, 1, 2, 5, 6, 7
-"""Columns of a CPU in /proc/stat; 3 and 4 are idle times."""
-_DROPPED, _SQUEEZED = 1, 2
-"""Columns of a CPU in /proc/net/softnet_stat, hexadecimal."""
-
-_ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)", re.MULTILINE)
 
 
 class HostSampler:
