@@ -17,7 +17,6 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.variables import Lookup
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology, World
@@ -48,14 +47,59 @@ _Payload = TypeVar("_Payload")
 _log = logging.getLogger(__name__)
 
 
-class StudyKind:
-    """Declarations of a study with specifications."""
+class StepStudy(StudyTest[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
+    """A study of several steps.
 
-    RECORD: ClassVar[type[Record]]
+    Args:
+        on_step: Called after each step.
+        choices: Variables of the suite.
+        earlier: Records of tests of this run that have passed, by digest.
+    """
+
     PAYLOAD: ClassVar[str] = ""
     """Field of the record for the result; empty for one with the name of the study."""
     SPECIFICATION: ClassVar[type[Frozen]]
     """Class of a specification whose file has just its fields; others are read by `read`."""
+    ROW: ClassVar[type[Frozen]]
+    """Class of what is measured in a step."""
+    LOAD: ClassVar[type[Frozen] | None] = None
+    """Class of what `find_load` finds; None where steps need nothing of the kind."""
+    MEASURED: ClassVar[str]
+    """What happens to steps, in messages: `cells were measured`."""
+    MAX_FAILED: ClassVar[int | None] = 3
+    """Consecutive failed steps that end a study; None for any number."""
+    FATAL: ClassVar[tuple[type[Exception], ...]] = (RunStopped,)
+    """Errors of a step that end the study."""
+    cost: StudyCost
+    """Cost of the steps that fit."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        world: Testbed,
+        spec: _Spec,
+        environment: Environment,
+        on_step: Callable[[StepEnded], None] = lambda _: None,
+        *,
+        choices: Lookup = lambda _: None,
+        earlier: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(topology, world, spec, environment)
+        self._on_step, self._choices, self._earlier = on_step, choices, earlier
+        self._digest = digest_of(self.identity(), topology.digest)
+        self._journal: StepJournal[Any] | None = None
+        self._known: dict[str, StepLine[_Row]] = {}
+        """Lines of the journal, by step."""
+        self.load: Any = None
+        """What was found before all steps; of the class `LOAD`."""
+        self.rows: list[_Row] = []
+        """Of all steps so far, those that failed included where `failed_row` makes one."""
+        self._ended = self._measured = 0
+        """Steps so far, and those of them that did not fail."""
+        self.failures: list[str] = []
+        """Reasons for missing steps, one each."""
+        self._failed_in_a_row = 0
+        self.set_up()
 
     @classmethod
     def asked(cls, name: str, keys: Mapping[str, str], choices: Lookup, topology: Topology) -> Any:  # noqa: ANN401, ARG003
@@ -120,57 +164,6 @@ class StudyKind:
     def payload(cls) -> str:
         """Field of the record for the result."""
         return cls.PAYLOAD or cls.name()
-
-
-class StepStudy(StudyTest[_Spec], StudyKind, Generic[_Spec, _Step, _Row, _Payload]):
-    """A study of several steps.
-
-    Args:
-        on_step: Called after each step.
-        choices: Variables of the suite.
-        earlier: Records of tests of this run that have passed, by digest.
-    """
-
-    ROW: ClassVar[type[Frozen]]
-    """Class of what is measured in a step."""
-    LOAD: ClassVar[type[Frozen] | None] = None
-    """Class of what `find_load` finds; None where steps need nothing of the kind."""
-    MEASURED: ClassVar[str]
-    """What happens to steps, in messages: `cells were measured`."""
-    MAX_FAILED: ClassVar[int | None] = 3
-    """Consecutive failed steps that end a study; None for any number."""
-    FATAL: ClassVar[tuple[type[Exception], ...]] = (RunStopped,)
-    """Errors of a step that end the study."""
-    cost: StudyCost
-    """Cost of the steps that fit."""
-
-    def __init__(
-        self,
-        topology: Topology,
-        world: Testbed,
-        spec: _Spec,
-        environment: Environment,
-        on_step: Callable[[StepEnded], None] = lambda _: None,
-        *,
-        choices: Lookup = lambda _: None,
-        earlier: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
-        super().__init__(topology, world, spec, environment)
-        self._on_step, self._choices, self._earlier = on_step, choices, earlier
-        self._digest = digest_of(self.identity(), topology.digest)
-        self._journal: StepJournal[Any] | None = None
-        self._known: dict[str, StepLine[_Row]] = {}
-        """Lines of the journal, by step."""
-        self.load: Any = None
-        """What was found before all steps; of the class `LOAD`."""
-        self.rows: list[_Row] = []
-        """Of all steps so far, those that failed included where `failed_row` makes one."""
-        self._ended = self._measured = 0
-        """Steps so far, and those of them that did not fail."""
-        self.failures: list[str] = []
-        """Reasons for missing steps, one each."""
-        self._failed_in_a_row = 0
-        self.set_up()
 
     @classmethod
     def journal(cls) -> type[StepJournal[Any]]:
