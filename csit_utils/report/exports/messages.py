@@ -48,9 +48,7 @@ class MessagePart:
 def message_parts(shown: ReportContents, address: Callable[[str], str | None]) -> tuple[MessagePart, ...]:
     """Return the parts of a message; those without a line are left out.
 
-    Args:
-        shown: The contents of the report.
-        address: Gives the address of an anchor, or None.
+    `address`: gives the address of an anchor, or None.
     """
     own = [view for view in testbed_views(shown.systems) if not view.published]
     changes = [

@@ -83,9 +83,7 @@ class _BeforeRun(SuiteVisitor, ABC):  # type: ignore[misc]  # Robot is not typed
 
     Suites of users may have variables of any name, and get their testbed in any way that Robot knows.
 
-    Args:
-        settings: Robot's.
-        given: What the command line says, with variable files.
+    `given`: what the command line says, with variable files.
     """
 
     def __init__(self, settings: RobotSettings, given: Variables) -> None:
@@ -211,9 +209,7 @@ def _suites(whole: TestSuite) -> list[_Suite]:
 def _files(suite: TestSuite, known: dict[Path, ResourceFile]) -> list[ResourceFile]:
     """The suite's own tables, then those of its resource files, and of theirs.
 
-    Args:
-        suite: The suite.
-        known: Resource files that have been read; gets those that are read now.
+    `known`: resource files that have been read; gets those that are read now.
     """
     found, paths = [suite.resource], set[Path]()
     for file in found:
@@ -268,7 +264,7 @@ def _refuse_wrong(
             for study in libraries:
                 found = study.refuse_wrong(lookup)
                 if settings_of(lookup, study.STUDY):
-                    for name, keys in _specifications(suite, running[suite.source]):
+                    for name, keys in _specifications(suite, running[suite.source], variables):
                         study.specification(name, keys)
                 topologies[found.model_dump_json()], worlds[suite.source] = found, found.world
     if not dry_run:
@@ -277,14 +273,16 @@ def _refuse_wrong(
     return worlds
 
 
-def _specifications(suite: TestSuite, running: Collection[str]) -> Iterator[tuple[str, Mapping[str, str]]]:
+def _specifications(
+    suite: TestSuite, running: Collection[str], variables: Variables
+) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield the files of specifications that tests which run name first, and the keys that they set."""
     for test in suite.tests:
-        first, *others = map(str, getattr(test.body[0], "args", ()) if test.name in running and test.body else ()) or [
-            ""
-        ]
-        if first and "${" not in first:
-            yield first, dict(each.split("=", 1) for each in others if "=" in each)
+        words = getattr(test.body[0], "args", ()) if test.name in running and test.body else ()
+        known = [variables.replace_string(str(each), ignore_errors=True) for each in words]
+        if known and known[0] and "${" not in "".join(known):  # others get their values when the suite runs
+            keys = dict(each.split("=", 1) for each in known[1:] if "=" in each)
+            yield known[0], {name: value for name, value in keys.items() if name != "only_in"}
 
 
 def _running(whole: TestSuite, settings: RobotSettings) -> dict[Path | None, set[str]]:

@@ -40,16 +40,12 @@ class PerfEvent(NamedTuple):
 CYCLES = PerfEvent("cycles", 0, 0)
 CACHE_MISSES = PerfEvent("misses of the last level of cache", 0, 3)
 CPU_CLOCK = PerfEvent("nanoseconds of a CPU", 1, 0)
-TASK_CLOCK = PerfEvent("nanoseconds on a CPU", 1, 1)
-"""A software event, which every machine can count."""
 
 
 class PerfCounters:
     """One event, counted for the threads of several owners from now on.
 
-    Args:
-        threads: Thread ids by owner; those that have ended are left out.
-        event: What is counted.
+    `threads`: thread ids by owner; those that have ended are left out.
 
     Raises:
         Unsupported: The machine cannot count it, or this process may not.
