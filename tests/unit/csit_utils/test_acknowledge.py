@@ -1,6 +1,7 @@
 """Acknowledged steps: by the command on histories with planted steps, and where they are the baseline."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
@@ -103,17 +104,12 @@ def test_an_acknowledged_step_is_no_regression_and_others_stay(history: Path, tm
 
 
 @pytest.mark.slow
-def test_a_gate_compares_with_the_runs_since_it(history: Path) -> None:
-    """The candidate, after the step, is far below the mean of all runs, and equal to those since the step."""
-    candidate = history / day(BACK - 1) / "output.xml"
-    words = ("gate", "before=16", candidate, "--data", history)
-    before = csit(*words)
+def test_a_baseline_before_the_step_is_none(history: Path) -> None:
     for metric in ("NDR", "PDR"):
         acknowledged(history, DOWN, metric)
-    assert (csit(*words).status, before.status) == (0, 0), "both levels as baseline hide any regression"
     old = ("gate", f"night={day(0)}..{day(DOWN - 1)}", f"night={day(DOWN + 1)}..{day(BACK)}", "--data", history)
     done = csit(*old, "--require", "4")
-    assert done.status == 1, "no run of the baseline is after the step"
+    assert done.status == 1, "fewer cells than required"
     assert "2 cells judged, 4 required: 0 with" in done.stdout
     assert f"since the acknowledged step of {day(DOWN)} ({CAUSE})" in done.stdout
     ledger_path(history).unlink()
@@ -174,9 +170,7 @@ def test_what_cannot_be_acknowledged_is_one_sentence(history: Path, words: tuple
     ended = csit("acknowledge", history, *words)
     assert ended.status == 2
     assert len(ended.stderr.strip().splitlines()) == 1
-    with pytest.raises(AssertionError):
-        assert ended.stderr == ""
-    assert __import__("re").search(reason, ended.stderr), ended.stderr
+    assert re.search(reason, ended.stderr), ended.stderr
     assert not ledger_path(history).exists()
 
 
@@ -241,9 +235,9 @@ def test_a_night_compares_few_figures_with_those_since_the_step() -> None:
         since = FIRST + timedelta(days=3)
         step = STEP.model_copy(update={"cell": each.cell.cell_name, "metric": str(each.cell.metric), "since": since})
         known[step.name] = [step]
-    rows_of_last = known_tests([*keyed[:3], keyed[5]], {})
-    assert next(iter(rows_of_last.values())).suspected is not None
-    assert next(iter(known_tests([*keyed[:3], keyed[5]], known).values())).suspected is None
+    some = [*keyed[:3], keyed[5]]
+    assert next(iter(known_tests(some).values())).suspected is not None
+    assert next(iter(known_tests(some, known).values())).suspected is None
 
 
 STEPS = st.lists(st.tuples(st.integers(MIN_RUNS, 12), st.booleans()), max_size=6)
