@@ -104,13 +104,14 @@ def write_ledger(history: Path, steps: Iterable[AcknowledgedStep]) -> None:
         ConfigError: It has too many steps, or would be larger than what can be read.
         CsitError: It cannot be written.
     """
-    path = ledger_path(history)
-    ordered = sorted(steps, key=lambda step: (step.since, step.name))
+    path, ordered = ledger_path(history), sorted(steps, key=lambda step: (step.since, step.name))
+    if len(ordered) > MAX_ACKNOWLEDGED:
+        raise ConfigError(f"{path}: {len(ordered):,} steps; at most {MAX_ACKNOWLEDGED:,} are possible: withdraw some")
     content = {"version": 1, "steps": [step.model_dump(exclude_defaults=True) for step in ordered]}
     text = yaml.safe_dump(content, sort_keys=False, width=LONGEST_LINK, allow_unicode=True)
-    if len(ordered) > MAX_ACKNOWLEDGED or len(text.encode()) > LARGEST_INPUT_BYTES:
+    if (size := len(text.encode())) > LARGEST_INPUT_BYTES:
         raise ConfigError(
-            f"{path}: {len(ordered):,} steps in {len(text.encode()):,} bytes; at most {MAX_ACKNOWLEDGED:,} steps in "
-            f"{LARGEST_INPUT_BYTES:,} bytes are possible: withdraw old ones"
+            f"{path}: {len(ordered):,} steps take {size:,} bytes; at most {LARGEST_INPUT_BYTES:,} are possible: "
+            "withdraw some"
         )
     write_whole(path, text)

@@ -49,15 +49,16 @@ def acknowledge(
     as_json: AS_JSON = False,
     max_tests: MAX_TESTS = MAX_COMPARED,
 ) -> None:
-    """Acknowledge steps of cells whose cause is known: their new level is the baseline.
+    """Acknowledge steps of a history whose cause is known.
 
-    Commands that read HISTORY (trend, gate, night, report) no longer call such a step a regression, and show its cause.
+    The new level is the baseline: commands that read HISTORY (trend, gate, night, report) no longer call such a step a
+    regression, and show its cause.
     CELL means all cells whose names have its words; of these, a step within three figures of the date is acknowledged.
 
     \b
     Examples:
-    ./csit acknowledge history 'CSC 2x1' NDR --since 2026-11-03 --cause 'VPP 26.10 checks more' --link https://x.org/1
-    ./csit acknowledge history                  # list them
+    ./csit acknowledge history 'CSC 2x1' NDR --since 2026-11-03 --cause upgrade
+    ./csit acknowledge history                           # list them
     ./csit acknowledge history 'CSC 2x1' NDR --withdraw
     """  # noqa: D301 - \b keeps the lines of the examples apart
     if not history.exists():

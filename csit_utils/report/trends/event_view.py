@@ -61,7 +61,8 @@ class GroupView:
     @property
     def kind(self) -> str:
         """Kind of the change."""
-        return ("suspected " if self.suspected else "") + ("progression" if self.better else "regression")
+        doubt = "suspected " if self.suspected else "acknowledged " if self.acknowledged else ""
+        return doubt + ("progression" if self.better else "regression")
 
 
 def event_groups(

@@ -243,7 +243,7 @@ def test_a_night_compares_few_figures_with_those_since_the_step() -> None:
 STEPS = st.lists(st.tuples(st.integers(MIN_RUNS, 12), st.booleans()), max_size=6)
 
 
-@settings(max_examples=share(200), deadline=None)
+@settings(max_examples=share(60), deadline=None)
 @given(planted=STEPS, shifts=st.lists(st.integers(-9, 9), min_size=6, max_size=6), per_day=st.integers(1, 3))
 def test_steps_are_matched_by_date(planted: list[tuple[int, bool]], shifts: list[int], per_day: int) -> None:
     """Each acknowledgement belongs to one step near it in its direction, and each that has not moved to its own."""
