@@ -72,7 +72,7 @@ def acknowledge(
         raise ConfigError("name a cell and a metric, such as 'CSC 2x1' NDR")
     if withdraw:
         gone = _withdrawn(known, history, cell, metric, day)
-        write_ledger(history, [step for step in known if step not in gone])
+        write_ledger(history, set(known) - set(gone))
         _print(gone, as_json=as_json)
         print_sentence(f"withdrawn: {len(gone)} of {len(known)} acknowledged steps", err=True)
         return
@@ -87,8 +87,8 @@ def acknowledge(
         made = [_acknowledgement(each, step, cause, link) for each, step in near]
         write_ledger(history, [*(step for step in known if step not in replaced), *made])
         _print(made, as_json=as_json)
-        others = f"; {len(found) - len(near)} cells have none near {day}" if len(near) < len(found) else ""
-        print_sentence(f"{ledger_path(history)}: {len(made)} steps acknowledged{others}", err=True)
+        others = f"; cells without a step near {day}: {len(found) - len(near)}" if len(near) < len(found) else ""
+        print_sentence(f"{ledger_path(history)}: steps acknowledged: {len(made)}{others}", err=True)
         if reader.report_problems():
             raise typer.Exit(1)
 
@@ -131,7 +131,7 @@ def _near(found: Sequence["Trend"], day: date) -> list[tuple["Trend", "Step"]]:
     ]
     if near:
         return near
-    others = f"; and {len(found) - _LISTED} more cells" if len(found) > _LISTED else ""
+    others = f"; and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
     steps = "; ".join(map(_steps, found[:_LISTED]))
     raise ConfigError(f"no step within {MAX_SHIFT} figures of {day}: {steps}{others}")
 

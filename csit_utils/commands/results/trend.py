@@ -81,7 +81,7 @@ def trend(
         few = f" (fewer than {FEWEST} figures)" if counts[TrendState.TOO_FEW] else ""
         print_sentence(f"{len(found)} cells and metrics: {', '.join(listed)}{few}, {suspected} suspected", err=True)
         if lost:
-            print_sentence(f"{lost} acknowledged steps are not among the steps of these results", err=True)
+            print_sentence(f"acknowledged steps that these results do not have: {lost}", err=True)
         if reader.report_problems():
             raise typer.Exit(1)
 
