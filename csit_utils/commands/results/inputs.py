@@ -35,22 +35,22 @@ _MAX_PRINTED = 50
 INPUTS = Annotated[
     list[Path],
     typer.Argument(
-        help="output.xml or Robot's JSON, result records (.json), results of CSIT and NFVbench (also compressed), "
-        "folders of these, or a dataset of ./csit import.",
+        help="output.xml or Robot's JSON, result records (.json), results of CSIT, NFVbench and DTS (also "
+        "compressed), folders of these, or a dataset of ./csit import.",
         metavar="FILE",
         readable=False,  # one that cannot be read is left out and named
     ),
 ]
 
-MAX_TESTS = Annotated[
-    int,
-    typer.Option(
-        "--max-tests",
-        metavar="N",
-        min=1,
-        help="Tests of a dataset that are read: the newest runs of each testbed as far as these, at least one.",
-    ),
-]
+_MAX_TESTS = typer.Option(
+    "--max-tests",
+    metavar="N",
+    min=1,
+    help="Tests of a dataset that are read: the newest runs of each testbed up to this number, at least one run.",
+)
+MAX_TESTS = Annotated[int, _MAX_TESTS]
+MAX_TESTS_OR_NIGHT = Annotated[int | None, _MAX_TESTS]
+"""None: those of the newest night."""
 
 
 class _WithProblems(Protocol):
