@@ -55,7 +55,7 @@ def message_parts(shown: ReportContents, address: Callable[[str], str | None]) -
         MessageLine(f"{line.testbed}: {line.text}", address(line.href), line.simulated) for line in shown.changes
     ]
     if not changes and shown.has_earlier_runs:
-        changes.append(MessageLine("No change beyond noise, and no test changed its status."))
+        changes.append(MessageLine("No unexplained change beyond noise, and no test changed its status."))
     failed = [row for row in shown.latest if row.status == "FAIL"]
     parts = (
         (

@@ -282,12 +282,15 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     trends = shown.trends
     if not any(len(trend.figures) > 1 for trend in trends):
         return None
-    found = events(trends)
+    every = events(trends)
+    found = [event for event in every if event.acknowledged is None]
+    known = [event for event in every if event.acknowledged is not None]
     names = CellNames(trend.cell for trend in trends)
     lines = timelines(shown.whole_history, trends)
     return {
         "groups": trend_groups(trends, found, names, lines),
         "changes": event_groups(found, names, shown.contents.environments),
+        "acknowledged": event_groups(known, names, shown.contents.environments),
         "stacks": difference_graphs(_stacks_at(found, names, shown.contents.record)),
         "common": names.common,
         "looked_at": len(trends),
@@ -397,6 +400,10 @@ def describe(trend: Trend, failed: int) -> str:
         )
     if trend.drift is not None:
         text += f" by {percent(trend.drift.change, signed=True)} over all"
+    if causes := [f"{known.cause} since {known.day}" for known in trend.acknowledged if known]:
+        text += f"; acknowledged: {', '.join(causes)}"
+    if relations := [each for each in trend.relations if each]:
+        text += f"; {', '.join(relations)}"
     if trend.suspected is not None:
         text += f"; the newest differs by {percent(trend.suspected, signed=True)}: not confirmed yet"
     if trend.outliers:

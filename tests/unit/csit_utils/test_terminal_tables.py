@@ -130,6 +130,7 @@ _MESSAGES = (
 _OTHERS = {
     "local": "a run with real packets; its console is that of robot, and it ends with show",
     "robot": "see test_terminal_messages.py",
+    "acknowledge": "see test_acknowledge.py",
     "mcp": "speaks to a program",
     "twin": "two runs, see tests/simulated/test_twin.py",
     "query": "columns of a statement, see test_query_command.py",
