@@ -129,17 +129,25 @@ def _bare(item: Unrecorded) -> Row:
     return unrecorded_row(item), None
 
 
-def json_rows(content: bytes, source: str, digest: str) -> Iterator[Entry]:
+Placing = Callable[[ImportedTest], ImportedTest]
+"""Gives a test of another tool its place in the matrix."""
+
+
+def json_rows(content: bytes, source: str, digest: str, placed: Placing = lambda item: item) -> Iterator[Entry]:
     """Yield the rows of a record file, or of a file of another tool.
 
     Args:
         content: The file.
         source: Its name.
         digest: SHA-256 of the content.
+        placed: Called with each test of another tool.
     """
     try:
         for item in read_json(content, source):
-            yield item if isinstance(item, Characterized) else item_row(item, digest)
+            if isinstance(item, ImportedTest):
+                yield item_row(placed(item), digest)
+            else:
+                yield item if isinstance(item, Characterized) else item_row(item, digest)
     except ReadError as error:
         yield Problem(source, str(error))
 
@@ -233,6 +241,7 @@ def import_all(
     meanwhile: Callable[[], object] | None = None,
     *,
     validated: bool = False,
+    placed: Placing = lambda item: item,
 ) -> Iterator[FileImport | int]:
     """Import files, folders and archives; the caller holds the lock of `Layout.writing`.
 
@@ -246,6 +255,7 @@ def import_all(
         meanwhile: Called by this process while others read; not called where it reads alone.
         validated: Whether details of records are validated too, which takes ten times as long. Else those that are
             damaged are found when they are read.
+        placed: Called with each test of another tool that has a file of its own.
 
     Yields:
         The number of files, then the outcome of each.
@@ -258,7 +268,7 @@ def import_all(
     yield from _committed(layout, before, _staged_alone(into, _opened(places), on_disk))
     yield from _committed(layout, before, _staged(into, on_disk, processes, meanwhile))
     every = (each for each in _opened(places) if isinstance(each, Source) and each.is_json)
-    yield from _import_records(layout, before, every, label)
+    yield from _import_records(layout, before, every, label, placed)
 
 
 _Place = Source | Problem | Path
@@ -374,7 +384,7 @@ class _Folder:
 
 
 def _import_records(
-    layout: Layout, before: Collection[str], files: Iterator[Source], label: str | None
+    layout: Layout, before: Collection[str], files: Iterator[Source], label: str | None, placed: Placing
 ) -> Iterator[FileImport]:
     """Import record files by folder: a dataset file per record would be slow to read.
 
@@ -405,7 +415,7 @@ def _import_records(
             folder.repeated += 1
         else:
             seen.add(digest)
-            folder.fresh[digest] = list(json_rows(content, source.name, digest))
+            folder.fresh[digest] = list(json_rows(content, source.name, digest, placed))
     for name, folder in folders.items():
         done = FileImport(
             name, 0, tuple(folder.problems), folder.count, earlier=folder.earlier, repeated=folder.repeated
