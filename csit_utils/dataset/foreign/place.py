@@ -97,11 +97,11 @@ class NameTemplate:
         """
         self.text = text
         self._constants = {name: value for name, value in _fields(text) if value}
-        self._pattern = re.compile(rf"(?:^|[/!]){_regex(text)}[^/]*$", re.IGNORECASE)  # `!`: the top of an archive
+        self._pattern = re.compile(rf"(?:^|/){_regex(text)}[^/]*$", re.IGNORECASE)
 
     def place(self, path: str) -> Place | None:
         """Return what a path states; None where its name has another form, or its numbers are out of range."""
-        found = self._pattern.search(path.replace("\\", "/"))
+        found = self._pattern.search("/".join(_parts(path)))
         if found is None:
             return None
         part = found.groupdict() | self._constants
@@ -123,7 +123,9 @@ class NameTemplate:
             remarks.append(f"not placed: the name of the file is not of the form {self.text}")
             return replace(item, row=replace(row, evidence="\n".join(remarks)))
         remarks += _other_frame(row)
-        return replace(item, row=replace(row, evidence="\n".join(remarks), **place.columns, **_per_core(row, place)))
+        name = "/".join(_parts(row.source)[-2:]).removesuffix(".json")
+        changes = {"test_id": f"{row.test_id}.{name}", "evidence": "\n".join(remarks)}
+        return replace(item, row=replace(row, **changes, **place.columns, **_per_core(row, place)))
 
 
 def _per_core(row: TestRow, place: Place) -> dict[str, Any]:
@@ -135,11 +137,16 @@ def _per_core(row: TestRow, place: Place) -> dict[str, Any]:
 
 def _other_frame(row: TestRow) -> list[str]:
     """Return a remark where folder or file are named after another frame size than the file's."""
-    named = _FRAME.findall("/".join(row.source.replace("\\", "/").lower().split("/")[-2:]))
+    named = _FRAME.findall("/".join(_parts(row.source.lower())[-2:]))
     size = (row.frame or "").lower().split(" ")[0]
     if not size or not named or size in named:
         return []
     return [f"frames are {size.upper()}, as the file states; its path says {named[-1].upper()}"]
+
+
+def _parts(path: str) -> list[str]:
+    """Return folders and name of a file, also in an archive."""
+    return re.split(r"[/\\!]", path)
 
 
 def _fields(text: str) -> list[tuple[str, str]]:

@@ -159,7 +159,7 @@ def item_row(item: RecordedTest | Unrecorded | ImportedTest | Refusal | Problem,
             row, detail = _whole(item)
             return row, msgspec.structs.replace(detail, digest=digest)
         case ImportedTest():
-            kept = msgspec.json.encode({"latency": item.latency})
+            kept = msgspec.json.encode({"latency": item.latency, "trials": item.trials})
             return item.row, Detail(digest, details.ROWS, kept)
         case Unrecorded():
             return _bare(item)

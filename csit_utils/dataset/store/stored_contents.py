@@ -15,6 +15,7 @@ from csit_utils.dataset.items import (
     Characterized,
     Dataset,
     ImportedTest,
+    ImportedTrial,
     Item,
     Problem,
     ReadError,
@@ -325,10 +326,12 @@ def _groups(place: _Place, names: Collection[str]) -> Iterator[details.Group]:
 
 class _ForeignRows(msgspec.Struct):
     latency: tuple[LatencyRow, ...] = ()
+    trials: tuple[ImportedTrial, ...] = ()
 
 
 def _imported(row: TestRow, text: str) -> ImportedTest:
-    return ImportedTest(row, msgspec.json.decode(text, type=_ForeignRows).latency)
+    found = msgspec.json.decode(text, type=_ForeignRows)
+    return ImportedTest(row, found.latency, found.trials)
 
 
 def _latency_rows(anchors: Collection[str] | None) -> Callable[[Dataset], Iterator[LatencyRow]]:

@@ -65,6 +65,7 @@ def test_folders_state_sizes_and_these_the_cores() -> None:
 def test_a_test_of_ext_chains_is_placed_and_one_whose_file_states_its_place_is_not() -> None:
     item = PLAIN.placed(read("64B/csc_3c2n_ndr-1.json"))
     assert (item.row.service_type, item.row.nf_chains, item.row.nf_nodes, item.row.evidence) == ("CSC", 3, 2, "")
+    assert item.row.test_id != PLAIN.placed(read("64B/csc_3c2n_ndr-2.json")).row.test_id
     own = read("csc_3c2n.json", chain="PVVP")
     assert PLAIN.placed(own) == own
 
