@@ -29,6 +29,7 @@ from csit_utils.dataset.items import (
     Unrecorded,
     status_of,
 )
+from csit_utils.dataset.kinds import Kind
 from csit_utils.dataset.load import NO_RECORD, named_problem, read_json, recorded_test, unrecorded
 from csit_utils.dataset.robot_output import scanned
 from csit_utils.dataset.scan import Scanned, ScannedTest
@@ -75,7 +76,10 @@ def _import_source(into: _Target, source: Source, digest: str) -> Import:
         ReadError: The file is unreadable.
     """
     with source.open() as stream:
-        rows = _rows(scanned(stream, source), source.name, validated=into.validated)
+        if source.kind is Kind.PARQUET:
+            rows = _table_rows(content_of(stream), source.name, digest)
+        else:
+            rows = _rows(scanned(stream, source), source.name, validated=into.validated)
         return stage(into.layout, rows, source.name, digest, into.label)
 
 
@@ -93,6 +97,13 @@ def _rows(found: Iterable[Scanned], source: str, *, validated: bool) -> Iterator
             except ReadError as error:
                 yield _bare(unrecorded(test, source, str(error)))
                 yield Problem(source, str(error))
+
+
+def _table_rows(content: bytes, source: str, digest: str) -> Iterator[Entry]:
+    from csit_utils.dataset.foreign.csit_tables import read_table  # noqa: PLC0415 - costs time where there is none
+
+    for item in read_table(content, source):
+        yield item_row(item, digest)
 
 
 def _test(test: ScannedTest, text: str | bytes, source: str) -> Row | Characterized:
