@@ -4,6 +4,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -55,14 +56,17 @@ def import_(
 
     convert_without_pandas()
     template = NameTemplate(place) if place is not None else None
+    run = os.path.commonpath([path.resolve() for path in inputs])
     names: dict[bool, list[str]] = {True: [], False: []}
 
     def placed(item: ImportedTest) -> ImportedTest:
         if template is None or item.row.service_type is not None:
             return item
         found = template.placed(item)
-        names[found.row.service_type is not None].append(item.row.source)
-        return found
+        is_placed = found.row.service_type is not None
+        names[is_placed].append(item.row.source)
+        # A file for each test: commands that read the newest run read the whole matrix.
+        return replace(found, row=replace(found.row, run=run)) if is_placed else found
 
     layout = Layout.make(into)
     tests, files, problems = 0, Counter[str](), list[str]()

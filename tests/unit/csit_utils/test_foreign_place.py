@@ -122,7 +122,7 @@ def test_import_places_files_and_a_cell_has_the_figures_of_two(
     assert [json.loads(out)[name] for name in ("tests", "placed", "not_placed")] == [3, 2, 1]
     placed = [row for row in opened([Path(into)]).contents().tests if row.service_type]
     ndr, mrr = sorted(placed, key=lambda row: row.mrr_pps is not None)
-    assert ndr.ndr_lower_pps and mrr.mrr_pps and series_of(ndr) == series_of(mrr)
+    assert ndr.ndr_lower_pps and mrr.mrr_pps and (series_of(ndr), ndr.run) == (series_of(mrr), mrr.run)
 
 
 def test_tests_with_two_definitions_of_a_figure_stay_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
