@@ -39,8 +39,9 @@ def import_(
     """Add results to a dataset, which is read faster than files.
 
     Reads outputs of Robot Framework (XML or JSON, also compressed), result records (.json), result files and Parquet
-    tables of FD.io CSIT, results of NFVbench and DPDK's DTS, ZIP archives, and folders of these. Files with the same content are added once, whatever their names.
-    Files that cannot be read in full are reported, and the others are imported; the exit status is then 1.
+    tables of FD.io CSIT, results of NFVbench and DPDK's DTS, ZIP archives, and folders of these. Files with the same
+    content are added once, whatever their names. Files that cannot be read in full are reported, and the others are
+    imported; the exit status is then 1.
 
     \b
     Examples:
