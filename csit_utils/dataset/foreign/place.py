@@ -124,8 +124,8 @@ class NameTemplate:
             return replace(item, row=replace(row, evidence="\n".join(remarks)))
         remarks += _other_frame(row)
         name = "/".join(_parts(row.source)[-2:]).removesuffix(".json")
-        changes = {"test_id": f"{row.test_id}.{name}", "evidence": "\n".join(remarks)}
-        return replace(item, row=replace(row, **changes, **place.columns, **_per_core(row, place)))
+        named = replace(row, test_id=f"{row.test_id}.{name}", evidence="\n".join(remarks))
+        return replace(item, row=replace(named, **place.columns, **_per_core(row, place)))
 
 
 def _per_core(row: TestRow, place: Place) -> dict[str, Any]:
