@@ -47,7 +47,7 @@ def import_(
     Examples:
     ./csit import results/ --into history --label nightly
     ./csit import /archive/2026-11.zip --into history
-    ./csit import nfvbench/ --into density --place '*t{vswitch_cores}c*/{service}_{instances}c{nfs}n'
+    ./csit import nfv/ --into density --place '{service}_{instances}c{nfs}n'
     ./csit report history -o site
     """  # noqa: D301 - \b keeps the lines of the examples apart
     from csit_utils.dataset.foreign.place import NameTemplate  # noqa: PLC0415 - pydantic costs time of every --help
