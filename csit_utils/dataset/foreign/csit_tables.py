@@ -8,6 +8,7 @@ test, and the testbed from that of the job.
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from math import isnan
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ _FIGURES = re.compile(
 )
 """Columns of results that are read; bandwidths are computed instead, as for files."""
 _READ = {*_PLAIN, *_RENAMED, "job", "build"}
+_RUNS = {"job", "build", "start_time", "duration"}
 _PARTITION = re.compile(r"(?:^|[/\\!])(test_type)=(\w+)(?=[/\\])")
 _TOGETHER = 256
 """Rows that become Python's at once."""
@@ -50,6 +52,8 @@ def read_table(content: bytes, source: str) -> Iterator[ImportedTest | Problem]:
     partition = dict(_PARTITION.findall(source))
     number = faults = 0
     with opened_table(content, _is_read) as file:
+        if _RUNS.issuperset(file.names):
+            return  # `stats`: runs without their tests
         if not is_table(file.names):
             raise ReadError(f"no table of FD.io CSIT's results: those have {', '.join(NEEDED)} and result_ columns")
         for row in (row for group in range(file.count) for row in _rows(file.read(group))):
@@ -107,7 +111,7 @@ def read_row(row: Mapping[str, Any], source: str) -> Iterator[ImportedTest]:
     result: dict[str, Any] = {}
     for column, value in row.items():
         found = _FIGURES.fullmatch(column)
-        if found is not None and value is not None:
+        if found is not None and value is not None and not (isinstance(value, float) and isnan(value)):
             *path, last = (part for part in found.groups() if part)
             place = result
             for part in path:

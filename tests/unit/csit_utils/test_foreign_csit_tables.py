@@ -88,11 +88,15 @@ def test_tables_of_a_folder_are_read_as_files_of_the_same_tests_are(tmp_path: Pa
     folder = tmp_path / "trending" / "test_type=mrr" / "year=2026"
     folder.mkdir(parents=True)
     row = {name: value for name, value in mrr().items() if name != "test_type"}
-    (folder / "a.parquet").write_bytes(parquet(row, mrr(test_id="tests.another") | {"test_type": None}))
+    rows = row, mrr(test_id="tests.another") | {"test_type": None, "result_ndr_lower_rate_value": float("nan")}
+    (folder / "a.parquet").write_bytes(parquet(*rows))
+    pq.write_table(pa.table({"job": ["a"], "build": [1], "duration": [1.0]}), tmp_path / "trending" / "stats.parquet")
     (tmp_path / "same.info.json").write_bytes(packed(csit(csit_mrr(), test_type="mrr")))
-    found = {item.row.test_id: item for item in load([tmp_path / "trending"]).foreign}
+    dataset = load([tmp_path / "trending"])
+    found = {item.row.test_id: item for item in dataset.foreign}
     (file,) = load([tmp_path / "same.info.json"]).foreign
-    assert len(found) == 2
+    assert len(found) == 2 and not dataset.problems
+    assert all(not item.row.evidence for item in dataset.foreign)
     same = ("test_type", "mrr_pps", "mrr_stdev_pps", "goals", "started_at", "finished_at", "testbed", "nf_chains")
     assert [getattr(found[file.row.test_id].row, name) for name in same] == [getattr(file.row, name) for name in same]
 
