@@ -31,7 +31,6 @@ _FIGURES = re.compile(
 """Columns of results that are read; bandwidths are computed instead, as for files."""
 _READ = {*_PLAIN, *_RENAMED, "job", "build"}
 _RUNS = {"job", "build", "start_time", "duration"}
-_PARTITION = re.compile(r"(?:^|[/\\!])(test_type)=(\w+)(?=[/\\])")
 _TOGETHER = 256
 """Rows that become Python's at once."""
 _MAX_FAULTS = 10
@@ -44,12 +43,11 @@ def read_table(content: bytes, source: str) -> Iterator[ImportedTest | Problem]:
 
     Args:
         content: The file.
-        source: Its path, in which folders such as `test_type=mrr` state what the file does not.
+        source: Its path.
 
     Raises:
         ReadError: The file is damaged, or no such table.
     """
-    partition = dict(_PARTITION.findall(source))
     number = faults = 0
     with opened_table(content, _is_read) as file:
         if _RUNS.issuperset(file.names):
@@ -59,7 +57,7 @@ def read_table(content: bytes, source: str) -> Iterator[ImportedTest | Problem]:
         for row in (row for group in range(file.count) for row in _rows(file.read(group))):
             number += 1
             try:
-                yield from read_row(partition | row, f"{source} row {number}")
+                yield from read_row(row, f"{source} row {number}")
             except ReadError as error:
                 faults += 1
                 if faults <= _MAX_FAULTS:

@@ -87,8 +87,7 @@ def mrr(**changes: Any) -> dict[str, Any]:
 def test_tables_of_a_folder_are_read_as_files_of_the_same_tests_are(tmp_path: Path) -> None:
     folder = tmp_path / "trending" / "test_type=mrr" / "year=2026"
     folder.mkdir(parents=True)
-    row = {name: value for name, value in mrr().items() if name != "test_type"}
-    rows = row, mrr(test_id="tests.another") | {"test_type": None, "result_ndr_lower_rate_value": float("nan")}
+    rows = mrr(test_type=None) | {"result_ndr_lower_rate_value": float("nan")}, mrr(test_id="tests.another")
     (folder / "a.parquet").write_bytes(parquet(*rows))
     pq.write_table(pa.table({"job": ["a"], "build": [1], "duration": [1.0]}), tmp_path / "trending" / "stats.parquet")
     (tmp_path / "same.info.json").write_bytes(packed(csit(csit_mrr(), test_type="mrr")))
