@@ -144,7 +144,7 @@ Placing = Callable[[ImportedTest], ImportedTest]
 """Gives a test of another tool its place in the matrix."""
 
 
-def json_rows(content: bytes, source: str, digest: str, placed: Placing = lambda item: item) -> Iterator[Entry]:
+def json_rows(content: bytes, source: str, digest: str, placed: Placing) -> Iterator[Entry]:
     """Yield the rows of a record file, or of a file of another tool.
 
     Args:

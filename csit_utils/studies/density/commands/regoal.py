@@ -76,6 +76,8 @@ def _of_record(item: RecordedTest) -> _Test:
 def _of_import(item: ImportedTest) -> _Test:
     row = item.row
     cell = f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
+    if row.vs_dtc is not None:  # cells of one folder and of the next may differ in it alone
+        cell += f" vSwitch-{row.vs_dtc}c"
     return _Test(row.test_id, cell, row.frame or DASH, bool(row.simulated), item.trials)
 
 
