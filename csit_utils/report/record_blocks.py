@@ -380,7 +380,7 @@ class Heat:
                 ),
             ),
             scale=scale,
-            write=digits3,
+            write=lambda value: amounts(value)[0] if abs(value) >= _WHOLE_FROM else digits3(value),
             explain=self.explain,
         )
 

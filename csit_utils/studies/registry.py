@@ -54,7 +54,7 @@ def explanations() -> dict[str, Explanation]:
 
 
 def cost_of(study: str, arguments: Sequence[str], world: World) -> StudyCost | None:
-    """Return the cost of a test of a study; None where the study does not declare it.
+    """Return the cost of a test of a study; None where the study does not declare it, or its first keyword is another.
 
     Args:
         study: Its name, or that of a suite.
@@ -65,13 +65,13 @@ def cost_of(study: str, arguments: Sequence[str], world: World) -> StudyCost | N
         CsitError: The specification is wrong, or the test needs another world.
     """
     declared = studies_by_name().get(study)
-    if declared is None or declared.preview is None:
+    if declared is None or declared.preview is None or not arguments:
         return None
     name, *others = arguments
-    only_in = next((each for each in others if "=" not in each), "any")
+    keys = dict(each.split("=", 1) for each in others if "=" in each)
+    only_in = keys.pop("only_in", next((each for each in others if "=" not in each), "any"))
     if not world.is_one_of(only_in):
         raise Unsupported(f"needs world {only_in}")
-    keys = dict(each.split("=", 1) for each in others if "=" in each)
     return declared.preview(specification_file(name), keys)
 
 

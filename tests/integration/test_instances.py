@@ -219,7 +219,6 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
         # Their scripts have ended when it is up; the shells in the background may not have come to `sleep`.
         wait_until("two programs", lambda: None if len(processes(MARK)) == 2 else str(processes(MARK)), 60.0)
         run.kill()
-    assert len(processes(MARK)) == 2, "they outlive the run"
     with machine() as lock:
         assert lock.leftovers() == []
         assert processes(MARK) == {}

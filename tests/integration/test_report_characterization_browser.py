@@ -254,6 +254,6 @@ def test_tables_are_saved_with_raw_numbers(browser: Browser, site: Path) -> None
     browser.value("window.taken = null; csit.save = (...parts) => { window.taken = parts; }")
     browser.value("document.querySelectorAll('.saves button')[0].click()")
     name, text = browser.value("window.taken")[:2]
-    assert name == "sizings.csv"
+    assert name == "sizings-overview.csv"
     assert text.splitlines()[0] == "service,mode,pinning,sizes,best,vcpus,capacity,stopped"
     assert ",500.0," in text

@@ -84,6 +84,8 @@ def _flat(value: Any, path: str = "") -> dict[str, str]:  # noqa: ANN401 - what 
         inside: Sequence[tuple[str, Any]] = [(str(key), each) for key, each in value.items()]
     elif isinstance(value, list):
         inside = [(str(index), each) for index, each in enumerate(value, 1)]
+    elif isinstance(value, bool):
+        return {path: "yes" if value else "no"}
     else:
         return {} if value is None else {path: str(value)}
     return {

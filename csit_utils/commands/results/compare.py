@@ -41,10 +41,9 @@ def compare(
 
     Each change has its 95 % confidence interval. With several runs per side, significance follows from the variance
     between runs. With a single run per side, it follows from the spread of changes over the matrix, or, below eight
-    cells, from the search bounds: cells whose bounds do not overlap have changed. At most 5 % of the reported changes
-    are expected to be false (Benjamini-Hochberg). Figures with different meanings (loss ratio, IMIX, simulated or real)
-    are not compared. Exit status: 0 whatever is found, 1 if an
-    input cannot be read in full.
+    cells, from the search bounds: cells whose bounds, each widened by 0.5 %, are apart have changed. At most 5 % of the
+    reported changes are expected to be false (Benjamini-Hochberg). Figures with different meanings (loss ratio, IMIX,
+    simulated or real) are not compared. Exit status: 0 whatever is found, 1 if an input cannot be read in full.
 
     \b
     Examples:

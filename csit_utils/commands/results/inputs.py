@@ -42,15 +42,15 @@ INPUTS = Annotated[
     ),
 ]
 
-MAX_TESTS = Annotated[
-    int,
-    typer.Option(
-        "--max-tests",
-        metavar="N",
-        min=1,
-        help="Tests of a dataset that are read: the newest runs of each testbed as far as these, at least one.",
-    ),
-]
+_MAX_TESTS = typer.Option(
+    "--max-tests",
+    metavar="N",
+    min=1,
+    help="Tests of a dataset that are read: the newest runs of each testbed up to this number, at least one run.",
+)
+MAX_TESTS = Annotated[int, _MAX_TESTS]
+MAX_TESTS_OR_NIGHT = Annotated[int | None, _MAX_TESTS]
+"""None: those of the newest night."""
 
 
 class _WithProblems(Protocol):

@@ -169,7 +169,8 @@ def _as_object(
 def _print(found: TwinComparison, facts: Sequence[tuple[Difference, str]], rounds: int, *, simulated: bool) -> None:
     word = " (simulated)" if simulated else ""
     mean = fmean(each.change for each in found.cells)
-    print_sentence(f"{found.verdict}{word}: B is {percent(mean)} from A in the mean of {len(found.cells)} cells")
+    cells = f"{len(found.cells)} cell{'s' * (len(found.cells) > 1)}"
+    print_sentence(f"{found.verdict}{word}: from A to B {percent(mean)} in the mean of {cells}")
     lines = [
         TableLine(
             (each.cell, rate(each.a_pps), rate(each.b_pps), percent(each.change), f"{percent(each.low)} … "

@@ -82,7 +82,6 @@ class Stored:
     """Implementation of `contents.Contents` by datasets. Of a test in two of them, the first counts.
 
     Args:
-        layouts: The datasets.
         wanted: Columns of rows that are read; None for all of them.
         choose: Chooses the runs whose tests are read; of temporary datasets, which are made for one question, all are.
         problems: Inputs that could not be imported.

@@ -216,8 +216,8 @@ def _mean(name: str, title: str) -> tuple[Column, ...]:
     """Mean degradation with its interval and rank."""
     return (
         Column(name, title, percent, ends=(f"{name}_low", f"{name}_high"), explain=(name, name)),
-        Column(f"{name}_first_rank", "rank", str),
-        Column(f"{name}_last_rank", "to", str),
+        Column(f"{name}_first_rank", "rank from", str),
+        Column(f"{name}_last_rank", "rank to", str),
     )
 
 

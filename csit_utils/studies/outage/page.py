@@ -15,7 +15,7 @@ def _interval(name: str, title: str, explain: tuple[str, str] = ("", "")) -> Col
 
 
 _LOST = _interval("lost_packets", "lost packets", ("blast-radius", "blast radius"))
-_EXCESS = _interval("excess_packets", "beyond no event")
+_EXCESS = _interval("excess_packets", "excess packets")
 _OUTAGE = _interval("outage_ms", "outage, ms", ("outage-duration", "the outage"))
 _GAP = _interval("gap_ms", "longest gap, ms", ("loss-gap", "the longest gap"))
 _RECOVERY = _interval("recovery_ms", "recovery, ms", ("recovery-time", "the recovery time"))
@@ -102,7 +102,7 @@ PAGE = record_page(
             (
                 *_WHERE,
                 _LOST,
-                _interval("no_event_packets", "no event"),
+                _interval("no_event_packets", "lost without an event"),
                 _EXCESS,
                 _OUTAGE,
                 _GAP,

@@ -18,6 +18,7 @@ from resources.libraries.python.model import bounds
 from resources.libraries.python.model.request.variables import read_by
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.studies.shared import choices_before_run
 from resources.libraries.python.studies.shared.choices_before_run import _suites, refuse_misspelt
 from resources.libraries.python.studies.shared.progress import human_time
 
@@ -115,6 +116,20 @@ def test_a_wrong_variable_of_a_study_is_refused_once(
     assert found.startswith(sentence)
 
 
+def test_keys_of_a_test_are_read_as_the_suite_sets_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choices_before_run, "PROJECT", tmp_path)
+    suite = tmp_path / "tests" / "own.robot"
+    suite.parent.mkdir()
+    text = OWN_SUITE.replace("*** Test", "${FRAME}    128B\n*** Test")
+    asked = "Run Study    outage/firewalls.yaml    frame=${FRAME}    only_in=sim"
+    suite.write_text(text.replace("Log    measured", asked), encoding="utf-8")
+    (tmp_path / "tests" / "values.py").touch()
+    words = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none", *variables(SIM, "SET:repetitions=1")]
+    assert run_suites([*words, str(suite)]) == 0
+    with pytest.raises(ConfigError, match=r"'63B'"):
+        run_suites([*words, "-v", "FRAME:63B", str(suite)])
+
+
 @pytest.mark.parametrize(
     "suite",
     [str(STUDIES / "sweep.robot"), *(pytest.param(each, marks=pytest.mark.slow) for each in (SUITE, str(STUDIES)))],
@@ -177,6 +192,9 @@ def test_keys_of_a_test_are_part_of_its_cost_and_a_test_for_another_world_has_no
     assert cost_of("sizing", sizing, World.LAB) is not None
     with pytest.raises(Unsupported, match="needs world real"):
         cost_of("sizing", sizing, World.SIM)
+    with pytest.raises(Unsupported, match="needs world sim"):
+        cost_of("outage", ["outage/routers.yaml", "only_in=sim"], World.LOCAL)
+    assert cost_of("outage", [], World.LOCAL) is None, "its first keyword is another"
 
 
 @pytest.mark.slow

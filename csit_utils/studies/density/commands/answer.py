@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, opened, report_problems, without
+from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS_OR_NIGHT, opened, report_problems, without
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
@@ -87,7 +87,7 @@ def answer(
         Path | None,
         typer.Option("-d", "--output", help="Folder of the trials of --measure; default: results/answer-<time>."),
     ] = None,
-    max_tests: MAX_TESTS | None = None,
+    max_tests: MAX_TESTS_OR_NIGHT = None,
 ) -> None:
     """Show how many service instances fit at a rate and a latency.
 

@@ -22,13 +22,13 @@ from resources.libraries.python.studies.shared.library import StudyKeywords
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
 from resources.libraries.python.studies.shared.step_study import StepStudy
 
-AnyStudy = StepStudy[Any, Any, Any, Any]
+AnyStepStudy = StepStudy[Any, Any, Any, Any]
 OnlyIn = Literal["sim", "local", "lab", "real", "any"]
 _STUDIES = Path(__file__).parents[1]
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class StudyLibrary(StudyKeywords[AnyStudy]):
+class StudyLibrary(StudyKeywords[AnyStepStudy]):
     """Runs a study: sweeps, outages, interference, chains, sizing, stateful density, or one of your own.
 
     Its name is given where the library is imported. What a test measures is described by a file of the study.
@@ -87,7 +87,7 @@ class StudyLibrary(StudyKeywords[AnyStudy]):
         with self._run_state.ending():
             skipping(lambda: self._measure(study))
 
-    def _begin(self, study: AnyStudy) -> None:
+    def _begin(self, study: AnyStepStudy) -> None:
         """Begin a test; one that had passed before the run was resumed ends at once."""
         digest, name, lines = study.digest(), study.spec.name, study.preview()
         simulated = self._testbed.opened()[0].world is World.SIM
@@ -107,7 +107,7 @@ class StudyLibrary(StudyKeywords[AnyStudy]):
             logger.info(line)
         self._progress.begin(name, lines, simulated=simulated, each_s=study.cost.step_s, left=study.cost.steps)
 
-    def _measure(self, study: AnyStudy) -> None:
+    def _measure(self, study: AnyStepStudy) -> None:
         study.prepare()
         self._progress.prepared(each_s=study.cost.step_s, left=study.cost.steps)
         for line in study.load_in_words():
@@ -163,7 +163,7 @@ class StudyLibrary(StudyKeywords[AnyStudy]):
         return list(self._kind.lines(record))
 
 
-def study_named(name: str) -> type[AnyStudy]:
+def study_named(name: str) -> type[AnyStepStudy]:
     """Class of the study in a folder of this name, which has no library of its own.
 
     Raises:

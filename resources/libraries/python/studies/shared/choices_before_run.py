@@ -268,7 +268,7 @@ def _refuse_wrong(
             for study in libraries:
                 found = study.refuse_wrong(lookup)
                 if settings_of(lookup, study.STUDY):
-                    for name, keys in _specifications(suite, running[suite.source]):
+                    for name, keys in _specifications(suite, running[suite.source], variables):
                         study.specification(name, keys)
                 topologies[found.model_dump_json()], worlds[suite.source] = found, found.world
     if not dry_run:
@@ -277,14 +277,16 @@ def _refuse_wrong(
     return worlds
 
 
-def _specifications(suite: TestSuite, running: Collection[str]) -> Iterator[tuple[str, Mapping[str, str]]]:
+def _specifications(
+    suite: TestSuite, running: Collection[str], variables: Variables
+) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield the files of specifications that tests which run name first, and the keys that they set."""
     for test in suite.tests:
-        first, *others = map(str, getattr(test.body[0], "args", ()) if test.name in running and test.body else ()) or [
-            ""
-        ]
-        if first and "${" not in first:
-            yield first, dict(each.split("=", 1) for each in others if "=" in each)
+        words = getattr(test.body[0], "args", ()) if test.name in running and test.body else ()
+        known = [variables.replace_string(str(each), ignore_errors=True) for each in words]
+        if known and known[0] and "${" not in "".join(known):  # others get their values when the suite runs
+            keys = dict(each.split("=", 1) for each in known[1:] if "=" in each)
+            yield known[0], {name: value for name, value in keys.items() if name != "only_in"}
 
 
 def _running(whole: TestSuite, settings: RobotSettings) -> dict[Path | None, set[str]]:

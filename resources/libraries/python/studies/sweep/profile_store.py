@@ -33,10 +33,6 @@ class ProfileStore:
         self._folder = folder
         self._known: _Known | None = None
 
-    def is_of(self, world: World, testbed: str) -> bool:
-        """Whether its records are of a testbed."""
-        return (self._world, self._testbed) == (world, testbed)
-
     def put(self, record: SweepRecord) -> None:
         """Add a record, if it has a profile."""
         self._all().put(record)

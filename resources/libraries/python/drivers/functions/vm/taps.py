@@ -8,14 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from socket import htons
-from typing import Any
 
-from pyroute2.netlink import nlmsg
 from pyroute2.netlink.rtnl import RTM_NEWLINK, RTM_NEWQDISC, RTM_NEWTFILTER
 from pyroute2.netlink.rtnl.ifinfmsg import IFF_UP, ifinfmsg
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, HEADER_BYTES, Request
+from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Request
+from resources.libraries.python.drivers.host.links.rtnetlink_messages import encoded
 from resources.libraries.python.errors import Unsupported
 
 _TUN = "/dev/net/tun"
@@ -88,7 +87,7 @@ def join(tap: TapDevice, port: tuple[str, int], mtu: int) -> list[Request]:
 def bring_up(tap: TapDevice, mtu: int) -> Request:
     """A request that sets a tap device up."""
     flags = {"index": tap.index, "flags": IFF_UP, "change": IFF_UP}
-    return Request(RTM_NEWLINK, 0, _encoded(ifinfmsg, flags, [("IFLA_MTU", mtu)]), f"bring {tap.name} up")
+    return Request(RTM_NEWLINK, 0, encoded(ifinfmsg, flags, [("IFLA_MTU", mtu)]), f"bring {tap.name} up")
 
 
 def _redirect(source: tuple[str, int], target: tuple[str, int]) -> list[Request]:
@@ -102,19 +101,11 @@ def _redirect(source: tuple[str, int], target: tuple[str, int]) -> list[Request]
     # Of the classifiers that could match all, u32 is in more kernels than matchall.
     filters = {"index": index, "parent": _INGRESS_HANDLE, "info": 1 << 16 | htons(_ETH_P_ALL)}
     return [
-        Request(RTM_NEWQDISC, CREATE_NEW, _encoded(tcmsg, ingress, [("TCA_KIND", "ingress")]), what),
+        Request(RTM_NEWQDISC, CREATE_NEW, encoded(tcmsg, ingress, [("TCA_KIND", "ingress")]), what),
         Request(
             RTM_NEWTFILTER,
             CREATE_NEW,
-            _encoded(tcmsg, filters, [("TCA_KIND", "u32"), ("TCA_OPTIONS", rules)]),
+            encoded(tcmsg, filters, [("TCA_KIND", "u32"), ("TCA_OPTIONS", rules)]),
             what,
         ),
     ]
-
-
-def _encoded(message: type[nlmsg], fields: dict[str, int], attrs: list[tuple[str, Any]]) -> bytes:
-    built = message()
-    built.update(fields)
-    built["attrs"] = attrs
-    built.encode()
-    return bytes(built.data[HEADER_BYTES:])

@@ -20,8 +20,6 @@ TAG_BYTES = 4
 ETHERNET_BYTES = 14
 IPV4_BYTES = 20
 UDP_BYTES = 8
-STAMP_BYTES = 16
-"""The end of a probe, which the server overwrites with number and time."""
 SOURCE_OFFSET = 12
 """Of the source address in the IPv4 header."""
 _VLAN, _IPV4 = 0x8100, 0x0800

@@ -112,7 +112,7 @@ SIZES_KB = (2048, 1024 * 1024)
 
 def free_pages(numa_node: int, nodes: Path = NODES) -> dict[int, int]:
     """Free huge pages of a NUMA node by their size in KB; sizes that the kernel does not have are left out."""
-    return {size: count for size in SIZES_KB if (count := _read(_file(numa_node, size, "free", nodes))) is not None}
+    return {size: count for size in SIZES_KB if (count := _number(_file(numa_node, size, "free", nodes))) is not None}
 
 
 def require_huge_pages(who: str, needs_mb: int, numa_node: int, nodes: Path = NODES) -> None:
@@ -138,7 +138,7 @@ def too_few(who: str, needs_mb: int, numa_node: int, nodes: Path = NODES) -> Uns
     """The error for a program of DPDK that does not find its memory; arguments as for `require`."""
     free_mb = sum(size * count for size, count in free_pages(numa_node, nodes).items()) // 1024
     file = _file(numa_node, SIZES_KB[0], "nr", nodes)
-    pages = (_read(file) or 0) - (min(0, free_mb - needs_mb) or -needs_mb) // 2
+    pages = (_number(file) or 0) - (min(0, free_mb - needs_mb) or -needs_mb) // 2
     return Unsupported(
         f"{who} needs {needs_mb} MB of huge pages on NUMA {numa_node}, {free_mb} MB are free there; "
         f"echo {pages} > {file}"
@@ -170,10 +170,3 @@ def _file(numa_node: int, size_kb: int, what: str, nodes: Path) -> Path:
     node = nodes / f"node{numa_node}/hugepages"
     folder = node if node.is_dir() or nodes != NODES else _ALL
     return folder / f"hugepages-{size_kb}kB" / f"{what}_hugepages"
-
-
-def _read(path: Path) -> int | None:
-    try:
-        return int(path.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None

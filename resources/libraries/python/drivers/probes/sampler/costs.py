@@ -40,8 +40,6 @@ class PerfEvent(NamedTuple):
 CYCLES = PerfEvent("cycles", 0, 0)
 CACHE_MISSES = PerfEvent("misses of the last level of cache", 0, 3)
 CPU_CLOCK = PerfEvent("nanoseconds of a CPU", 1, 0)
-TASK_CLOCK = PerfEvent("nanoseconds on a CPU", 1, 1)
-"""A software event, which every machine can count."""
 
 
 class PerfCounters:

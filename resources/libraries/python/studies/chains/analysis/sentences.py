@@ -31,7 +31,7 @@ def _percent(ratio: float) -> str:
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms" if abs(seconds) >= 1e-3 else f"{seconds * 1e6:.3g} us"
+    return f"{seconds * 1e3:.3g} ms" if abs(seconds) >= 1e-3 else f"{seconds * 1e6:.3g} µs"
 
 
 def _cpus(percent: float) -> str:
@@ -71,7 +71,7 @@ _EXCESS: Mapping[str, Callable[[str, Excess], str]] = {
         "memory is smaller than its working set"
     ),
     CPU_PER_PACKET: lambda at, each: (
-        f"{at} takes {each.measured * 1e6:.3g} us of CPU time per packet, {each.expected * 1e6:.3g} us alone"
+        f"{at} takes {each.measured * 1e6:.3g} µs of CPU time per packet, {each.expected * 1e6:.3g} µs alone"
     ),
 }
 

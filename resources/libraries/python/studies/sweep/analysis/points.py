@@ -17,7 +17,7 @@ SENDER_TOLERANCE = 0.05
 
 @dataclass(frozen=True)
 class LoadObservation:
-    """One load; units as in Metric, rates in Gbit/s of one way."""
+    """One load; units as in ProfileMetric, rates in Gbit/s of one way."""
 
     rate: float
     """Really sent."""

@@ -146,7 +146,7 @@ class Profile(Frozen):
 
 
 class PredictedPoint(Frozen):
-    """A chain at one input rate: what its parts let expect, and what was measured. Units as in Metric."""
+    """A chain at one input rate: what its parts let expect, and what was measured. Units as in ProfileMetric."""
 
     rate: float
     predicted: dict[ProfileMetric, float]
