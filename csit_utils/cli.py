@@ -119,8 +119,8 @@ _RUN = {
 _READ = {
     "import": "results.import_command", "export": "results.export", "report": "results.report", "show": "results.show",
     "query": "results.query", "compare": "results.compare", "why": "results.why", "trend": "results.trend",
-    "gate": "results.gate", "bisect": "runs.bisect", "explain": "results.explain", "schema": "results.schema",
-    "mcp": "results.mcp_server",
+    "gate": "results.gate", "acknowledge": "results.acknowledge", "bisect": "runs.bisect",
+    "explain": "results.explain", "schema": "results.schema", "mcp": "results.mcp_server",
 }  # fmt: skip
 _MODULES = (
     {name: f"csit_utils.commands.{module}" for name, module in _RUN.items()}

@@ -27,7 +27,12 @@ class CellMetric:
     @property
     def name(self) -> str:
         """Name for a line of text: `sim-a (simulated) CSC 2R1C NF-1c vSwitch-1c 64B NDR`."""
-        return f"{self.series.system.name} {place_text(self.series, self.dimensions)} {self.metric}"
+        return f"{self.cell_name} {self.metric}"
+
+    @property
+    def cell_name(self) -> str:
+        """The name without the metric."""
+        return f"{self.series.system.name} {place_text(self.series, self.dimensions)}"
 
     @property
     def of_matrix(self) -> bool:

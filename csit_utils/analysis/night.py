@@ -28,6 +28,7 @@ from csit_utils.analysis.cells import CellMetric, when
 from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FEWEST_CELLS, Outcome, compare, side
 from csit_utils.analysis.trends.steps import MIN_RUNS
 from csit_utils.analysis.trends.trend import FEWEST, Trend, trends
+from csit_utils.dataset.ledger import NONE, Acknowledged
 from csit_utils.dataset.rows import UNBOUNDED, TestRow
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.request.cell import Dimensions
@@ -289,11 +290,14 @@ _Place = tuple[NightKey, str, tuple[str, Dimensions]]
 """A metric of a test where it is measured: the service and its size."""
 
 
-def known_tests(rows: Iterable[tuple[NightKey, TestRow]]) -> dict[NightKey, StoredEvidence]:
+def known_tests(
+    rows: Iterable[tuple[NightKey, TestRow]], acknowledged: Acknowledged = NONE
+) -> dict[NightKey, StoredEvidence]:
     """Return what stored results of one testbed say of each test.
 
     Args:
         rows: Tests of all nights, with the identity of each.
+        acknowledged: Steps whose cause is known.
     """
     pairs = list(rows)
     keys = {id(row): key for key, row in pairs}
@@ -306,7 +310,7 @@ def known_tests(rows: Iterable[tuple[NightKey, TestRow]]) -> dict[NightKey, Stor
         place = keys[id(trend.figures[-1].row)], str(trend.cell.metric), where
         if place not in newest or trend.figures[-1].at > newest[place].figures[-1].at:
             newest[place] = trend
-    called = _called(pairs)
+    called = _called(pairs, acknowledged)
     spreads = {place: _spread(trend) for place, trend in newest.items()}
     pooled: dict[str, list[float]] = defaultdict(list)
     for (_, metric, _), (count, spread) in spreads.items():
@@ -353,14 +357,15 @@ def _spread(trend: Trend) -> tuple[int, float | None]:
     return len(own), max(now.stdev_pps or 0.0, now.resolution_pps) / now.mean_pps
 
 
-def _called(pairs: Sequence[tuple[NightKey, TestRow]]) -> dict[CellMetric, float]:
+def _called(pairs: Sequence[tuple[NightKey, TestRow]], acknowledged: Acknowledged) -> dict[CellMetric, float]:
     """Changes of the newest figure of each test against all others that `compare` calls significant."""
     last: dict[NightKey, TestRow] = {}
     for key, row in pairs:
         if row.status == "PASS" and (key not in last or when(row) > when(last[key])):
             last[key] = row
     after = {id(row) for row in last.values()}
-    found = compare([row for _, row in pairs if id(row) not in after], list(last.values()))
+    earlier = [row for _, row in pairs if id(row) not in after]
+    found = compare(earlier, list(last.values()), acknowledged=acknowledged)
     return {
         CellMetric(change.b.series, change.dimensions, change.metric): change.change
         for change in found.of(Outcome.REGRESSION, Outcome.PROGRESSION)

@@ -225,12 +225,7 @@ def scan(stream: BinaryIO, source: str) -> Iterator[Scanned]:
 
 
 class _Scanner:
-    """State of the scan before the next test.
-
-    Args:
-        source: The file's name.
-        blocks: Collects damage.
-    """
+    """State of the scan before the next test."""
 
     def __init__(self, source: str, blocks: Blocks) -> None:
         self._source = source

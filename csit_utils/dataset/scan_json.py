@@ -87,12 +87,7 @@ def scan_json(stream: BinaryIO, source: str) -> Iterator[Scanned]:
 
 
 class _Scanner:
-    """State of the scan.
-
-    Args:
-        source: The file's name.
-        blocks: Collects damage.
-    """
+    """State of the scan."""
 
     def __init__(self, source: str, blocks: Blocks) -> None:
         self._source = source

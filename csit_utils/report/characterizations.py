@@ -32,12 +32,7 @@ def keys_of_page(
 ) -> Mapping[str, object]:
     """Return values for the template of a page: records as `name`, whether any is simulated, all plots.
 
-    Args:
-        name: Name of the records in the template.
-        found: The records.
-        made: The drawn records.
-        papers: Published figures beside them, as `papers`.
-        compared: Plots of several records.
+    `papers`: published figures beside them, as `papers`.
     """
     return {
         name: made,
@@ -51,9 +46,7 @@ def keys_of_page(
 def characterization_lines(found: Sequence[View], *, why: bool = False) -> Iterator[str]:
     """Yield one line per record.
 
-    Args:
-        found: The records.
-        why: Also functions, predictions, search steps and warnings.
+    `why`: also functions, predictions, search steps and warnings.
     """
     for view in found:
         yield _line(view)

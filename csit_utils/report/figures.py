@@ -262,9 +262,7 @@ class Panel:
 def stacked(panels: Sequence[Panel], across: Json) -> Json:
     """Return a variant of a figure, the first panel on top; empty panels are omitted.
 
-    Args:
-        panels: Each with its traces.
-        across: The common horizontal axis.
+    `panels`: each with its traces.
     """
     found = [(panel, drawn) for panel in panels if (drawn := [trace for trace in panel.traces if has_values(trace)])]
     layout: Json = {"height": 100 + _PANEL_PX * max(1, len(found))}

@@ -87,11 +87,7 @@ class _HtmlEnvironment(Environment):
 
 
 class CompiledTemplates(FileSystemBytecodeCache):
-    """Compiled templates, kept as Python keeps compiled modules; they are made again where they cannot be.
-
-    Args:
-        folder: Where they are.
-    """
+    """Compiled templates, kept as Python keeps compiled modules; they are made again where they cannot be."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(str(folder), "%s.template")

@@ -17,10 +17,7 @@ def test_href(row: TestRow) -> str:
 def cell_anchor(series: Series, metric: Measure, place: tuple[int, int] | None = None) -> str:
     """Return the id of a cell of a heat map: `csc-4x2-ndr-64b-1c-vs1-sim-3f2a`, equal in all reports of the series.
 
-    Args:
-        series: The matrix.
-        metric: The metric.
-        place: Number of services, and NFs per service; None omits them.
+    `place`: number of services, and NFs per service; None omits them.
     """
     words = (
         series.service_type,

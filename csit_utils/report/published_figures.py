@@ -60,12 +60,8 @@ def sections(
 ) -> list[PublishedSection]:
     """Return every paper that has figures for a page, with the page's own figures beside them.
 
-    Args:
-        papers: All papers.
-        kind: Kind of the records.
-        found: The page's records.
-        value: Returns a record's own figure; None if it has no comparable one.
-        figures: More plots of a paper.
+    `papers`: all papers.
+    `value`: returns a record's own figure; None if it has no comparable one.
     """
     made = []
     for paper in papers:

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from csit_utils.analysis.runs import History, Run, history, latest_runs, rows_of
 from csit_utils.analysis.trends.trend import Trend, trends
 from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.ledger import NONE, Acknowledged
 from csit_utils.dataset.papers import Paper
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import OWN, InstanceRow, LatencyRow, TestRow
@@ -46,6 +47,7 @@ class ReportContents:
         details: Details | None = None,
         compared: tuple[str, str] | None = None,
         papers: Sequence[Paper] = (),
+        acknowledged: Acknowledged = NONE,
     ) -> None:
         """Choose what is shown.
 
@@ -56,11 +58,13 @@ class ReportContents:
                 up to `MAX_PAGES`, and those that stand out.
             compared: Names of the two initial sides of the compare page, from `History.sides`.
             papers: Published figures to show beside other studies.
+            acknowledged: Steps of trends whose cause is known.
         """
         self.contents = contents
         self.mean = mean
         self.compared = compared
         self.papers = papers
+        self.acknowledged = acknowledged
         self._details = details
 
     @property
@@ -165,7 +169,7 @@ class ReportContents:
     @cached_property
     def trends(self) -> Sequence[Trend]:
         """Trends of all cells."""
-        return trends(self.figured)
+        return trends(self.figured, acknowledged=self.acknowledged)
 
     @cached_property
     def characterizations(self) -> Sequence[View]:

@@ -107,11 +107,8 @@ def shell(
 ) -> str:
     """Return an HTML file.
 
-    Args:
-        shown: The contents of the report.
-        pages: Its pages, in order.
-        navigation: Links and their pages.
-        assets: Relative path of the folder with style and scripts; empty: inline.
+    `pages`: its pages, in order.
+    `assets`: relative path of the folder with style and scripts; empty: inline.
     """
     return fill(
         "shell.html.j2",

@@ -53,10 +53,7 @@ def cells_with_stacks(a: Sequence[TestRow], b: Sequence[TestRow], record: Record
 
     Simulated and measured stacks are never compared.
 
-    Args:
-        a: Tests of the baseline.
-        b: Tests to compare with it.
-        record: Gives their records; only those with stacks are read.
+    `record`: gives their records; only those with stacks are read.
     """
     of_a, of_b = _by_cell(a), _by_cell(b)
     for cell in of_a:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame

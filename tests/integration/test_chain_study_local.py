@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
-from resources.libraries.python.drivers.functions.nginx.program import missing as nginx_missing
+from resources.libraries.python.drivers.functions.nginx.driver import missing as nginx_missing
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import hold_back, is_held_back
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH

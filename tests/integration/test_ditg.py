@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.generators.ditg.programs import (
 )
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind

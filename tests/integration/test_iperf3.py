@@ -8,7 +8,7 @@ import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.host.cpu.cpu import discover
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind

@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.functions.nftables.program import missin
 from resources.libraries.python.drivers.functions.testpmd.driver import missing as missing_testpmd
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links.namespaces import name_of
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
 from resources.libraries.python.model.measurements.trial import Trial

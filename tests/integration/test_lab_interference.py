@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import path_of
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, nf_loses_its_port, run_losing_nodes
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options

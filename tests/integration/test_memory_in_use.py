@@ -13,8 +13,7 @@ from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.probes.sampler.features import group_of
-from resources.libraries.python.drivers.probes.sampler.host import HostSampler
-from resources.libraries.python.drivers.probes.sampler.memory import memory_of
+from resources.libraries.python.drivers.probes.sampler.host import HostSampler, memory_of
 from resources.libraries.python.drivers.probes.sampler.tasks import tasks_of
 from resources.libraries.python.errors import Unsupported
 

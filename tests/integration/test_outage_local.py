@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.functions.testpmd.driver import missing 
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as missing_qemu
 from resources.libraries.python.drivers.generators.builtin.frames import NUMBER_OFFSET
 from resources.libraries.python.drivers.host.cpu.cpu import discover
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
 from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs

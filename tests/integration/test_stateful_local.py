@@ -12,7 +12,7 @@ import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.host.links.namespaces import name_of
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.cell import MAX_FLOWS
 from resources.libraries.python.model.request.frames import frame, with_flows

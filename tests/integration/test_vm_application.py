@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.functions.nginx.program import missing as nginx_missing
+from resources.libraries.python.drivers.functions.nginx.driver import missing as nginx_missing
 from resources.libraries.python.drivers.functions.vm.accelerator import missing
 from resources.libraries.python.drivers.functions.vm.driver import VHOST, VirtualMachines
 from resources.libraries.python.drivers.functions.vm.registration import Vm
@@ -20,7 +20,7 @@ from resources.libraries.python.drivers.functions.vm_application.guest_software 
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.probes.sampler.accounts import TaskAccount, VcpuAccount
 from resources.libraries.python.drivers.probes.sampler.tasks import tasks_on

@@ -12,7 +12,7 @@ import pytest
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.functions.monitor.registration import Ngrep, Suricata
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import SimulatedTruth, one_pps
 from resources.libraries.python.errors import ConfigError, Unsupported

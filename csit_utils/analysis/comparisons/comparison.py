@@ -16,6 +16,7 @@ from typing import NamedTuple
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures, place_text, resolution
 from csit_utils.analysis.comparisons.comparability import likeness, without_bounds
 from csit_utils.analysis.grouping import Series
+from csit_utils.dataset.ledger import NONE, Acknowledged, AcknowledgedStep
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import UNBOUNDED, TestRow
 from resources.libraries.python import special_functions
@@ -275,7 +276,9 @@ __all__ = [
 ]
 
 
-def compare(a: Sequence[TestRow], b: Sequence[TestRow], *, insist: bool = False) -> Comparison:
+def compare(
+    a: Sequence[TestRow], b: Sequence[TestRow], *, insist: bool = False, acknowledged: Acknowledged = NONE
+) -> Comparison:
     """Compare the cells that two selections have in common.
 
     Cells match by service type, rows and columns, sizes, frame and metric; if both sides have several testbeds or
@@ -285,16 +288,27 @@ def compare(a: Sequence[TestRow], b: Sequence[TestRow], *, insist: bool = False)
         a: The baseline.
         b: Tests to compare with it.
         insist: Also compare figures with different meanings, and note the differences.
+        acknowledged: Steps whose cause is known: of A, figures before the last of them that precedes B do not count.
     """
     of_a, of_b = figures(a), figures(b)
     pairs = list(_pairs(of_a, of_b))
-    changes = [_change(one, other, of_a[one], of_b[other], insist=insist) for one, other in pairs]
-    paired_a, paired_b = {one for one, _ in pairs}, {other for _, other in pairs}
+    since = [_since(acknowledged.get(one.name, ()), of_a[one], of_b[other]) for one, other in pairs]
+    kept = [(pair, own) for pair, own in zip(pairs, since, strict=True) if own]
+    changes = [_change(one, other, own, of_b[other], insist=insist) for (one, other), own in kept]
+    paired_a, paired_b = {one for one, _ in pairs}, {other for (_, other), _ in kept}
     return Comparison(
         tuple(_judged_together(_by_spread(_told_apart(changes)))),
         tuple(cell for cell in of_a if cell not in paired_a),
         tuple(cell for cell in of_b if cell not in paired_b),
     )
+
+
+def _since(
+    steps: Sequence[AcknowledgedStep], before: Sequence[CellFigure], after: Sequence[CellFigure]
+) -> Sequence[CellFigure]:
+    """Figures of a baseline since the last acknowledged step that precedes those that are compared with it."""
+    begun = max((step.since for step in steps if step.since <= after[0].at), default=None)
+    return before if begun is None else [each for each in before if each.at >= begun]
 
 
 def _pairs(of_a: Collection[CellMetric], of_b: Collection[CellMetric]) -> Iterable[tuple[CellMetric, CellMetric]]:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from csit_utils.analysis.cells import CellMetric
+from csit_utils.analysis.cells import CellMetric, when
 from csit_utils.analysis.comparisons.comparison import Change, Comparison, Outcome
 from csit_utils.analysis.grouping import Series, series_of
 from csit_utils.analysis.runs import TestbedKey, history
+from csit_utils.dataset.ledger import NONE, Acknowledged, AcknowledgedStep
 from csit_utils.dataset.rows import UNBOUNDED, TestRow
 from csit_utils.studies.density.analysis.density import asks_for
 
@@ -58,15 +59,19 @@ class Decision:
         return len(self.fallen) + len(self.kept)
 
 
-def decide(comparison: Comparison, candidate: Sequence[TestRow], tolerance: float = 0.0) -> Decision:
+def decide(
+    comparison: Comparison, candidate: Sequence[TestRow], tolerance: float = 0.0, acknowledged: Acknowledged = NONE
+) -> Decision:
     """Judge all cells.
 
     Args:
         comparison: Of the baseline (A) with the candidate (B).
         candidate: Tests of the candidate, for the reason of a missing figure.
         tolerance: Tolerated relative change for the worse, at least 0.
+        acknowledged: Steps whose cause is known, for the reason of a missing baseline.
     """
     judged = comparison.of(Outcome.REGRESSION, Outcome.PROGRESSION, Outcome.NO_CHANGE)
+    begun = min(map(when, candidate), default=None)
     fallen = [each for each in judged if each.outcome is Outcome.REGRESSION and each.worsening > tolerance]
     return Decision(
         tuple(sorted(fallen, key=lambda each: -each.worsening)),
@@ -74,9 +79,18 @@ def decide(comparison: Comparison, candidate: Sequence[TestRow], tolerance: floa
         (
             *(UndecidedCell(each.name, _why(each)) for each in comparison.of(Outcome.CANNOT_TELL, Outcome.UNLIKE)),
             *(UndecidedCell(cell.name, _missing(cell, candidate)) for cell in comparison.only_a),
-            *(UndecidedCell(cell.name, "the baseline has no figure") for cell in comparison.only_b),
+            *(
+                UndecidedCell(cell.name, _without_baseline(acknowledged.get(cell.name, ()), begun))
+                for cell in comparison.only_b
+            ),
         ),
     )
+
+
+def _without_baseline(steps: Sequence[AcknowledgedStep], begun: datetime | None) -> str:
+    last = max((step for step in steps if begun and step.since <= begun), key=lambda step: step.since, default=None)
+    since = f" since the acknowledged step of {last.day} ({last.cause})" if last else ""
+    return f"the baseline has no figure{since}"
 
 
 def _why(change: Change) -> str:

@@ -7,6 +7,7 @@ from statistics import median
 from csit_utils.analysis.cells import CellFigure
 from csit_utils.analysis.grouping import System
 from csit_utils.analysis.trends.trend import Trend
+from csit_utils.dataset.ledger import AcknowledgedStep
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,9 @@ class CellEvent:
     level_after_pps: float
     suspected: bool = False
     """The change is only in the last one or two nights, which may be outliers."""
+    acknowledged: AcknowledgedStep | None = None
+    relation: str = ""
+    """In words that it repeats or undoes an acknowledged step."""
 
     @property
     def change(self) -> float:
@@ -75,6 +79,11 @@ class EventGroup:
         return self.events[0].suspected
 
     @property
+    def acknowledged(self) -> AcknowledgedStep | None:
+        """An acknowledgement, with the cause of all events."""
+        return self.events[0].acknowledged
+
+    @property
     def cells(self) -> int:
         """Number of cells of the density matrix with a change of any metric."""
         return len({(each.trend.cell.series, each.trend.cell.dimensions) for each in self.events})
@@ -92,9 +101,9 @@ def events(trends: Iterable[Trend]) -> list[CellEvent]:
 
 
 def _events(trend: Trend) -> Iterator[CellEvent]:
-    for step in trend.steps:
+    for step, known, relation in zip(trend.steps, trend.acknowledged, trend.relations, strict=True):
         if step.before:
-            yield CellEvent(trend, step.index, step.before, step.after)
+            yield CellEvent(trend, step.index, step.before, step.after, acknowledged=known, relation=relation)
     if trend.suspected is not None:
         index = len(trend.figures) - trend.fresh
         level = trend.levels[index - 1]
@@ -109,9 +118,10 @@ def level_around(event: CellEvent) -> tuple[int, int]:
 
 
 def grouped(found: Sequence[CellEvent]) -> list[EventGroup]:
-    """Return events by the run in which they were first seen, in the order of `found`."""
-    groups: dict[tuple[System, str, bool, bool, bool], list[CellEvent]] = {}
+    """Return events by the run in which they were first seen, and by acknowledged cause, in the order of `found`."""
+    groups: dict[tuple[object, ...], list[CellEvent]] = {}
     for event in found:
-        key = (event.trend.cell.series.system, event.after.row.run, event.up, event.better, event.suspected)
+        cause = (event.acknowledged.cause, event.acknowledged.link) if event.acknowledged else None
+        key = (event.trend.cell.series.system, event.after.row.run, event.up, event.better, event.suspected, cause)
         groups.setdefault(key, []).append(event)
     return [EventGroup(tuple(sorted(own, key=lambda each: -abs(each.change)))) for own in groups.values()]

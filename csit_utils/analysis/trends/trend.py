@@ -16,12 +16,14 @@ from enum import StrEnum
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures, resolution, runs_of
 from csit_utils.analysis.comparisons.gate import runs_before
 from csit_utils.analysis.grouping import System
+from csit_utils.analysis.trends.acknowledgement import matched, relation
 from csit_utils.analysis.trends.history import FEWEST, SUSPICION, Drift, levels, look
 from csit_utils.analysis.trends.steps import Step
 from csit_utils.analysis.trends.twobands import TwoBands
+from csit_utils.dataset.ledger import NONE, Acknowledged, AcknowledgedStep
 from csit_utils.dataset.rows import TestRow
 
-__all__ = ["ALPHA", "FEWEST", "SUSPICION", "Drift", "Trend", "TrendState", "changed", "newly_called", "trends"]
+__all__ = ["ALPHA", "FEWEST", "SUSPICION", "Drift", "Trend", "TrendState", "newly_called", "trends"]
 
 ALPHA = 0.01
 """Probability of any false step over all cells."""
@@ -32,9 +34,11 @@ class TrendState(StrEnum):
 
     STEADY = "steady"
     REGRESSION = "regression"
-    """Its last confirmed step went down."""
+    """Its last unexplained step went down."""
     PROGRESSION = "progression"
-    """Its last confirmed step went up."""
+    """Its last unexplained step went up."""
+    ACKNOWLEDGED = "acknowledged"
+    """It has steps, and none of them is unexplained."""
     TWO_BANDS = "two bands"
     DRIFT = "drift"
     TOO_FEW = "too few"
@@ -60,6 +64,25 @@ class Trend:
     """Number of these nights."""
     outliers: tuple[int, ...] = ()
     """Indices of figures explained neither by noise nor by a step."""
+    acknowledged: tuple[AcknowledgedStep | None, ...] = ()
+    """For each step its acknowledgement."""
+
+    @property
+    def unexplained(self) -> Step | None:
+        """The last step that is neither acknowledged nor undone by a later one."""
+        for step, known in zip(reversed(self.steps), reversed(self.acknowledged), strict=True):
+            now = self.steps[-1].after
+            if known is None and abs(now - step.after) <= abs(now - step.before):
+                return step
+        return None
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """For each step in words that it repeats or undoes an acknowledged one; empty if it does not."""
+        return tuple(
+            "" if known else relation(step, [each for each in self.acknowledged[:number] if each])
+            for number, (step, known) in enumerate(zip(self.steps, self.acknowledged, strict=True))
+        )
 
     @property
     def state(self) -> TrendState:
@@ -68,10 +91,11 @@ class Trend:
             return TrendState.TWO_BANDS
         if self.drift is not None:
             return TrendState.DRIFT
-        if self.steps:
-            last = self.steps[-1]
+        if (last := self.unexplained) is not None:
             worse = self.cell.metric.worsening(last.after - last.before) > 0
             return TrendState.REGRESSION if worse else TrendState.PROGRESSION
+        if self.steps:
+            return TrendState.ACKNOWLEDGED
         return TrendState.TOO_FEW if len(self.figures) < FEWEST else TrendState.STEADY
 
     @property
@@ -85,20 +109,25 @@ class Trend:
         return levels(self.values, self.steps)
 
 
-def trends(rows: Sequence[TestRow], alpha: float = ALPHA) -> list[Trend]:
+def trends(rows: Sequence[TestRow], alpha: float = ALPHA, acknowledged: Acknowledged = NONE) -> list[Trend]:
     """Return the trend of every cell, in the order of cells.
 
     Args:
         rows: All tests.
         alpha: Probability of any false step over all cells.
+        acknowledged: Steps of these cells whose cause is known.
     """
     found, runs = figures(rows), runs_of(rows)
     judged = sum(len(own) >= FEWEST for own in found.values())
-    return [trend_of(cell, own, runs, alpha / max(1, judged)) for cell, own in found.items()]
+    return [trend_of(cell, own, runs, alpha / max(1, judged), acknowledged) for cell, own in found.items()]
 
 
 def newly_called(
-    found: Iterable[Trend], candidate: Sequence[TestRow], rows: Sequence[TestRow], alpha: float = ALPHA
+    found: Iterable[Trend],
+    candidate: Sequence[TestRow],
+    rows: Sequence[TestRow],
+    alpha: float = ALPHA,
+    acknowledged: Acknowledged = NONE,
 ) -> list[Trend]:
     """Return regressions that are confirmed by a candidate: without its figures, they are not called.
 
@@ -107,8 +136,9 @@ def newly_called(
         candidate: Tests of the newest run of its testbeds.
         rows: All tests, the candidate's among them.
         alpha: Probability of any false step over all cells.
+        acknowledged: Steps of these cells whose cause is known.
     """
-    before = {each.cell: each for each in trends(runs_before(candidate, rows, len(rows)), alpha)}
+    before = {each.cell: each for each in trends(runs_before(candidate, rows, len(rows)), alpha, acknowledged)}
     measured = figures(candidate)
     return [
         each
@@ -124,8 +154,12 @@ def newly_called(
 
 
 def trend_of(
-    cell: CellMetric, found: Sequence[CellFigure], runs: Mapping[System, Mapping[str, datetime]], alpha: float
-) -> Trend:  # fmt: skip
+    cell: CellMetric,
+    found: Sequence[CellFigure],
+    runs: Mapping[System, Mapping[str, datetime]],
+    alpha: float,
+    acknowledged: Acknowledged = NONE,
+) -> Trend:
     """Return the trend of one cell.
 
     Args:
@@ -133,6 +167,7 @@ def trend_of(
         found: Its figures in the order of time.
         runs: Start times of the runs of its system.
         alpha: Probability of a false step in this cell.
+        acknowledged: Steps whose cause is known.
     """
     values, times = [each.value_pps for each in found], [each.at for each in found]
     seen = look(values, times, resolution(found, cell.metric), alpha)
@@ -147,18 +182,10 @@ def trend_of(
         seen.suspected,
         seen.fresh,
         seen.outliers,
+        matched(seen.steps, times, acknowledged.get(cell.name, ()) if acknowledged else ()),
     )
 
 
 def _gaps(found: Sequence[CellFigure], runs: Mapping[str, datetime]) -> tuple[datetime, ...]:
     have = {each.row.run for each in found}
     return tuple(sorted(at for run, at in runs.items() if run not in have and at >= found[0].at))
-
-
-def changed(found: Iterable[Trend]) -> list[Trend]:
-    """Return trends with a confirmed step, largest change for the worse first."""
-
-    def worst(trend: Trend) -> float:
-        return max(trend.cell.metric.worsening(step.change) for step in trend.steps)
-
-    return sorted((each for each in found if each.steps), key=worst, reverse=True)

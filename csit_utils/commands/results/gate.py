@@ -47,7 +47,8 @@ def gate(
     A cell fails if it is significantly worse, by more than the tolerance. Exit status: 0 no regression, 1 a
     regression or too few judged cells (--require), 2 invalid input. A single baseline run is judged by the spread of
     changes over its matrix; several nights as baseline reveal smaller changes. Cells without a figure on either side
-    cannot be judged: they are counted, with the reason.
+    cannot be judged: they are counted, with the reason. Of a cell with an acknowledged step (./csit acknowledge), the
+    baseline has only the runs since then.
 
     \b
     Examples:
@@ -62,7 +63,8 @@ def gate(
     with DatasetReader(data, COMPARED, max_tests) as reader:
         after = reader.rows(candidate)
         before = reader.rows(baseline) if count is None else reader.before(baseline, after, count)
-        found = decide(compare(before, after), after, allowed)
+        known = reader.acknowledged()
+        found = decide(compare(before, after, acknowledged=known), after, allowed, known)
         if junit is not None:
             write_whole(junit, junit_xml(found))
         if steps is not None:

@@ -11,6 +11,7 @@ import typer
 from csit_utils.analysis.runs import History
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, ReadingProgress, from_contents, read, report_problems
 from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.ledger import acknowledged_in
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.dataset.reference import names
 from csit_utils.dataset.store.chosen_runs import newest
@@ -90,6 +91,7 @@ def report(
         raise ConfigError(f"no reference set '{unknown[0]}'; choose from {', '.join((*names(), *paper_names()))}")
     published = [name for name in wanted if name in names()]
     papers = [paper(name) for name in wanted if name in paper_names()]
+    known = acknowledged_in(inputs)
 
     def written(found: Contents) -> tuple[Contents, Path]:
         from csit_utils.report.report_context import Details, ReportContents  # noqa: PLC0415 - see _loaded
@@ -97,7 +99,7 @@ def report(
         from csit_utils.report.site import write_site  # noqa: PLC0415 - as above
 
         chosen = Details(details) if details else None
-        shown = ReportContents(found, mean=mean, details=chosen, compared=compare, papers=papers)
+        shown = ReportContents(found, mean=mean, details=chosen, compared=compare, papers=papers, acknowledged=known)
         for name in compare or ():
             _check_side(name, shown.whole_history)
         if single_file or output.suffix in _PAGE:

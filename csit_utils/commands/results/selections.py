@@ -13,6 +13,7 @@ from csit_utils.analysis.selection import KEYS, parse_chosen
 from csit_utils.commands.results.inputs import OpenedInputs, opened, print_problems
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Characterized, ReadError, RecordedTest
+from csit_utils.dataset.ledger import Acknowledged, acknowledged_in
 from csit_utils.dataset.reference import names, reference_items
 from csit_utils.dataset.rows import MEASURES, TestRow
 from csit_utils.dataset.store.chosen_runs import Choice, last_before, newest
@@ -162,6 +163,14 @@ class DatasetReader:
             if any(row.anchor == anchor for row in read.contents.tests):
                 return self._asked(paths, text, read.choose, lambda found: found.record(anchor))
         raise KeyError(anchor)
+
+    def acknowledged(self) -> Acknowledged:
+        """Return the acknowledged steps of all files, folders and datasets that were read.
+
+        Raises:
+            ConfigError: A ledger is invalid.
+        """
+        return acknowledged_in(dict.fromkeys(path for paths in self._opened for path in paths))
 
     def report_problems(self) -> bool:
         """Print on stderr which inputs could not be read in full; return whether there are any."""

@@ -49,7 +49,7 @@ def trend(
     A step is reported after three nights or, if it is small against the noise, more; until then it is *suspected*. A
     cell that alternates between two levels is in *two bands*, and its low nights are not reported as regressions.
     Failed tests are gaps. A cell needs at least ten figures. The last column draws the history, scaled from the lowest
-    to the highest figure.
+    to the highest figure. Steps whose cause is known (./csit acknowledge) are no regressions.
 
     \b
     Examples:
@@ -65,10 +65,11 @@ def trend(
     from csit_utils.analysis.trends.trend import FEWEST, TrendState, newly_called, trends  # noqa: PLC0415 - scipy costs time of every --help
 
     with DatasetReader(inputs, COMPARED, max_tests) as reader:
-        rows = reader.whole()
-        found = trends(rows, false_alarms)
+        rows, known = reader.whole(), reader.acknowledged()
+        found = trends(rows, false_alarms, known)
+        lost = sum(map(len, known.values())) - sum(bool(step) for each in found for step in each.acknowledged)
         if new_with is not None:
-            found = newly_called(found, reader.rows(new_with), rows, false_alarms)
+            found = newly_called(found, reader.rows(new_with), rows, false_alarms, known)
         plain = (TrendState.STEADY, TrendState.TOO_FEW)
         shown = [each for each in found if every or each.state not in plain or each.suspected is not None]
         if steps is not None:
@@ -79,12 +80,14 @@ def trend(
         listed = [f"{count} {state}" for state, count in counts.items() if count]
         few = f" (fewer than {FEWEST} figures)" if counts[TrendState.TOO_FEW] else ""
         print_sentence(f"{len(found)} cells and metrics: {', '.join(listed)}{few}, {suspected} suspected", err=True)
+        if lost:
+            print_sentence(f"acknowledged steps that these results do not have: {lost}", err=True)
         if reader.report_problems():
             raise typer.Exit(1)
 
 
 def _called(found: "Trend") -> tuple["CellMetric", float, "TestRow", "TestRow"]:
-    last = found.steps[-1]
+    last = found.unexplained or found.steps[-1]
     return found.cell, last.change, found.figures[last.index - 1].row, found.figures[last.index].row
 
 
@@ -92,7 +95,7 @@ def _line(found: "Trend") -> TableLine:
     from csit_utils.commands.results.trend import history  # noqa: PLC0415 - as above
     from csit_utils.report.units import percent  # noqa: PLC0415 - as above
 
-    last = found.steps[-1] if found.steps else None
+    last = found.unexplained or (found.steps[-1] if found.steps else None)
     first = found.figures[last.index].row if last else None
     change = last.change if last else found.drift.change if found.drift else None
     texts = (
@@ -123,6 +126,12 @@ def _notes(found: "Trend") -> Sequence[str]:
             ]
             if bands is not None
             else []
+        ),
+        *(each for each in found.relations if each),
+        *(
+            f"acknowledged since {known.day}: {known.cause}{f' {known.link}' if known.link else ''}"
+            for known in found.acknowledged
+            if known
         ),
         *([f"steps: {len(found.steps)}"] if len(found.steps) > 1 else []),
         *([f"outliers: {len(found.outliers)}"] if found.outliers else []),
@@ -158,8 +167,10 @@ def as_object(found: "Trend") -> Mapping[str, Any]:
                 "after_pps": step.after,
                 "change": step.change,
                 "probability": step.probability,
+                "relation": relation,
+                "acknowledged": None if known is None else known.model_dump(mode="json", include=_KNOWN),
             }
-            for step in found.steps
+            for step, known, relation in zip(found.steps, found.acknowledged, found.relations, strict=True)
         ],
         "suspected": found.suspected,
         "bands": None
@@ -170,6 +181,7 @@ def as_object(found: "Trend") -> Mapping[str, Any]:
     }
 
 
+_KNOWN = {"since", "cause", "link"}
 _BLOCKS = "▁▂▃▄▅▆▇█"
 GAP = "·"
 """A run without a figure."""

@@ -17,6 +17,7 @@ from csit_utils.commands.results.selections import RESULTS, refuse_missing
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
+from csit_utils.dataset.ledger import acknowledged_in
 from csit_utils.night.candidates import OPENING_S, as_known, matrix_tests, stored_rows, study_tests
 from csit_utils.night.page import reason_of, render_night, summary, why_left_out
 from csit_utils.night.session import (
@@ -189,7 +190,7 @@ def _plan(choices: NightChoices, stored: Contents, budget_s: float, clock: Night
     if choices.studies:
         offered += study_tests(choices.studies, testbed, choices.variables.get("MORE", ""))
     rows = stored_rows(stored, testbed)
-    known, measured_s = known_tests(rows), durations(rows)
+    known, measured_s = known_tests(rows, acknowledged_in(map(Path, choices.data))), durations(rows)
     tests = [
         as_known(
             test, measured_s.get(test.key), clock.statuses(test.name) if clock else (), has_figure=test.key in known

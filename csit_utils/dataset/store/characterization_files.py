@@ -114,9 +114,7 @@ def _measure(row: MeasuredRow, found: MeasuredValue) -> dict[str, object]:
 def read(path: Path, count: int) -> Iterator[Characterized | Problem]:
     """Yield the records of a file; a problem where one is damaged.
 
-    Args:
-        path: The file.
-        count: Number of records, as its import says.
+    `count`: number of records, as its import says.
 
     Raises:
         ReadError: The file is damaged.

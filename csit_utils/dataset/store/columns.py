@@ -149,11 +149,7 @@ def rows_of_table(table: pa.Table) -> Iterator[TestRow]:
 
 
 class SomeColumns:
-    """Makes rows that have some columns, and no memory for others; asking one for another column is an error.
-
-    Args:
-        names: The columns.
-    """
+    """Makes rows that have some columns, and no memory for others; asking one for another column is an error."""
 
     def __init__(self, names: Collection[str]) -> None:
         self.names = tuple(name for name in NAMES if name in names)

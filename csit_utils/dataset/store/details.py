@@ -82,11 +82,7 @@ class WaitingDetails:
 
 
 class DetailsWriter:
-    """Writer of a file, opened for its first details, so that not all files of many partitions are open at once.
-
-    Args:
-        path: The file.
-    """
+    """Writer of a file, opened for its first details, so that not all files of many partitions are open at once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -157,9 +153,7 @@ def digests(path: Path) -> set[str]:
 def groups(path: Path, anchors: Collection[str]) -> Iterator[Group]:
     """Yield the groups that have details of some tests.
 
-    Args:
-        path: The file.
-        anchors: Anchors of the tests; may become fewer between groups.
+    `anchors`: anchors of the tests; may become fewer between groups.
 
     Raises:
         ReadError: The file is damaged.

@@ -66,13 +66,7 @@ def stage(
 ) -> Import:
     """Write rows to staged files.
 
-    Args:
-        layout: The dataset.
-        rows: Rows of one file, or of several record files.
-        source: Name of the file.
-        digest: Digest of the file.
-        label: Label of the run.
-        files: Digests of record files.
+    `rows`: rows of one file, or of several record files.
     """
     made = _Staging(layout, digest, source, label)
     refused: list[Refusal] = []

@@ -97,12 +97,8 @@ def difference_graph(
 
     Red boxes have a larger share in B, blue ones a smaller one; grey ones differ by no more than the noise of sampling.
 
-    Args:
-        a: The baseline.
-        b: What is compared with it.
-        caption: Above the graph.
-        simulated: Whether any stack is simulated.
-        per_packet: Show CPU times per packet in the place of shares.
+    `simulated`: whether any stack is simulated.
+    `per_packet`: show CPU times per packet in the place of shares.
     """
     weights = [side.ns_per_sample if per_packet else side.total and 1 / side.total for side in (a, b)]
     if not all(weights):

@@ -48,9 +48,7 @@ def _listed(row: LossesAtLoad) -> Sequence[FlowLosses]:
 def loss_notes(rows: Iterable[LossesAtLoad], patterns: Mapping[str, str]) -> tuple[str, ...]:
     """Return what else is said of each load: where packets were lost, remarks, why nothing was measured.
 
-    Args:
-        rows: What was measured.
-        patterns: Of the record: a sentence for each load, or the reason in its place.
+    `patterns`: of the record: a sentence for each load, or the reason in its place.
     """
     notes, measured = [], set()
     for row in rows:

@@ -12,7 +12,6 @@ from csit_utils.report.cell_maps import CellMaps
 from csit_utils.report.details.capsule import Capsule, capsule
 from csit_utils.report.details.coremap import CoreMapView, core_map
 from csit_utils.report.details.energy import EnergyView, energy_figure, energy_lines, energy_notes
-from csit_utils.report.details.evidence import LossView, Shares, loss_view, shares_of
 from csit_utils.report.details.flames import FlameGraph, flame_graph
 from csit_utils.report.details.loss_patterns import LossPatternView, loss_notes, loss_pattern_figure, loss_patterns
 from csit_utils.report.details.noise import NoiseView, noise_figure, noise_floor
@@ -22,12 +21,88 @@ from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables
 from csit_utils.report.units import DASH, amount, common_unit, digits3, percent, rate, seconds
 from csit_utils.studies.density.analysis.checklist import CheckedRequirement, checklist
+from csit_utils.studies.density.analysis.losses import busiest_cpu
 from csit_utils.studies.density.analysis.other_goals import other_goals
 from csit_utils.studies.density.answer_text import OtherGoalView, other_goal_view
 from csit_utils.studies.density.figures.latency_maps import instance_maps
+from resources.libraries.python.model.findings.evidence import HopLoss, ItemizedFigure, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.request.goal import GoalResult, PredictedGoal, Prior, SearchRecord
 from resources.libraries.python.model.result import BackToBack, Verdict, l1_bps
 from resources.libraries.python.search.back_to_back import bursts_in_words
+from resources.libraries.python.search.findings.limits import cause_in_words
+from resources.libraries.python.search.findings.locate import by_owner
+from resources.libraries.python.studies.density.model.record import DensityRecord
+
+_LISTED = 40
+"""Rows of a table of hops; the CSV file has all."""
+
+
+@dataclass(frozen=True)
+class OwnerLoss:
+    """Losses of one owner."""
+
+    owner: str
+    lost: int
+    share: float
+    """Share of all lost packets."""
+    busy: float | None
+    """Busy time of its busiest data thread, in [0, 1]; None if unknown."""
+    waiting: float | None
+
+
+@dataclass(frozen=True)
+class LossView:
+    """Losses above the limit by hop."""
+
+    heading: str
+    offered_pps: float
+    sent: int
+    lost: int
+    owners: tuple[OwnerLoss, ...]
+    hops: tuple[tuple[HopLoss, str], ...]
+    """With their causes in words."""
+    more: int
+    """Number of hops that are not listed."""
+    threads: tuple[ThreadLoad, ...]
+    usage: Usage | None
+
+
+@dataclass(frozen=True)
+class Shares:
+    """A throughput figure by instance and direction."""
+
+    item: ItemizedFigure
+    verdict: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """Heading."""
+        where = {"MRR": "MRR, in overload", "ORR": "ORR, in overload", "overload": "in overload"}.get(self.item.number)
+        return where or f"{self.item.number}, at its lower bound"
+
+
+def shares_of(result: DensityRecord) -> tuple[Shares, ...]:
+    """Return all throughput figures of a test by instance and direction."""
+    return tuple(Shares(item, tuple(result.verdict.of(item.number))) for item in result.itemized)
+
+
+def loss_view(found: LocatedLosses | None) -> LossView | None:
+    """Losses by hop of a test; None where they were not looked for."""
+    if found is None:
+        return None
+    lost = found.sent - found.received
+    threads = found.usage.threads if found.usage else ()
+    owners = tuple(_owner(owner, count, lost, threads) for owner, count in by_owner(found.hops).items())
+    hops = tuple((hop, cause_in_words(hop)) for hop in found.hops[:_LISTED])
+    which = "in the trials of MRR" if found.purpose == "mrr" else "in a trial beyond the bounds"
+    busiest = tuple(sorted(threads, key=lambda thread: -(thread.running + thread.waiting)))
+    more = max(0, len(found.hops) - _LISTED)
+    return LossView(which, found.offered_pps, found.sent, lost, owners, hops, more, busiest, found.usage)
+
+
+def _owner(owner: str, count: int, lost: int, threads: Iterable[ThreadLoad]) -> OwnerLoss:
+    own = [thread for thread in threads if thread.owner == owner]
+    return OwnerLoss(owner, count, count / max(1, lost), *busiest_cpu(own))
 
 
 def bursts_text(found: BackToBack | None) -> str:

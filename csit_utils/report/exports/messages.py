@@ -48,16 +48,14 @@ class MessagePart:
 def message_parts(shown: ReportContents, address: Callable[[str], str | None]) -> tuple[MessagePart, ...]:
     """Return the parts of a message; those without a line are left out.
 
-    Args:
-        shown: The contents of the report.
-        address: Gives the address of an anchor, or None.
+    `address`: gives the address of an anchor, or None.
     """
     own = [view for view in testbed_views(shown.systems) if not view.published]
     changes = [
         MessageLine(f"{line.testbed}: {line.text}", address(line.href), line.simulated) for line in shown.changes
     ]
     if not changes and shown.has_earlier_runs:
-        changes.append(MessageLine("No change beyond noise, and no test changed its status."))
+        changes.append(MessageLine("No unexplained change beyond noise, and no test changed its status."))
     failed = [row for row in shown.latest if row.status == "FAIL"]
     parts = (
         (

@@ -69,9 +69,7 @@ class InfoFile:
 def info_file(result: DensityRecord, figures: Sequence[tuple[Measure, float]] = ()) -> InfoFile | None:
     """Return the file of a test; None for a latency test, since CSIT's model has no such type without NDR.
 
-    Args:
-        result: Its record.
-        figures: Those that CSIT's model has no place for.
+    `figures`: those that CSIT's model has no place for.
     """
     if result.asked.test_type is TestType.LATENCY:
         return None

@@ -1,35 +1,296 @@
 """History of every cell, and its changes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import groupby, pairwise
+
+from markupsafe import Markup
 
 from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.grouping import System
-from csit_utils.analysis.runs import Run, called
+from csit_utils.analysis.runs import History, Run, called
 from csit_utils.analysis.trends.events import CellEvent, events, level_around
 from csit_utils.analysis.trends.trend import ALPHA, FEWEST, SUSPICION, Trend, TrendState
 from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.measures import PPS
+from csit_utils.dataset.rows import MEASURES, TestRow
 from csit_utils.report.figures import Json
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.stack_sides import CellStacks, cells_with_stacks, difference_graphs
 from csit_utils.report.study import Page
 from csit_utils.report.trends.cell_names import CellNames
 from csit_utils.report.trends.event_view import event_groups
-from csit_utils.report.trends.trend_view import Timeline, levels_of, timelines, trend_groups
 from csit_utils.report.units import amount, percent, unit
+from csit_utils.studies.density.analysis.density import asks_for
+from csit_utils.studies.registry import measures
+
+_WORDS = {TrendState.TOO_FEW: "too few runs", TrendState.TWO_BANDS: "two bands"}
+WIDTH, HEIGHT = 150, 34
+_MARGIN = 5.0
+_MIN_SPAN = 0.06
+"""Least range of the axis relative to the middle value, so that small noise does not fill the plot."""
+
+_Place = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class SmallTrend:
+    """The sparkline of a cell."""
+
+    address: str
+    name: str
+    spark: Markup
+    latest: str
+    kinds: tuple[str, ...]
+    """CSS classes: its state, and whether a change is suspected."""
+    note: str
+    """The change as short text; empty for a steady cell."""
+
+
+@dataclass(frozen=True)
+class TrendGroup:
+    """Cells of one series, service type and metric; of other studies those of a metric."""
+
+    system: System
+    title: str
+    metric: str
+    cells: tuple[SmallTrend, ...]
+
+
+class Timeline:
+    """Runs of a system, and the tests that did not pass in them."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.runs = runs
+        self._numbers = {run.rows[0].run: number for number, run in enumerate(runs)}
+        self._bad: dict[tuple[str, object, object], list[TestRow]] = {}
+        for run in runs:
+            for row in run.rows:
+                if row.status != "PASS":
+                    self._bad.setdefault((row.run, row.service_type, row.dimensions), []).append(row)
+
+    def number(self, row: TestRow) -> int:
+        """Return the number of the run of a test."""
+        return self._numbers[row.run]
+
+    def values(self, trend: Trend) -> list[float | None]:
+        """Return the last figure of each run; None without one."""
+        found: list[float | None] = [None] * len(self.runs)
+        for each in trend.figures:
+            found[self.number(each.row)] = each.value_pps
+        return found
+
+    def failed(self, cell: CellMetric) -> dict[int, TestRow]:
+        """Return tests for a figure of a cell that did not pass, by number of the run."""
+        sizes = {(cell.series.nf_size, cell.series.vs_dtc), (None, None)}
+        return {
+            number: row
+            for number, run in enumerate(self.runs)
+            for row in self._bad.get(
+                (run.rows[0].run, cell.series.service_type, cell.dimensions), ()
+            )
+            if asks_for(row, cell.metric) and (row.nf_size, row.vs_dtc) in sizes
+        }  # fmt: skip
+
+
+def timelines(history: History, trends: Iterable[Trend]) -> dict[System, Timeline]:
+    """Return the timelines of all systems with a trend."""
+    found = {}
+    for system in dict.fromkeys(trend.cell.series.system for trend in trends):
+        testbed = next(
+            one
+            for one in history.testbeds
+            if (one.name, one.simulated, one.world, one.origin)
+            == (system.testbed, system.simulated, system.world, system.origin)
+        )
+        found[system] = Timeline(history.of(testbed))
+    return found
+
+
+def trend_groups(
+    trends: Sequence[Trend], found: Sequence[CellEvent], names: CellNames, lines: Mapping[System, Timeline]
+) -> list[TrendGroup]:
+    """Return all cells in groups as shown."""
+    by_cell: dict[CellMetric, list[CellEvent]] = {}
+    for event in found:
+        by_cell.setdefault(event.trend.cell, []).append(event)
+
+    metrics = (*MEASURES, *measures())
+
+    def place(trend: Trend) -> tuple[System, str, int]:
+        series = trend.cell.series
+        # Other studies have many services with one to three quantities each.
+        kind = series.service_type if trend.cell.of_matrix else ""
+        return series.system, kind, metrics.index(trend.cell.metric)
+
+    ordered = sorted(trends, key=place)
+    return [
+        TrendGroup(
+            system,
+            f"{system.name} · {kind}" if kind else system.name,
+            str(own[0].cell.metric),
+            tuple(_small(each, by_cell.get(each.cell, []), names, lines[system]) for each in own),
+        )
+        for (system, kind, _), group in groupby(ordered, key=place)
+        for own in [list(group)]
+    ]
+
+
+def _small(trend: Trend, found: Sequence[CellEvent], names: CellNames, line: Timeline) -> SmallTrend:
+    marks = [
+        Mark(line.number(event.after.row), event.level_after_pps, event.better, event.suspected)
+        for event in found
+    ]  # fmt: skip
+    levels = [
+        LevelSpan(line.number(trend.figures[first].row), line.number(trend.figures[last].row), value)
+        for first, last, value in levels_of(trend)
+    ]
+    spark = sparkline(line.values(trend), levels, marks, line.failed(trend.cell))
+    kinds = [trend.state.replace(" ", "-")]
+    if trend.suspected is not None:
+        kinds.append("suspected")
+    if trend.state is TrendState.TOO_FEW or trend.state is TrendState.STEADY:
+        kinds.append("quiet")
+    return SmallTrend(
+        names.address(trend.cell),
+        names.short(trend.cell),
+        spark,
+        amount(trend.cell.metric, trend.cell.series, trend.values[-1]),
+        tuple(kinds),
+        _note(trend),
+    )
+
+
+def _note(trend: Trend) -> str:
+    if trend.suspected is not None:
+        return f"{percent(trend.suspected, signed=True)} ?"
+    if trend.steps:
+        return percent(trend.steps[-1].change, signed=True)
+    if trend.drift is not None:
+        return f"drift {percent(trend.drift.change, signed=True)}"
+    return _WORDS.get(trend.state, "")
+
+
+def levels_of(trend: Trend) -> list[tuple[int, int, float]]:
+    """Return first index, last index and value of each level; two constant levels for two bands."""
+    if trend.bands is not None:
+        last = len(trend.figures) - 1
+        return [(0, last, trend.bands.upper), (0, last, trend.bands.lower)]
+    if len(trend.figures) < 2 or trend.state is TrendState.TOO_FEW or trend.drift is not None:
+        return []
+    starts = [0, *(step.index for step in trend.steps), len(trend.figures)]
+    return [(one, two - 1, trend.levels[one]) for one, two in pairwise(starts)]
+
+
+@dataclass(frozen=True)
+class LevelSpan:
+    """A level of a series."""
+
+    first: int
+    last: int
+    """Last night, inclusive."""
+    value: float
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An event of a series."""
+
+    index: int
+    value: float
+    better: bool
+    suspected: bool = False
+    """Not confirmed yet: may be an outlier."""
+
+
+def sparkline(
+    values: Sequence[float | None],
+    levels: Sequence[LevelSpan] = (),
+    marks: Iterable[Mark] = (),
+    failed: Iterable[int] = (),
+) -> Markup:
+    """Return the SVG of a series.
+
+    Args:
+        values: One per night in the order of time; None is a gap.
+        levels: Drawn as a step line.
+        marks: Triangles in the direction of the change, open ones if suspected.
+        failed: Nights whose test did not pass, each a tick.
+    """
+    known = [value for value in values if value is not None]
+    if not known:
+        return _svg(_ticks(failed, len(values)))
+    low, high = _reach(known)
+
+    def x(index: float) -> float:
+        return _MARGIN + index * (WIDTH - 2 * _MARGIN) / max(1, len(values) - 1)
+
+    def y(value: float) -> float:
+        return HEIGHT - _MARGIN - (value - low) * (HEIGHT - 2 * _MARGIN) / (high - low)
+
+    parts = [f'<path class="v" d="{_line(values, x, y)}"/>']
+    if levels:
+        steps = "".join(f"M{_at(x(one.first))} {_at(y(one.value))}H{_at(x(one.last))}" for one in levels)
+        parts.append(f'<path class="l" d="{steps}"/>')
+    for mark in marks:
+        way = -1 if mark.better else 1
+        kind = ("up" if mark.better else "down") + (" open" if mark.suspected else "")
+        tip = min(HEIGHT - 1.0, max(1.0, y(mark.value) + 4 * way))
+        parts.append(f'<path class="{kind}" d="M{_at(x(mark.index))} {_at(tip)}l-4 {-6 * way}h8z"/>')
+    return _svg([*parts, *_ticks(failed, len(values))])
+
+
+def _reach(known: Sequence[float]) -> tuple[float, float]:
+    low, high = min(known), max(known)
+    middle = (low + high) / 2
+    half = max((high - low) / 2, _MIN_SPAN / 2 * abs(middle)) or 1.0
+    return middle - half, middle + half
+
+
+def _line(values: Sequence[float | None], x: _Place, y: _Place) -> str:
+    """A path with gaps; a single night is a dot."""
+    parts, pen = [], False
+    for index, value in enumerate(values):
+        if value is not None:
+            parts.append(f"{'L' if pen else 'M'}{_at(x(index))} {_at(y(value))}")
+            alone = not pen and (index + 1 == len(values) or values[index + 1] is None)
+            parts += ["h.1"] if alone else []
+        pen = value is not None
+    return "".join(parts)
+
+
+def _ticks(failed: Iterable[int], count: int) -> Iterator[str]:
+    step = (WIDTH - 2 * _MARGIN) / max(1, count - 1)
+    lines = "".join(f"M{_at(_MARGIN + index * step)} {HEIGHT}v-6" for index in failed)
+    if lines:
+        yield f'<path class="f" d="{lines}"/>'
+
+
+def _at(value: float) -> str:
+    """A coordinate with 0.1 pixel resolution, as short text."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _svg(parts: Iterable[str]) -> Markup:
+    box = f'viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" aria-hidden="true"'
+    # Contains numbers and constants only, so it needs no escaping.
+    return Markup(f'<svg class="spark" {box}>{"".join(parts)}</svg>')  # noqa: S704
 
 
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
     trends = shown.trends
     if not any(len(trend.figures) > 1 for trend in trends):
         return None
-    found = events(trends)
+    every = events(trends)
+    found = [event for event in every if event.acknowledged is None]
+    known = [event for event in every if event.acknowledged is not None]
     names = CellNames(trend.cell for trend in trends)
     lines = timelines(shown.whole_history, trends)
     return {
         "groups": trend_groups(trends, found, names, lines),
         "changes": event_groups(found, names, shown.contents.environments),
+        "acknowledged": event_groups(known, names, shown.contents.environments),
         "stacks": difference_graphs(_stacks_at(found, names, shown.contents.record)),
         "common": names.common,
         "looked_at": len(trends),
@@ -139,6 +400,10 @@ def describe(trend: Trend, failed: int) -> str:
         )
     if trend.drift is not None:
         text += f" by {percent(trend.drift.change, signed=True)} over all"
+    if causes := [f"{known.cause} since {known.day}" for known in trend.acknowledged if known]:
+        text += f"; acknowledged: {', '.join(causes)}"
+    if relations := [each for each in trend.relations if each]:
+        text += f"; {', '.join(relations)}"
     if trend.suspected is not None:
         text += f"; the newest differs by {percent(trend.suspected, signed=True)}: not confirmed yet"
     if trend.outliers:

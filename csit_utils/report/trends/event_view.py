@@ -8,6 +8,7 @@ from csit_utils.analysis.comparisons.differences import environment_differences
 from csit_utils.analysis.runs import History, Run
 from csit_utils.analysis.trends.events import CellEvent, EventGroup, events, grouped
 from csit_utils.analysis.trends.trend import Trend
+from csit_utils.dataset.ledger import AcknowledgedStep
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.environments import words
 from csit_utils.report.links import test_href
@@ -53,13 +54,15 @@ class GroupView:
     """`12 cells of CSC`."""
     change: str
     causes: tuple[str, ...]
-    """Differences to the run before."""
+    """Acknowledged steps that these repeat or undo, and differences to the run before."""
+    acknowledged: AcknowledgedStep | None
     events: tuple[EventView, ...]
 
     @property
     def kind(self) -> str:
         """Kind of the change."""
-        return ("suspected " if self.suspected else "") + ("progression" if self.better else "regression")
+        doubt = "suspected " if self.suspected else "acknowledged " if self.acknowledged else ""
+        return doubt + ("progression" if self.better else "regression")
 
 
 def event_groups(
@@ -81,7 +84,11 @@ def _group(group: EventGroup, names: CellNames, environments: Mapping[str, Envir
         group.suspected,
         _what(group, names),
         _change(group),
-        causes(first.before.row, first.after.row, environments),
+        (
+            *sorted({event.relation for event in group.events} - {""})[:_MAX_CAUSES],
+            *causes(first.before.row, first.after.row, environments),
+        ),
+        group.acknowledged,
         tuple(_event(each, names) for each in group.events),
     )
 
@@ -155,7 +162,7 @@ class Changed:
 def changed(
     history: History, whole: History, trends: Sequence[Trend], environments: Mapping[str, Environment]
 ) -> Sequence[Changed]:
-    """Return steps of the last runs, tests whose outcome changed, and changes of the environment.
+    """Return unexplained steps of the last runs, tests whose outcome changed, and changes of the environment.
 
     Args:
         history: Runs of density tests.
@@ -171,7 +178,7 @@ def _changed(
 ) -> Iterator[Changed]:
     pairs = [(testbed, history.previous(testbed), history.latest(testbed)) for testbed in history.testbeds]
     recent = {run.rows[0].run for testbed in whole.testbeds for run in whole.of(testbed)[-_RECENT:]}
-    found = [each for each in events(trends) if each.after.row.run in recent]
+    found = [each for each in events(trends) if each.after.row.run in recent and each.acknowledged is None]
     names = CellNames(trend.cell for trend in trends)
     steps = event_groups(found, names, environments)
     yield from sorted(map(_step, steps), key=lambda line: (line.sure, line.better))

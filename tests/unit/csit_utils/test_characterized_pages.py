@@ -12,7 +12,7 @@ from csit_utils.studies.registry import views
 from csit_utils.studies.sizing import page as sizings
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.pages.bursts import on_periods
-from csit_utils.studies.sweep.prediction_figures import share_of
+from csit_utils.studies.sweep.pages.predictions import share_of
 from csit_utils.studies.sweep.words import chain_words
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind

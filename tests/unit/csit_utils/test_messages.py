@@ -40,7 +40,7 @@ def test_a_night_like_the_one_before_has_no_changes_and_says_so() -> None:
     first = [replace(row, started_at="2026-11-01T01:00:00+00:00", run="1") for row in planted().tests[-1:]]
     second = [replace(row, started_at="2026-11-02T01:00:00+00:00", run="2", anchor="t-2") for row in first]
     (line,) = parts(Rows([*first, *second]))["What changed"]
-    assert line.text == "No change beyond noise, and no test changed its status." and line.href is None
+    assert line.text == "No unexplained change beyond noise, and no test changed its status." and line.href is None
     assert "What changed" not in parts(Rows(first))
 
 

@@ -8,7 +8,7 @@ from csit_utils.report.figures import Figure
 from csit_utils.report.site import RenderedPage
 from csit_utils.studies.sweep.comparison import below
 from csit_utils.studies.sweep.pages import predictions, profiles
-from csit_utils.studies.sweep.prediction_figures import PartMeasurements, chain_figures
+from csit_utils.studies.sweep.pages.predictions import PartMeasurements, chain_figures
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.sweep.analysis.profile import value_at
 from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains

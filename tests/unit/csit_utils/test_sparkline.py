@@ -2,7 +2,7 @@
 
 import re
 
-from csit_utils.report.trends.trend_view import HEIGHT, WIDTH, LevelSpan, Mark, sparkline
+from csit_utils.report.pages.trend import HEIGHT, WIDTH, LevelSpan, Mark, sparkline
 
 
 def numbers(svg: str, kind: str) -> list[str]:

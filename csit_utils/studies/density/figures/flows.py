@@ -37,10 +37,7 @@ _Points = dict[tuple[int, int], MatrixCell]
 def flows_figure(identity: str, title: str, found: Sequence[Matrix]) -> Figure | None:
     """A line per cell and version of IP; None where no cell has two numbers of flows or both versions.
 
-    Args:
-        identity: Of the figure.
-        title: Of the figure.
-        found: Matrices of one system, of all frames.
+    `found`: matrices of one system, of all frames.
     """
     columns, counts = [], set[int]()
     for metric in THROUGHPUTS:

@@ -89,11 +89,8 @@ def loss_definition(matrix: Matrix) -> str:
 def heat_map(matrix: Matrix, top_pps: float, factor: float, unit: str) -> HeatMap:
     """Build a heat map.
 
-    Args:
-        matrix: The numbers.
-        top_pps: The rate of the brightest colour, shared by all matrices of the metric.
-        factor: Divisor of the numbers in cells.
-        unit: Its name.
+    `top_pps`: the rate of the brightest colour, shared by all matrices of the metric.
+    `factor`: divisor of the numbers in cells.
     """
     definition = loss_definition(matrix)
     rows = tuple(

@@ -53,11 +53,8 @@ def _heads(layout: SeriesLayout) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _empty(where: str, cell: PlacedCell, missing: str, word: str) -> MapSquare:
     """A cell without a test that has what is shown.
 
-    Args:
-        where: The cell's name.
-        cell: The cell.
-        missing: Text for cells whose tests passed without it.
-        word: The same in the cell itself.
+    `missing`: text for cells whose tests passed without it.
+    `word`: the same in the cell itself.
     """
     passed = cell.state is CellState.NOT_RUN and cell.reason == missing
     return MapSquare(word if passed else cell.state, f"{where}: {cell.reason}", state=cell.state.replace(" ", "-"))

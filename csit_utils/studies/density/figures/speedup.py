@@ -42,11 +42,7 @@ def generator_limit(rows: Sequence[TestRow]) -> float | None:
 def speedup_figure(identity: str, title: str, found: Sequence[Matrix], limits: SpeedupLimits) -> Figure | None:
     """A line per cell, with its perfect scaling dotted beside it; None where no cell has two sizes.
 
-    Args:
-        identity: Of the figure.
-        title: Of the figure.
-        found: Matrices that may be compared.
-        limits: Of the testbed with these frames.
+    `found`: matrices that may be compared.
     """
     every = speedups(found)
     axes = [each for each in (VSWITCH, NF) if any(one.axis == each for one in every)]

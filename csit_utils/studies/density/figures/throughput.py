@@ -58,11 +58,8 @@ def density_figure(identity: str, title: str, found: Sequence[Matrix], called: M
 def bars_figure(identity: str, title: str, found: Sequence[Matrix], called: Mapping[Series, str]) -> Figure | None:
     """Return a bar per cell and series; None without any cell that has a figure.
 
-    Args:
-        identity: Of the figure.
-        title: Of the figure.
-        found: Matrices that may be compared.
-        called: Names and order of their series.
+    `found`: matrices that may be compared.
+    `called`: names and order of their series.
     """
 
     def rows(_found: object) -> Iterator[Row]:

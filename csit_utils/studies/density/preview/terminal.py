@@ -162,11 +162,8 @@ def _grouped(labelled: Iterable[tuple[Candidate, str]]) -> list[tuple[str, int]]
 def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequence[Frame] = ()) -> None:
     """Print all of one cell.
 
-    Args:
-        console: Where to.
-        row: The cell.
-        plan: Its plan; None where it cannot run.
-        frames: Frame sizes for the line rate, if the cables of a lab have one.
+    `plan`: its plan; None where it cannot run.
+    `frames`: frame sizes for the line rate, if the cables of a lab have one.
     """
     state = "fits" if row.fits else "runs oversubscribed" if row.runs else "does not fit"
     print_sentence(f"{name_of(row)}: {state}")

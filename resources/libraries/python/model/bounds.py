@@ -138,6 +138,12 @@ MAX_OBSERVATIONS = 2_000
 LONGEST_INSTALLATION_S = 7 * 24 * 3600
 MAX_EVENTS = 100
 """Of a study of outages."""
+MAX_ACKNOWLEDGED = 10_000
+"""Acknowledged steps of a history."""
+LONGEST_CAUSE = 500
+"""Characters of the cause of an acknowledged step, and of the name of its cell."""
+LONGEST_LINK = 2_000
+"""Characters of a link."""
 MAX_DISTURBED_INSTANCES = 64
 LONGEST_WINDOW_S = 60.0
 """Maximum time before, after and during an event of a study of outages."""

@@ -8,7 +8,7 @@ import pytest
 from resources.libraries.python.drivers.functions.nftables import program
 from resources.libraries.python.drivers.functions.nftables.registration import Firewall
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway, nat
-from resources.libraries.python.drivers.host.programs import program_paths
+from resources.libraries.python.drivers.host.programs import program_output
 from resources.libraries.python.errors import ConfigError, NotReady, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import NfPlan
@@ -92,7 +92,7 @@ def test_the_topology_has_the_number_of_rules(tmp_path: Path) -> None:
 
 
 def test_without_nft_only_cells_that_ask_for_it_lack_something(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(program_paths, "_SYSTEM_FOLDERS", str(tmp_path))
+    monkeypatch.setattr(program_output, "_SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     on_request = load_topology(LOCAL).dut
     assert LACK not in map(str, machine.missing(on_request))

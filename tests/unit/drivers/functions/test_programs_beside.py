@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds
 from resources.libraries.python.drivers.functions.monitor.driver import programs
 from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
 from resources.libraries.python.drivers.functions.monitor.suricata import patterns
-from resources.libraries.python.drivers.functions.nginx.program import configuration
+from resources.libraries.python.drivers.functions.nginx.driver import configuration
 from resources.libraries.python.drivers.functions.process.driver import filled, names, processed
 from resources.libraries.python.drivers.generators.builtin import frames
 from resources.libraries.python.errors import CsitError
@@ -62,7 +62,9 @@ def test_patterns_are_as_many_as_asked_and_all_different(count: int) -> None:
 def test_a_machine_without_a_program_lacks_it_for_cells_that_ask_for_it(
     kind: NfKind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("resources.libraries.python.drivers.host.programs.program_paths._SYSTEM_FOLDERS", str(tmp_path))
+    monkeypatch.setattr(
+        "resources.libraries.python.drivers.host.programs.program_output._SYSTEM_FOLDERS", str(tmp_path)
+    )
     monkeypatch.setenv("PATH", str(tmp_path))
     dut = load_topology(LOCAL).dut
     sentences = [str(each) for each in machine.missing_for_some(dut) if re.search(rf"\b{kind}\b", str(each))]

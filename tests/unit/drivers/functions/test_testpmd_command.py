@@ -2,8 +2,13 @@
 
 import pytest
 
-from resources.libraries.python.drivers.functions.testpmd.command import Memif, command
-from resources.libraries.python.drivers.functions.testpmd.driver import not_ready, receiving_lcores, version
+from resources.libraries.python.drivers.functions.testpmd.driver import (
+    Memif,
+    command,
+    not_ready,
+    receiving_lcores,
+    version,
+)
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.kinds import NfKind

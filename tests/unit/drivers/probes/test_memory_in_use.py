@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup, Controllers
-from resources.libraries.python.drivers.probes.sampler.host import HostSampler
-from resources.libraries.python.drivers.probes.sampler.memory import available_bytes, memory_of
+from resources.libraries.python.drivers.probes.sampler.host import HostSampler, available_bytes, memory_of
 from resources.libraries.python.drivers.probes.sampler.tasks import Tasks
 
 PAGE = os.sysconf("SC_PAGE_SIZE")

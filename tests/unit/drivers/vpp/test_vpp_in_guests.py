@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.functions.vm_vpp.guest_software import interfaces_inside, placement
-from resources.libraries.python.drivers.functions.vm_vpp.machine import GuestVpp
+from resources.libraries.python.drivers.functions.vm_vpp.guest_software import GuestVpp, interfaces_inside, placement
 from resources.libraries.python.drivers.vpp.configuration import IdleBehaviour, routing
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.measurements.counters import InterfaceCounters

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.functions.testpmd.command import command
+from resources.libraries.python.drivers.functions.testpmd.driver import command
 from resources.libraries.python.drivers.host.cpu.data_threads import DataThreads
 from resources.libraries.python.drivers.host.links.fabric import Fabric, PortTable
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock

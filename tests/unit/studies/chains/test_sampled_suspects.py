@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.report.stack_sides import CellStacks, grown
-from csit_utils.studies.chains.suspect_stacks import stacks_of
+from csit_utils.studies.chains.study import stacks_of
 from resources.libraries.python.drivers.sim.probes import shares
 from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.measurements.stacks import NodeStacks

@@ -4,7 +4,7 @@ import pytest
 
 from resources.libraries.python.model.service.spec import DeploymentSpec, MeasuredSize, Offered, Share, Size, Use
 from resources.libraries.python.model.service.workload import WorkloadSpec
-from resources.libraries.python.studies.sizing.search.size_notes import notes
+from resources.libraries.python.studies.sizing.search.size_search import notes
 from tests.unit.studies.sizing.sizing_specs import service
 
 LOAD = WorkloadSpec.model_validate({"range": {"min": 50, "max": 2000}, "increase": 50, "generator": "g"})

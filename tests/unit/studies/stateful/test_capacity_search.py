@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.studies.stateful.search import search_capacity
+from resources.libraries.python.studies.stateful.run import search_capacity
 
 MAX_ENTRIES = 100_000
 

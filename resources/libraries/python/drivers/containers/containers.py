@@ -56,11 +56,7 @@ class NfContainers:
     ) -> None:
         """Prepare; nothing is made before `start`.
 
-        Args:
-            settings: Engine and image.
-            functions: NFs on this machine, of any kind.
-            cores: Where they run.
-            machine: The machine's lock, held.
+        `machine`: the machine's lock, held.
         """
         self._settings = settings
         self._names = [each.name for each in functions if not each.kind.is_vm and not each.kind.driver.is_simulated]

@@ -10,8 +10,7 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.mixed_kinds import OneKind
 from resources.libraries.python.drivers.host.links.routing import configure_routers, deliver_locally
 from resources.libraries.python.drivers.host.programs.disturbances import Steps, process_steps, refused
-from resources.libraries.python.drivers.host.programs.program_output import version_of
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import path_of, version_of
 from resources.libraries.python.drivers.host.programs.requirements import missing
 from resources.libraries.python.drivers.host.sockets.socket_tables import (
     socket_counters,
@@ -37,11 +36,8 @@ Nf = TypeVar("Nf", bound=NfPlan | TapPlan)
 def passed_by(seen: int, of: int, *, merged: int = 1, few: int = 1000) -> bool:
     """Whether packets of a port did not go where its NF handles them.
 
-    Args:
-        seen: Packets there.
-        of: Packets of the port.
-        merged: Segments of a TCP connection that the kernel merges into one as they come in.
-        few: Packets of the port that may be the system's own, or on their way.
+    `merged`: segments of a TCP connection that the kernel merges into one as they come in.
+    `few`: packets of the port that may be the system's own, or on their way.
     """
     return merged * seen < _TAKEN_IN * of - few
 

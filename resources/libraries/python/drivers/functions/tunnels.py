@@ -87,9 +87,7 @@ class TunnelCounters:
 def passed(numbers: Mapping[str, Sequence[str]], devices: Iterable[str]) -> TunnelCounters:
     """Packets of a tunnel.
 
-    Args:
-        numbers: The columns of /proc/net/dev by interface.
-        devices: Of its ends.
+    `numbers`: the columns of /proc/net/dev by interface.
 
     Raises:
         KeyError: A device of it is gone.
@@ -102,10 +100,7 @@ def passed(numbers: Mapping[str, Sequence[str]], devices: Iterable[str]) -> Tunn
 def tunnel_device(device: str, kind: str, data: Sequence[tuple[str, int]] = ()) -> Request:
     """Make a device of a kind that encrypts in the kernel.
 
-    Args:
-        device: Its name.
-        kind: Such as `wireguard`.
-        data: Attributes of the kind.
+    `kind`: such as `wireguard`.
     """
     info: list[tuple[str, object]] = [("IFLA_INFO_KIND", kind), ("IFLA_INFO_DATA", {"attrs": list(data)})]
     attrs = [("IFLA_IFNAME", device), ("IFLA_LINKINFO", {"attrs": info if data else info[:1]})]
@@ -115,9 +110,7 @@ def tunnel_device(device: str, kind: str, data: Sequence[tuple[str, int]] = ()) 
 def kernel_makes(*requests: Request, work: Callable[[], object] = lambda: None) -> bool:
     """Whether this kernel takes some requests, tried in a network namespace that is gone afterwards.
 
-    Args:
-        requests: Such as for a device of a kind that may be a module, which is then loaded.
-        work: What is tried there too.
+    `requests`: such as for a device of a kind that may be a module, which is then loaded.
     """
 
     def attempt() -> None:
@@ -144,10 +137,7 @@ def loopback_up() -> Request:
 def device_up(end: TunnelEnd, index: int, mtu: int) -> Iterator[Request]:
     """Let the device of an end take packets.
 
-    Args:
-        end: Of the tunnel.
-        index: Of its device.
-        mtu: Bytes of the largest packet.
+    `mtu`: bytes of the largest packet.
     """
     body = encoded(ifinfmsg, {"index": index}, [("IFLA_MTU", mtu)])
     yield Request(RTM_SETLINK, 0, body, f"give {end.device} an MTU of {mtu}")
@@ -159,10 +149,7 @@ def into(end: TunnelEnd, index: int, port: str) -> Iterator[Request]:
 
     What comes out of a device did not arrive at a port, and so is routed as usual.
 
-    Args:
-        end: Of the tunnel, on the side of the port.
-        index: Of the end's device.
-        port: The interface where packets arrive.
+    `port`: the interface where packets arrive.
     """
     every = {"family": AF_INET, "dst_len": 0, "table": end.table, "proto": rt_proto["static"]}
     way = {**every, "type": rt_type["unicast"], "scope": rt_scope["link"]}
@@ -206,9 +193,7 @@ class Tunnels(NamespaceFunctions[NfPlan]):
     def _route_into(self, function: NfPlan, side: int) -> None:
         """Bring the device of an end up, and route into it what arrives at the port of its side.
 
-        Args:
-            function: The NF.
-            side: 0 for the left end, 1 for the right one.
+        `side`: 0 for the left end, 1 for the right one.
         """
         end = self.ends(function.name)[side]
         index = self._fabric.run_inside(function.name, partial(socket.if_nametoindex, end.device))

@@ -264,10 +264,7 @@ def _period(offsets_ns: NDArray[np.int64], sent: int, duration_ns: float) -> tup
     noise does in all frequencies together with a probability of 1e-4. The share is the length of the mean phasor of the
     losses, from their exact times: shorter periods than two bins alias, and have none.
 
-    Args:
-        offsets_ns: When each lost packet left, after the first packet.
-        sent: Packets sent.
-        duration_ns: Of sending.
+    `offsets_ns`: when each lost packet left, after the first packet.
     """
     lost = len(offsets_ns)
     if lost < _FEWEST_LOSSES or duration_ns <= 0 or lost == sent:

@@ -31,11 +31,8 @@ class ServiceInstance:
     def __init__(self, name: str, controllers: Controllers, machine: MachineLock, limits: GroupLimits) -> None:
         """Prepare.
 
-        Args:
-            name: `<component>-<number>`.
-            controllers: Of this machine.
-            machine: Its lock, held.
-            limits: What it may use.
+        `name`: `<component>-<number>`.
+        `machine`: its lock, held.
         """
         self.name = name
         self.group = ControlGroup(controllers, name_of(name))
@@ -127,13 +124,8 @@ class Instances(SizedService):
     ) -> None:
         """Prepare; nothing is made before `start`.
 
-        Args:
-            asked: What is to be deployed.
-            size: How much of it.
-            placement: Where it runs.
-            machine: The machine's lock, held.
-            controllers: Of this machine.
-            cable: By which the load comes; None where it comes from this machine.
+        `machine`: the machine's lock, held.
+        `cable`: by which the load comes; None where it comes from this machine.
         """
         self._asked = asked
         self._size = size

@@ -132,12 +132,8 @@ class Load:
     ) -> None:
         """Prepare; nothing is made before `start`.
 
-        Args:
-            asked: What is to be loaded, and how.
-            size: Of the service.
-            machine: The machine's lock, held.
-            controllers: Of this machine.
-            pinned: The only CPUs that the script may run on; None for all.
+        `machine`: the machine's lock, held.
+        `pinned`: the only CPUs that the script may run on; None for all.
         """
         self._asked = asked
         self._addresses = {name: str(address) for name, address in addresses(asked.deployment, size).items()}

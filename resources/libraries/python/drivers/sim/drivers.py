@@ -32,9 +32,7 @@ from resources.libraries.python.testbed.roles.part import (
 class _SimPart(ReportingPart):
     """A part of a simulated system: it runs, or not.
 
-    Args:
-        system: The simulated system.
-        names: The owners of the plan that it consists of.
+    `names`: the owners of the plan that it consists of.
     """
 
     def __init__(self, system: SimulatedSystem, names: Iterable[str]) -> None:

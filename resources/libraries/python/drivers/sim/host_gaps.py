@@ -123,9 +123,7 @@ def noise_floor(cpus: Iterable[int], host: InterruptingHost, duration_s: float, 
 class HostInterruptions:
     """Interruptions of the data CPUs of a plan in one trial after the other.
 
-    Args:
-        plan: Has data threads, their CPUs and the paths of flows.
-        host: What it does.
+    `plan`: has data threads, their CPUs and the paths of flows.
     """
 
     def __init__(self, plan: Plan, host: InterruptingHost) -> None:
@@ -161,11 +159,8 @@ class HostInterruptions:
     ) -> Iterator[tuple[int, Queued]]:
         """Follow the queues on a path; yield the index of each hop with what its queue did.
 
-        Args:
-            path: Of the flow.
-            flow_pps: Rate of each flow.
-            utilization: Of the data threads.
-            probes_s: When probes arrive.
+        `path`: of the flow.
+        `flow_pps`: rate of each flow.
         """
         if not self._gaps:
             return

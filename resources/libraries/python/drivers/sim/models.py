@@ -183,13 +183,9 @@ def forward(
 ) -> TrialPart:
     """Run one trial on a model.
 
-    Args:
-        model: The system under test.
-        load_pps: Aggregate.
-        duration_s: Of the whole trial.
-        rng: Random numbers of the system.
-        abort_loss_ratio: As `Trial.abort_loss_ratio`: ends the trial at the first poll by which more than this share of
-            the packets of the whole trial is lost.
+    `load_pps`: Aggregate.
+    `abort_loss_ratio`: as `Trial.abort_loss_ratio`: ends the trial at the first poll by which more than this share of
+    the packets of the whole trial is lost.
     """
     sent, received = model.forward(load_pps, duration_s, rng)
     lost = sent - received

@@ -76,11 +76,8 @@ class CpuUse:
 def cpu_use(power: Power, utilization: float, packet_s: float, rng: Random) -> CpuUse:
     """Follow one data CPU.
 
-    Args:
-        power: Of its states.
-        utilization: Share of its time that packets take, in [0, 1]; 0 without packets.
-        packet_s: Time for one packet.
-        rng: Times of bursts.
+    `utilization`: share of its time that packets take, in [0, 1]; 0 without packets.
+    `packet_s`: time for one packet.
     """
     shortest_s = power.sleep_us * 1e-6 / _SLEEP_STEPS
     busy_s = polling_s = sleeping_s = 0.0

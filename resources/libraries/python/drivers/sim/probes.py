@@ -126,11 +126,7 @@ class OwnerActivity:
 
 
 class ActivityInterval:
-    """From its making on.
-
-    Args:
-        system: The simulated system.
-    """
+    """From its making on."""
 
     def __init__(self, system: SimulatedSystem) -> None:
         plan = system.plan
@@ -328,12 +324,7 @@ def shares(owner: str, hot: Mapping[str, float]) -> dict[str, float]:
 
 
 class SimStackSampler:
-    """Fulfils `roles.watching.StackSampler` on a simulated system.
-
-    Args:
-        system: The simulated system.
-        node: Name of the machine.
-    """
+    """Fulfils `roles.watching.StackSampler` on a simulated system."""
 
     def __init__(self, system: SimulatedSystem, node: str) -> None:
         self._system, self._node = system, node
@@ -381,10 +372,7 @@ class SimStackSampler:
 class SimMeters:
     """Fulfils `roles.watching.EnergyMeters` on a simulated testbed.
 
-    Args:
-        node: Name of the DUT.
-        power: Of its machine.
-        deployed: Returns the running system; None where nothing is deployed.
+    `deployed`: returns the running system; None where nothing is deployed.
     """
 
     def __init__(self, node: str, power: Power, deployed: Callable[[], SimulatedSystem | None]) -> None:

@@ -204,11 +204,7 @@ class _Instance:
 class SimOrchestrator:
     """Fulfils `roles.service.Orchestrator`.
 
-    Args:
-        simulated: The truth.
-        spec: The service.
-        workload: What is offered to it.
-        time: The clock, shared with the probes.
+    `time`: the clock, shared with the probes.
     """
 
     def __init__(

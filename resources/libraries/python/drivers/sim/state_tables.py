@@ -138,11 +138,8 @@ class SimulatedTable:
 class SimulatedTables:
     """All tables of a simulated cell.
 
-    Args:
-        plan: Its network functions.
-        truth: Parameters.
-        clock: Goes on with trials and deletions.
-        key: Seed.
+    `clock`: goes on with trials and deletions.
+    `key`: Seed.
     """
 
     def __init__(self, plan: Plan, truth: StateTables, clock: VirtualClock, key: str) -> None:

@@ -98,12 +98,8 @@ class SimulatedSystem:
     Results depend on the simulation's seed, the cell, the state of SMT, the test type, its repetition and the frame,
     never on what ran before.
 
-    Args:
-        plan: The cell.
-        simulation: Its behaviour.
-        clock: Goes on with each trial.
-        test_type: What the test measures.
-        repetition: Of the same test: another one has other noise.
+    `clock`: goes on with each trial.
+    `repetition`: of the same test: another one has other noise.
     """
 
     def __init__(

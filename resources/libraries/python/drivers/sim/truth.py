@@ -166,10 +166,6 @@ class SimulatedTruth:
 
     Where instances are different services, each has a capacity of its own, and an equal share of the vSwitch. Else all
     have one together, and lose alike.
-
-    Args:
-        plan: The cell.
-        simulation: Its behaviour.
     """
 
     def __init__(self, plan: Plan, simulation: Simulation) -> None:
@@ -260,9 +256,7 @@ class SimulatedTruth:
     def rates(self, frame: Frame, generator_pps: float) -> dict[str, float]:
         """Capacity of each owner, as the load of the whole cell; endless for one that drops without being busy.
 
-        Args:
-            frame: Of the trial.
-            generator_pps: What the generator can.
+        `generator_pps`: what the generator can.
         """
         simulation = self._simulation
         scale, count = self._scale, len(self.parts)

@@ -68,11 +68,8 @@ class HugePageChoice:
 def choose_pages(vpp: Vpp, instances: int, free_2mb: int, free_1gb: int = 0) -> HugePageChoice:
     """Choose huge pages of 2 MB or 1 GB for some instances on one NUMA node where enough are free, else pages of 4 KB.
 
-    Args:
-        vpp: Has their heap and buffers.
-        instances: How many.
-        free_2mb: Free huge pages of 2 MB.
-        free_1gb: Free huge pages of 1 GB.
+    `free_2mb`: free huge pages of 2 MB.
+    `free_1gb`: free huge pages of 1 GB.
     """
     needed, large = pages_2mb(vpp) * instances, need(vpp).pages_1gb * instances
     if free_2mb >= needed:
@@ -187,12 +184,8 @@ def moves(
 ) -> Iterator[str]:
     """Move receive queues to the workers that are planned for them, and let these wait as they should.
 
-    Args:
-        interfaces: Of this VPP.
-        placement: Its threads.
-        rx_mode: How they wait.
-        shown: Where the queues are. One that is not there is passed over: shared memory has queues only while its other
-            end is there. A virtual NIC may have more of them than are planned; those take turns on the same workers.
+    `shown`: where the queues are. One that is not there is passed over: shared memory has queues only while its other
+    end is there. A virtual NIC may have more of them than are planned; those take turns on the same workers.
     """
     for each in interfaces:
         for number, queue in enumerate(shown.get(each.name, ())):

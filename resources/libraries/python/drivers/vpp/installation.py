@@ -54,9 +54,7 @@ def crypto_engines(prefix: Path) -> frozenset[str]:
 def missing(prefix: Path, plugins: Iterable[str]) -> Iterator[PreflightProblem]:
     """Requirements of VPP that this machine lacks.
 
-    Args:
-        prefix: Where it is to be installed.
-        plugins: Names of those that are needed, such as `memif`.
+    `plugins`: names of those that are needed, such as `memif`.
     """
     where = "nodes.<DUT>.vpp.prefix"
     if not os.access(program(prefix), os.X_OK):

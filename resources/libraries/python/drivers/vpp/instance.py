@@ -44,12 +44,8 @@ def core_of(pid: int, started: float, folder: Path, kernel: Path = _KERNEL, kept
 
     One that lies where the program ran is moved to where it is kept; of those there are at most three, the newest ones.
 
-    Args:
-        pid: Of the process.
-        started: When it was started, in seconds since the epoch: an older file is of another process.
-        folder: Where it ran.
-        kernel: Has `core_pattern` and `core_uses_pid`; another one for tests.
-        kept: Where core files are kept.
+    `started`: when it was started, in seconds since the epoch: an older file is of another process.
+    `kernel`: has `core_pattern` and `core_uses_pid`; another one for tests.
     """
     pattern = _text(kernel / "core_pattern")
     if pattern.startswith("|"):

@@ -102,11 +102,8 @@ def interfaces_of(
 ) -> tuple[VppInterface, ...]:
     """The interfaces of an owner, in order of its ports.
 
-    Args:
-        plan: Has the links.
-        owner: The vSwitch or an NF.
-        folder: Has a folder for each owner; the sockets of shared memory are in that of end `a` of the link.
-        kind_of_nic: How VPP drives a physical port.
+    `owner`: the vSwitch or an NF.
+    `folder`: has a folder for each owner; the sockets of shared memory are in that of end `a` of the link.
 
     Raises:
         Unsupported: There is a port that VPP cannot have.

@@ -46,11 +46,8 @@ class VppMember:
     def __init__(self, site: Site, owner: str, what: str, interfaces: Sequence[VppInterface]) -> None:
         """Prepare.
 
-        Args:
-            site: What it stands on.
-            owner: The vSwitch or an NF.
-            what: For messages.
-            interfaces: That it will have.
+        `owner`: the vSwitch or an NF.
+        `what`: for messages.
         """
         self._site = site
         self.owner = owner

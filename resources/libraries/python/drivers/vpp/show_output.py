@@ -285,11 +285,8 @@ def counted(
     that meets a full ring counts as sent as well; where VPP says how many those were, they are taken off. What a NIC
     missed or could not send is known of all its VLANs together, and given for each of them.
 
-    Args:
-        interfaces: Of one VPP.
-        of_vpp: From `show interface`.
-        full_rings: From `show hardware-interfaces`.
-        of_kernel: Of ports that are the kernel's.
+    `of_vpp`: from `show interface`.
+    `full_rings`: from `show hardware-interfaces`.
     """
     for each in interfaces:
         for port, vlan in each.ports:

@@ -52,12 +52,8 @@ _OTHERS = frozenset({HOST, VSWITCH})
 class ChainUnderLoad:
     """A chain that is deployed.
 
-    Args:
-        cell: The cell that it is.
-        chain: The chain.
-        names: VNF by its name in the plan.
-        generator: Driver of the generator.
-        planted: Which faults are planted in it.
+    `names`: VNF by its name in the plan.
+    `planted`: which faults are planted in it.
     """
 
     def __init__(
@@ -96,9 +92,7 @@ class ChainUnderLoad:
     def stacks(self, workload: Workload, trial_s: float) -> ChainStacks:
         """Verify that packets arrive, then sample call stacks under a workload.
 
-        Args:
-            workload: What to offer.
-            trial_s: Length of the trial.
+        `trial_s`: length of the trial.
 
         Raises:
             NoTraffic: Packets do not arrive without load.

@@ -291,9 +291,7 @@ class DensityTest(StudyTest[MeasurementRequest]):
     def back_to_back(self, repetitions: int, report: Callable[[int], None] = lambda _: None) -> str:
         """Search the longest burst of which no frame is lost; return it in words.
 
-        Args:
-            repetitions: Searches.
-            report: Called with the number of each before it.
+        `report`: called with the number of each before it.
 
         Raises:
             Unsupported: The generator makes no bursts, or they fill no buffer.

@@ -167,10 +167,7 @@ def durations_of(lookup: Lookup, made: PlannedRows, priors: PriorBook | None) ->
 
     Tests with an earlier result take as long again; those that have ended before the run was resumed take no time.
 
-    Args:
-        lookup: Values of variables.
-        made: The suite's rows.
-        priors: Earlier results.
+    `priors`: earlier results.
     """
     topology, search = chosen_topology(lookup), chosen_profile(lookup)
     test_type, extras = TestType(str(lookup("TEST_TYPE"))), chosen_extras(lookup)

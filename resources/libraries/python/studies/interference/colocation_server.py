@@ -182,13 +182,7 @@ def _used(meter: CostMeter | None, target: str) -> Iterator[_TargetUse]:
 
 
 class SharedServer:
-    """Plans groups, each in the places that the largest one has.
-
-    Args:
-        topology: The testbed.
-        world: Where they are deployed.
-        spec: Has the network functions.
-    """
+    """Plans groups, each in the places that the largest one has."""
 
     def __init__(self, topology: Topology, world: Testbed, spec: InterferenceSpec) -> None:
         self._topology = topology

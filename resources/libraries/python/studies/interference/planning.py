@@ -26,9 +26,7 @@ def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> StudyCost:
     measurement, and one for each network function and frame size to find the load; more where one has a stand-in, or
     where the capacity of the network has to be found.
 
-    Args:
-        spec: What is asked.
-        around_s: Seconds around the traffic of a measurement.
+    `around_s`: seconds around the traffic of a measurement.
 
     Raises:
         ConfigError: More measurements, or more time, than `model.bounds` allows.
@@ -122,11 +120,8 @@ def more_turns(
 
     The baselines of their targets are among them: a machine may have drifted since the first ones.
 
-    Args:
-        spec: Of the study.
-        groups: Of more than one network function.
-        first: Place of the first measurement in the order of all.
-        repetition: Number of the first repetition.
+    `first`: place of the first measurement in the order of all.
+    `repetition`: number of the first repetition.
     """
     place = {each.name: index for index, each in enumerate(spec.contenders)}
     ordered = [(target, tuple(sorted(against, key=place.__getitem__))) for target, against in groups]

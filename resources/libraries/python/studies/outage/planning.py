@@ -115,9 +115,7 @@ def _supported(name: str, events: Collection[PartEvent]) -> str:
 def cost(spec: OutageSpec, refused: Collection[str] = ()) -> StudyCost:
     """Count trials, each with a deployment of its own, and seconds.
 
-    Args:
-        spec: The study.
-        refused: Names of events that are not measured.
+    `refused`: names of events that are not measured.
 
     Raises:
         ConfigError: More trials, or more time, than `model.bounds` allows.
@@ -131,9 +129,7 @@ def cost(spec: OutageSpec, refused: Collection[str] = ()) -> StudyCost:
 def schedule(spec: OutageSpec, refused: Collection[str] = ()) -> tuple[OutageTurn, ...]:
     """Order all trials. Each repetition has every event once, in an order of its own that depends on the seed only.
 
-    Args:
-        spec: The study.
-        refused: Names of events that are not measured.
+    `refused`: names of events that are not measured.
     """
     events = [strike for strike in spec.events if strike.name not in refused]
     turns: list[OutageTurn] = []

@@ -83,9 +83,7 @@ class _BeforeRun(SuiteVisitor, ABC):  # type: ignore[misc]  # Robot is not typed
 
     Suites of users may have variables of any name, and get their testbed in any way that Robot knows.
 
-    Args:
-        settings: Robot's.
-        given: What the command line says, with variable files.
+    `given`: what the command line says, with variable files.
     """
 
     def __init__(self, settings: RobotSettings, given: Variables) -> None:
@@ -211,9 +209,7 @@ def _suites(whole: TestSuite) -> list[_Suite]:
 def _files(suite: TestSuite, known: dict[Path, ResourceFile]) -> list[ResourceFile]:
     """The suite's own tables, then those of its resource files, and of theirs.
 
-    Args:
-        suite: The suite.
-        known: Resource files that have been read; gets those that are read now.
+    `known`: resource files that have been read; gets those that are read now.
     """
     found, paths = [suite.resource], set[Path]()
     for file in found:

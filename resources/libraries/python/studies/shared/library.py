@@ -113,9 +113,6 @@ class StudyKeywords(Generic[_Test]):
     def refuse_wrong(self, choices: Lookup) -> Topology:
         """Refuse wrong choices before a run; return the testbed. Nothing is opened.
 
-        Args:
-            choices: Those of a suite.
-
         Raises:
             ConfigError: A choice is wrong.
         """

@@ -38,10 +38,7 @@ class StepEnded:
 class StudyProgress:
     """Step k of n of the present study, its result, and the time left of the run.
 
-    Args:
-        clock: Seconds.
-        stream: None for Robot's real output, which its own listeners and loggers do not capture.
-        run: Time left of the run.
+    `stream`: None for Robot's real output, which its own listeners and loggers do not capture.
     """
 
     def __init__(
@@ -76,9 +73,7 @@ class StudyProgress:
     def prepared(self, *, each_s: float, left: float) -> None:
         """The search for the load of all steps is done: its time says nothing about that of a step.
 
-        Args:
-            each_s: Expected seconds of a step, as far as it is known now.
-            left: Steps.
+        `each_s`: expected seconds of a step, as far as it is known now.
         """
         self._each_s, self._left = each_s, left
         self._began_s = self._last_s = self._clock()
@@ -90,18 +85,12 @@ class StudyProgress:
     def advance(self, left: float, work: float = 1.0) -> None:
         """Work was done, or turned out to be unnecessary.
 
-        Args:
-            left: Work left in the study.
-            work: Amount that was measured now.
+        `work`: amount that was measured now.
         """
         self._left, self._measured, self._last_s = left, self._measured + work, self._clock()
 
     def begin_test(self, name: str) -> None:
-        """A test of the run begins.
-
-        Args:
-            name: Robot's full name.
-        """
+        """A test of the run begins."""
         self._run.begin(name, self._clock())
 
     def end_test(self) -> None:
@@ -130,9 +119,7 @@ class StudyProgress:
     def status(self, sentence: str, running_s: float | None = None) -> None:
         """Show the present state with the time left of the run.
 
-        Args:
-            sentence: The state.
-            running_s: Least time left of the present test, where it knows that.
+        `running_s`: least time left of the present test, where it knows that.
         """
         self._console.status(f"{self._name}: {sentence}{self._time_left(running_s)}")
 

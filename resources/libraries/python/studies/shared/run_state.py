@@ -92,10 +92,7 @@ class StudyRunState:
     def prepare(self, lookup: Lookup, folder: Path, *, elsewhere: bool) -> None:
         """Check the folder of the results.
 
-        Args:
-            lookup: Values of variables.
-            folder: Of the run.
-            elsewhere: Whether a run may be resumed in another folder, with the steps of its tests.
+        `elsewhere`: whether a run may be resumed in another folder, with the steps of its tests.
 
         Raises:
             CsitError: It cannot be written, has no space, is not that of the run to resume, or another process writes
@@ -261,13 +258,6 @@ class StudyRunState:
         report: Callable[[Any], None] = lambda _: None,
     ) -> Any:  # noqa: ANN401 - a record of any study
         """Remove what is deployed and write the record of the test.
-
-        Args:
-            test: What ends.
-            status: Robot's, of the test.
-            message: Robot's.
-            tables: Makes the CSV files of the record.
-            report: Shows the record.
 
         Returns:
             The record.

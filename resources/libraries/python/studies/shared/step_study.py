@@ -7,16 +7,20 @@ removal, failures in a row and progress are here.
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
+from resources.libraries.python.csv_tables import Table
 from resources.libraries.python.errors import CsitError, RunStopped, SystemBroken
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.findings.coverage import Coverage
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.variables import Lookup
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.paths import specification_file
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.recording.draft import utc_now
@@ -29,9 +33,9 @@ from resources.libraries.python.recording.step_journal import (
     load_line,
     step_line,
 )
+from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.shared.progress import StepEnded, human_time
 from resources.libraries.python.studies.shared.study import StudyTest
-from resources.libraries.python.studies.shared.study_kind import StudyKind
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.health import reason_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
@@ -43,7 +47,7 @@ _Payload = TypeVar("_Payload")
 _log = logging.getLogger(__name__)
 
 
-class StepStudy(StudyTest[_Spec], StudyKind, Generic[_Spec, _Step, _Row, _Payload]):
+class StepStudy(StudyTest[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
     """A study of several steps.
 
     Args:
@@ -52,6 +56,10 @@ class StepStudy(StudyTest[_Spec], StudyKind, Generic[_Spec, _Step, _Row, _Payloa
         earlier: Records of tests of this run that have passed, by digest.
     """
 
+    PAYLOAD: ClassVar[str] = ""
+    """Field of the record for the result; empty for one with the name of the study."""
+    SPECIFICATION: ClassVar[type[Frozen]]
+    """Class of a specification whose file has just its fields; others are read by `read`."""
     ROW: ClassVar[type[Frozen]]
     """Class of what is measured in a step."""
     LOAD: ClassVar[type[Frozen] | None] = None
@@ -92,6 +100,70 @@ class StepStudy(StudyTest[_Spec], StudyKind, Generic[_Spec, _Step, _Row, _Payloa
         """Reasons for missing steps, one each."""
         self._failed_in_a_row = 0
         self.set_up()
+
+    @classmethod
+    def asked(cls, name: str, keys: Mapping[str, str], choices: Lookup, topology: Topology) -> Any:  # noqa: ANN401, ARG003
+        """Load the specification of a test, some of its keys set otherwise.
+
+        `name`: of its file, see `specification_file`.
+        `keys`: by name.
+
+        Raises:
+            ConfigError: There is none, or it does not fit.
+        """
+        found = cls.read(specification_file(name), keys)
+        if search := getattr(found, "search", ""):
+            profile(search)  # a wrong name is an error now, and not in the first step
+        return found
+
+    @classmethod
+    def read(cls, file: Path, settings: Mapping[str, str], /) -> Any:  # noqa: ANN401 - a specification
+        """Read the file of a specification, some of its keys set otherwise.
+
+        Raises:
+            ConfigError: It does not fit.
+        """
+        return load_yaml(file, cls.SPECIFICATION, settings)
+
+    @classmethod
+    def refuse(cls, choices: Lookup, topology: Topology) -> None:
+        """Refuse wrong variables before a run, beside those that are refused by their own parsers.
+
+        Raises:
+            ConfigError: One is wrong.
+        """
+
+    @classmethod
+    def tables(cls, record: Any) -> Iterable[Table]:  # noqa: ANN401, ARG003 - of its class
+        """Tables of a record, which become CSV files."""
+        return ()
+
+    @classmethod
+    def headline(cls, found: Any) -> str:  # noqa: ANN401 - its payload
+        """What was measured, in one line of the console."""
+        return f"{found.spec.name}: measured"
+
+    @classmethod
+    def sentences(cls, found: Any) -> Iterable[str]:  # noqa: ANN401, ARG003 - its payload
+        """Result in sentences, for the console and the log."""
+        return ()
+
+    @classmethod
+    def lines(cls, record: Any) -> Iterable[str]:  # noqa: ANN401 - of its class
+        """Result of a test for the console and the log; nothing where nothing was measured."""
+        if (found := getattr(record, cls.payload())) is not None:
+            yield cls.headline(found) + " (simulated)" * record.simulated
+            yield from cls.sentences(found)
+
+    @classmethod
+    def name(cls) -> str:
+        """Name of the study."""
+        return str(cls.RECORD.model_fields["study"].default)
+
+    @classmethod
+    def payload(cls) -> str:
+        """Field of the record for the result."""
+        return cls.PAYLOAD or cls.name()
 
     @classmethod
     def journal(cls) -> type[StepJournal[Any]]:

@@ -28,11 +28,8 @@ _log = logging.getLogger(__name__)
 class StudyTest(ABC, Generic[_Spec]):
     """A test of a study while it runs.
 
-    Args:
-        topology: The testbed.
-        world: Where to deploy, opened by the caller.
-        spec: What to measure. Where it has a `cell`, the record's drivers are those of the cell.
-        environment: Fingerprint of the machine.
+    `world`: where to deploy, opened by the caller.
+    `spec`: what to measure. Where it has a `cell`, the record's drivers are those of the cell.
     """
 
     RECORD: ClassVar[type[Record]]

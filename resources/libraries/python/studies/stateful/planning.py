@@ -20,9 +20,7 @@ AROUND_S = 0.1
 def cost(spec: StatefulSpec, cells: int | None = None) -> StudyCost:
     """Count cells, which are the steps, trials and seconds.
 
-    Args:
-        spec: The study.
-        cells: Cells that fit; None for all.
+    `cells`: cells that fit; None for all.
 
     Raises:
         ConfigError: More trials, or more time, than `model.bounds` allows.

@@ -32,11 +32,8 @@ def most_one_way_pps(plan: Plan, frame: Frame, both_pps: float) -> tuple[float, 
 
     They fill the slowest port, where its speed is known; empty where the generator sends fewer.
 
-    Args:
-        plan: Has the ports.
-        frame: Of the packets.
-        both_pps: Most that can be offered in both directions, in sum. A generator whose directions share a CPU may
-            reach as much in one.
+    `both_pps`: most that can be offered in both directions, in sum. A generator whose directions share a CPU may reach
+    as much in one.
     """
     line = max_rate(plan, frame)
     if line is None or line.direction_pps > both_pps:

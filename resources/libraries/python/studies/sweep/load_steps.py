@@ -101,9 +101,7 @@ def _bursts(bursts: Bursts, duration_s: int) -> Iterator[LoadStep]:
 def duration_s(spec: SweepSpec, *, each_second_s: float = 0.0) -> float:
     """Return the expected duration of a sweep.
 
-    Args:
-        spec: What is sent.
-        each_second_s: What a second of load takes beyond itself.
+    `each_second_s`: what a second of load takes beyond itself.
     """
     return sum(load.duration_s for load in loads(spec)) * (1 + each_second_s)
 
@@ -189,10 +187,7 @@ def capacity(offer: Callable[[float], tuple[float, float]], most_pps: float, lea
 def rates_around(capacity_pps: float, steps: int = 12, beyond: float = BEYOND) -> Rates:
     """Loads in equal steps up to `beyond` times a capacity, the step rounded to two digits.
 
-    Args:
-        capacity_pps: Of each flow, one way; above 0.
-        steps: How many loads.
-        beyond: How far to go.
+    `capacity_pps`: of each flow, one way; above 0.
     """
     step_pps = float(f"{beyond * capacity_pps / steps:.1e}")
     return Rates(start_pps=step_pps, stop_pps=steps * step_pps, step_pps=step_pps)

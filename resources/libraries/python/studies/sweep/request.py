@@ -165,12 +165,6 @@ class SweepRow:
 def asked_sweep(lookup: Lookup, topology: Topology, name: str, keys: Mapping[str, str]) -> SweepRequest:
     """Sweep of a test; keys that it leaves out are taken from the variables.
 
-    Args:
-        lookup: The variables.
-        topology: The testbed.
-        name: Of the service.
-        keys: Of the test.
-
     Raises:
         ConfigError: A key or a value is wrong.
     """

@@ -28,8 +28,7 @@ from resources.libraries.python.drivers.host.programs.requirements import missin
 from resources.libraries.python.drivers.probes.hops.driver import KernelHopTimer
 from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter
 from resources.libraries.python.drivers.probes.sampler.features import LinuxFeatureSampler, group_of
-from resources.libraries.python.drivers.probes.sampler.host import HostSampler
-from resources.libraries.python.drivers.probes.sampler.memory import memory_of
+from resources.libraries.python.drivers.probes.sampler.host import HostSampler, memory_of
 from resources.libraries.python.drivers.probes.sampler.tasks import Tasks, tasks_on
 from resources.libraries.python.drivers.probes.stacks.perf import PerfSampler, why_unsampled
 from resources.libraries.python.drivers.probes.tracer.driver import KernelTracer

@@ -7,7 +7,7 @@ import pytest
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.ditg import programs
-from resources.libraries.python.drivers.generators.ditg.driver import DitgGenerator, trial_result
+from resources.libraries.python.drivers.generators.ditg.driver import DitgGenerator, PortReading, trial_result
 from resources.libraries.python.drivers.generators.ditg.programs import (
     Packets,
     SenderRun,
@@ -17,7 +17,6 @@ from resources.libraries.python.drivers.generators.ditg.programs import (
     one_way_ns,
     packets,
 )
-from resources.libraries.python.drivers.generators.ditg.watch import PortReading
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import Unsupported

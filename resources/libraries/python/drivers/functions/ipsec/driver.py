@@ -20,8 +20,7 @@ from resources.libraries.python.drivers.functions.tunnels import (
 )
 from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.drivers.host.links.routing import configure_routers
-from resources.libraries.python.drivers.host.programs.program_output import completed
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 

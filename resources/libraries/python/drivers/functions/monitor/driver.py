@@ -62,9 +62,7 @@ def program_of(kind: str, node: DutNode) -> MonitorProgram:
 def programs(pattern_count: int, rule_count: int) -> Mapping[str, MonitorProgram]:
     """All of them.
 
-    Args:
-        pattern_count: What ngrep searches the payload for.
-        rule_count: By which Suricata searches it.
+    `rule_count`: by which Suricata searches it.
     """
     return {
         "tcpdump": MonitorProgram(

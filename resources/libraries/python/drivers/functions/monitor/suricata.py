@@ -41,9 +41,7 @@ def patterns(count: int) -> tuple[str, ...]:
 def argv(interface: str, place: Path) -> list[str]:
     """How it is started.
 
-    Args:
-        interface: That it looks at.
-        place: Its own folder, with `files`.
+    `place`: its own folder, with `files`.
     """
     return ["suricata", "-c", str(place / _CONFIGURATION), "-l", str(place), f"--af-packet={interface}"]
 
@@ -51,10 +49,7 @@ def argv(interface: str, place: Path) -> list[str]:
 def files(interface: str, place: Path, rules: int) -> Mapping[str, str]:
     """What it reads.
 
-    Args:
-        interface: That it looks at.
-        place: Where the files will be.
-        rules: How many, each with a pattern of its own; all of them alert, none drops.
+    `rules`: how many, each with a pattern of its own; all of them alert, none drops.
 
     Returns:
         Texts by name of the file.
@@ -92,10 +87,6 @@ GREETING = json.dumps({"version": "0.2"})
 
 def taken(place: Path, interface: str) -> ProcessedPackets:
     """What it has taken out of the counters of its packet socket by itself, which it does each second.
-
-    Args:
-        place: Its control socket.
-        interface: That it looks at.
 
     Raises:
         CsitError: It does not answer, or something else.

@@ -3,8 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from resources.libraries.python.drivers.host.programs.program_output import completed
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
 from resources.libraries.python.errors import CommandFailed, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 

@@ -24,7 +24,7 @@ _nginx = partial(
     label="nginx",
     form=Form.PROGRAM_BESIDE,
     factory=f"{_PACKAGE}.driver:NginxProxies",
-    missing=f"{_PACKAGE}.program:missing",
+    missing=f"{_PACKAGE}.driver:missing",
     programs=(PROGRAM,),
     on_request=True,
     open_files=lambda _: OPEN_FILES,
@@ -35,7 +35,7 @@ _guest = partial(
     GuestKind,
     application=f"{_PACKAGE}.driver:application",
     programs=(RequiredProgram("nginx", "nginx libnginx-mod-stream"), ROUTES),
-    missing=f"{_PACKAGE}.program:missing",
+    missing=f"{_PACKAGE}.driver:missing",
 )
 
 DRIVERS = (

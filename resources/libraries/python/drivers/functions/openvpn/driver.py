@@ -21,8 +21,7 @@ from resources.libraries.python.drivers.functions.tunnels import (
     version,
 )
 from resources.libraries.python.drivers.host.links.routing import configure_routers
-from resources.libraries.python.drivers.host.programs.program_output import completed
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.plan import NfPlan
@@ -82,10 +81,6 @@ class Identity:
 
 def make_identity(openssl: str, folder: Path) -> Identity:
     """Make one.
-
-    Args:
-        openssl: The program.
-        folder: Where its files go.
 
     Raises:
         CommandFailed: The program failed.

@@ -7,8 +7,7 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.namespace_functions import ProgramFunctions
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import raise_all
-from resources.libraries.python.drivers.host.programs.program_output import completed
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
 from resources.libraries.python.errors import ConfigError, CsitError, without_middle
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, TapPlan

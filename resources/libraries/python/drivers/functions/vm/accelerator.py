@@ -95,11 +95,8 @@ def _recall(memory: Path, boot_id: str, kernel: str) -> AcceleratorChoice | None
 def try_kvm(image: Image, folder: Path, machine: MachineLock, within_s: float = _WITHIN_S) -> str:
     """Boot a guest with KVM; return why it does not boot, empty when it does.
 
-    Args:
-        image: To boot.
-        folder: For its console.
-        machine: Keeps its process on record.
-        within_s: Deadline in seconds.
+    `folder`: for its console.
+    `within_s`: deadline in seconds.
     """
     try:
         _KVM.open("rb").close()

@@ -10,8 +10,7 @@ from tempfile import NamedTemporaryFile
 from resources.libraries.python.drivers.functions.vm.archive import ArchiveEntry, cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.host.programs.image_cache import alone
-from resources.libraries.python.drivers.host.programs.program_output import completed
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
 from resources.libraries.python.errors import Unsupported
 
 _log = logging.getLogger(__name__)
@@ -48,12 +47,8 @@ def parse(shown: str) -> tuple[Path, ...]:
 def extended(base: Image, word: str, files: Sequence[Path], entries: Sequence[ArchiveEntry], cache: Path) -> Path:
     """An archive with the guests' image and more, made once for each content; the last one of a word only is kept.
 
-    Args:
-        base: Of all guests.
-        word: What begins its name.
-        files: Programs and libraries of this machine.
-        entries: Further files, which may replace those of the image.
-        cache: Where archives are kept.
+    `base`: of all guests.
+    `entries`: further files, which may replace those of the image.
 
     Raises:
         CsitError: It cannot be made.

@@ -178,9 +178,7 @@ class Guest:
     def favour(self, vcpus: Sequence[int], *, emulator: bool) -> None:
         """Let vCPUs that may never rest go before other ordinary threads; in real time they would stop their CPUs.
 
-        Args:
-            vcpus: Their numbers.
-            emulator: Whether QEMU's main thread copies packets and so is a data thread.
+        `emulator`: whether QEMU's main thread copies packets and so is a data thread.
 
         Raises:
             Unsupported: The kernel refuses.

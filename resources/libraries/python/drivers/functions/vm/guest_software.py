@@ -81,9 +81,7 @@ class Router:
     def __init__(self, plan: Plan, memory_mb: int) -> None:
         """Prepare.
 
-        Args:
-            plan: Has the NFs' cores and ports.
-            memory_mb: Of each guest.
+        `memory_mb`: of each guest.
         """
         self._plan = plan
         self._memory_mb = memory_mb

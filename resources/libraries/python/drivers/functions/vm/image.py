@@ -48,9 +48,7 @@ _FETCH_WITHIN_S = 300.0
 def fetch(folder: Path, kernels: Sequence[str]) -> list[Path]:
     """Fetch the packages that a guest is made of: kernel, its modules, busybox.
 
-    Args:
-        folder: Where to put them.
-        kernels: Packages of kernels; the first that apt knows is taken.
+    `kernels`: packages of kernels; the first that apt knows is taken.
 
     Raises:
         Unsupported: This system has no apt, or its sources have none of these kernels.
@@ -259,9 +257,7 @@ def cached(cache: Path, nic: str = "virtio") -> Image | None:
 def image(cache: Path, nic: str = "virtio") -> Image:
     """The cached image, or a new one.
 
-    Args:
-        cache: Where images are kept.
-        nic: Model of the guests' network cards, one of `NICS`.
+    `nic`: model of the guests' network cards, one of `NICS`.
 
     Raises:
         Unsupported: It cannot be made on this system.

@@ -69,12 +69,8 @@ def arguments(
 ) -> tuple[str, ...]:
     """The argument vector of one guest. Its console is QEMU's standard output.
 
-    Args:
-        name: Of the guest.
-        hardware: What it runs on.
-        boot: Files of the kernel and of its initramfs.
-        command_line: Of the kernel.
-        monitor: Descriptor of a connected socket for QMP; the guest then waits for `cont` before it boots.
+    `boot`: files of the kernel and of its initramfs.
+    `monitor`: descriptor of a connected socket for QMP; the guest then waits for `cont` before it boots.
     """
     kernel, initramfs = boot
     kvm = hardware.accelerator == "kvm"

@@ -75,10 +75,7 @@ def close_taps(taps: Iterable[TapDevice]) -> None:
 def join(tap: TapDevice, port: tuple[str, int], mtu: int) -> list[Request]:
     """Requests that make a tap device and a port one: what either receives leaves through the other.
 
-    Args:
-        tap: Of the guest.
-        port: Name and interface index.
-        mtu: In bytes.
+    `mtu`: in bytes.
     """
     device = (tap.name, tap.index)
     return [bring_up(tap, mtu), *_redirect(device, port), *_redirect(port, device)]

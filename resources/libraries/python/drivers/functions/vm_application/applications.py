@@ -117,11 +117,6 @@ class Application:
 def application(function: NfPlan | TapPlan, node: DutNode, vcpus: int = 1) -> Application | None:
     """Return the application of an NF's guest; None where the guest only routes.
 
-    Args:
-        function: The NF.
-        node: Has the settings of applications.
-        vcpus: That its guest has.
-
     Raises:
         Unsupported: A passive NF is of a kind that packets have to go through.
     """

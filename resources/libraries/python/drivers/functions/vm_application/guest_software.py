@@ -36,7 +36,7 @@ from resources.libraries.python.drivers.functions.vm_application.applications im
     application,
     needed,
 )
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
@@ -68,10 +68,7 @@ class GuestConnections:
     def __init__(self, name: str, path: Path, within_s: float = _WITHIN_S) -> None:
         """Prepare; nothing is connected yet.
 
-        Args:
-            name: Of the NF.
-            path: The host's end of the port.
-            within_s: Deadline for each answer, in seconds.
+        `within_s`: deadline for each answer, in seconds.
         """
         self._name = name
         self._path = path
@@ -139,11 +136,8 @@ class Applications(Router):
     ) -> None:
         """Prepare.
 
-        Args:
-            functions: The NFs of the guests.
-            plan: Has their cores and ports.
-            node: Has the settings of guests and applications.
-            counters: Of the ports of an NF, by its name.
+        `node`: has the settings of guests and applications.
+        `counters`: of the ports of an NF, by its name.
         """
         super().__init__(plan, node.settings(Vm).memory_mb)
         made = {each.name: application(each, node, len(self.cpus(each.name))) for each in functions}
@@ -292,9 +286,7 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan])
 def missing(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:
     """Yield programs that are missing, each with the kinds of virtual machines that need it.
 
-    Args:
-        node: Has the settings of applications.
-        kind: Of the virtual machines.
+    `kind`: of the virtual machines.
     """
     needed: dict[str, tuple[RequiredProgram, list[str]]] = {}
     for each in driver_registry.functions().values():

@@ -2,8 +2,9 @@
 
 import logging
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
@@ -15,19 +16,26 @@ from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import QUIET, READY
 from resources.libraries.python.drivers.functions.vm.qemu import pci_address
 from resources.libraries.python.drivers.functions.vm.registration import Vm
-from resources.libraries.python.drivers.functions.vm_vpp.machine import GuestVpp
+from resources.libraries.python.drivers.vpp import show_output
+from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.drivers.vpp.configuration import (
     HugePageChoice,
+    IdleBehaviour,
     Startup,
     WorkerPlacement,
+    default_mode,
+    making,
+    moves,
     place,
+    routing,
     waiting,
 )
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.installation import plugin_folder, program
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
 from resources.libraries.python.drivers.vpp.registration import Vpp, guest_hugepages, guest_mb
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.drivers.vpp.show_output import counted
+from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
@@ -36,9 +44,10 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.rendering import render
 
+_WITHIN_S = 20.0
+"""For each reply: a guest in emulation may have to wait for its CPU."""
+Answer = TypeVar("Answer")
 _log = logging.getLogger(__name__)
-
-
 FOLDER = Path("/run/vpp")
 """Folder of VPP in the guest."""
 PORT = "csit.vpp"
@@ -47,19 +56,115 @@ STARTUP = "opt/csit/startup.conf"
 """QEMU's name of the file with VPP's configuration."""
 TCP = 5002
 """Where VPP takes commands in the guest: its busybox can connect by TCP only."""
-
-
 _SYSTEM_MB = 48
 """Memory of a guest's kernel when it unpacks its initial file system."""
+
+
+class GuestVpp:
+    """Configures the VPP of one guest, and asks it."""
+
+    def __init__(
+        self,
+        function: NfPlan,
+        interfaces: tuple[VppInterface, ...],
+        placement: WorkerPlacement,
+        waiting: IdleBehaviour,
+        socket: Path,
+    ) -> None:
+        """Prepare; nothing is connected yet.
+
+        `placement`: VPP's threads on the guest's vCPUs.
+        """
+        self._function = function
+        self._interfaces = interfaces
+        self._placement = placement
+        self._waiting = waiting
+        self._what = f"VPP in the virtual machine of {function.name}"
+        self._cli = CommandLine(socket, _WITHIN_S, b"\n")
+        self._work: tuple[show_output.ThreadWork, ...] = ()
+        self.version = ""
+
+    def configure(self, largest_frame_bytes: int) -> None:
+        """Make its interfaces and let it route between them, each reply checked.
+
+        Raises:
+            CommandFailed: It refused something; the text has the command and the reply.
+            CsitError: It does not answer.
+        """
+        self.version = show_output.version(self._ask("show version"))
+        self._do(default_mode(self._waiting.rx_mode))
+        self._do(*making(self._interfaces, largest_frame_bytes))
+        self._do(*routing(self._function))
+        self._place_queues()
+
+    def _place_queues(self) -> None:
+        self._do(*moves(self._interfaces, self._placement, self._waiting.rx_mode, self._queues()))
+
+    def _queues(self) -> show_output.RxPlacement:
+        return show_output.rx_placement(self._ask("show interface rx-placement"))
+
+    def threads_of(self, interface: str) -> tuple[int, ...]:
+        """Number of the thread that polls each receive queue of an interface, and so of its vCPU."""
+        return tuple(queue.thread for queue in self._queues().get(interface, ()))
+
+    def counters(self) -> dict[str, InterfaceCounters]:
+        """Counters by interface. What the threads did since the last reading is kept for the facts."""
+        of_vpp = show_output.interfaces(self._ask("show interface"))
+        self._work = show_output.runtime(self._ask("show runtime"))
+        self._do("clear runtime")
+        return dict(counted(self._interfaces, of_vpp, {}, {}))
+
+    def facts(self) -> dict[str, str]:
+        """Where its threads are and what they did, and packets that it counted as errors."""
+        found = {
+            "threads": f"vCPUs: {self._placement}",
+            "work": "; ".join(map(str, self._work)),
+            "errors": show_output.losses(self._ask("show errors")),
+        }
+        return {name: text for name, text in found.items() if text}
+
+    def problems(self) -> tuple[str, ...]:
+        """Interfaces that are down, workers that are gone, or that it does not answer."""
+        try:
+            states = show_output.interfaces(self._ask("show interface"))
+            running = show_output.threads(self._ask("show threads"))
+        except CsitError as error:
+            return (str(error),)
+        down = [
+            f"{each.name} of {self._what} is down"
+            for each in self._interfaces
+            if each.name not in states or not states[each.name].up
+        ]
+        gone = [
+            f"worker {number} of {self._what} is gone"
+            for number in range(len(self._placement.workers))
+            if number + 1 not in running
+        ]
+        return (*down, *gone)
+
+    def close(self) -> None:
+        self._cli.close()
+
+    def _ask(self, command: str) -> str:
+        return self._naming_guest(lambda: self._cli.ask(command))
+
+    def _do(self, *commands: str) -> None:
+        self._naming_guest(lambda: self._cli.do(commands))
+
+    def _naming_guest(self, work: Callable[[], Answer]) -> Answer:
+        """Say whose reply it was."""
+        try:
+            return work()
+        except CommandFailed as error:
+            raise CommandFailed((f"{self._what}:", *error.argv[1:]), error.status, error.stderr) from error
+        except CsitError as error:
+            raise CsitError(f"{self._what}: {error}") from error
 
 
 def initramfs(base: Image, prefix: Path, cache: Path) -> Path:
     """An archive with the guests' image and VPP, made once for each VPP; the last one only is kept.
 
-    Args:
-        base: Of all guests.
-        prefix: Where VPP is installed.
-        cache: Where archives are kept.
+    `base`: of all guests.
 
     Raises:
         Unsupported: Libraries of VPP cannot be found.
@@ -74,10 +179,7 @@ def initramfs(base: Image, prefix: Path, cache: Path) -> Path:
 def render_init(modules: Sequence[str], vpp: Path, needed: Iterable[Path]) -> str:
     """The guest's first program.
 
-    Args:
-        modules: Names of kernel modules, in the order of loading.
-        vpp: The program.
-        needed: Its libraries.
+    `modules`: names of kernel modules, in the order of loading.
     """
     values = {
         "modules": modules,

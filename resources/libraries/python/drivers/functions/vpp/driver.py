@@ -81,10 +81,7 @@ class VppRouters(OneKind):
     def _start(self, member: VppMember, plugins: tuple[str, ...], *, logs_commands: bool = True) -> None:
         """Start an NF's VPP.
 
-        Args:
-            member: The VPP.
-            plugins: Those that its interfaces need.
-            logs_commands: Whether its commands are written to a file.
+        `logs_commands`: whether its commands are written to a file.
         """
         assert self._pages is not None  # noqa: S101 - chosen in start
         member.start(self._pages, plugins, self._groups.container(member.owner), logs_commands=logs_commands)

@@ -108,9 +108,7 @@ def gateways(function: NfPlan) -> tuple[TunnelGateway, TunnelGateway]:
 def tunnelling(ends: tuple[TunnelGateway, TunnelGateway], largest_frame_bytes: int) -> tuple[str, ...]:
     """Make the gateways, the tunnel between them, and the routes into it.
 
-    Args:
-        ends: Left and right.
-        largest_frame_bytes: The largest L2 frame that will be sent, FCS included. No packet is fragmented.
+    `largest_frame_bytes`: the largest L2 frame that will be sent, FCS included. No packet is fragmented.
     """
     return commands(
         "vpp-ipsec.j2",

@@ -27,8 +27,7 @@ from resources.libraries.python.drivers.functions.wireguard.registration import 
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file, take_all
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
-from resources.libraries.python.drivers.host.programs.program_output import completed
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.plan import NfPlan
@@ -172,9 +171,7 @@ def settings(end: TunnelEnd, peer_key: str) -> list[str]:
     Only the initiator has the endpoint of its peer. When both ends initiate a handshake at the same time, each one
     waits for the response to its own, and both retry after five seconds, again at the same time.
 
-    Args:
-        end: Which one.
-        peer_key: Public key of the other one.
+    `peer_key`: public key of the other one.
     """
     own = ["set", end.device, "private-key", "/dev/stdin", "listen-port", str(end.port)]
     peer = ["peer", peer_key, "allowed-ips", _EVERYTHING]

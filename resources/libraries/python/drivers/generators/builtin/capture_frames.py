@@ -37,11 +37,7 @@ class CapturedLoad:
     """Load frames without addresses, and what else is in their checksums."""
 
     def __init__(self, captured: CapturedFrames) -> None:
-        """Compute the fixed parts, for all flows.
-
-        Args:
-            captured: Packets of the capture.
-        """
+        """Compute the fixed parts, for all flows."""
         self.ipv6 = captured.ip_version != IP4
         self.lengths = np.array([len(frame) for frame in captured.frames], dtype=np.int64)
         """Bytes of each frame without FCS, shape (n,)."""
@@ -101,9 +97,7 @@ class CapturedLoad:
     def write(self, flow: FlowSpec, area: NDArray[np.uint8]) -> NDArray[np.int64]:
         """Write the frames of a flow into every row of an area, again and again.
 
-        Args:
-            flow: Addresses.
-            area: Zeroed room for the frames, shape (slots, at least the largest size without FCS).
+        `area`: zeroed room for the frames, shape (slots, at least the largest size without FCS).
 
         Returns:
             Bytes of each frame without FCS, shape (slots,).

@@ -174,9 +174,7 @@ class FlowPorts:
     def trial(self, spec: TrialSpec, ready: Callable[[], None]) -> TrialReport:
         """Run one trial.
 
-        Args:
-            spec: what to send.
-            ready: called when everything is prepared; sending starts when it returns.
+        `ready`: called when everything is prepared; sending starts when it returns.
 
         Raises:
             CsitError: a port is gone, down or refuses the frames.

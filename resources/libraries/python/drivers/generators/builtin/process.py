@@ -101,10 +101,6 @@ class WorkerProcess:
     def answer(self, what: str, within_s: float) -> dict[str, Any]:
         """Return the next record.
 
-        Args:
-            what: What is waited for, in words.
-            within_s: How long to wait.
-
         Raises:
             CommandFailed: The worker has exited.
             NotReady: No answer came in time, the worker is stopped, or it waited for something in vain.

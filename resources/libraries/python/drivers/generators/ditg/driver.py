@@ -2,9 +2,11 @@
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+from threading import Event, Thread
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.arrival_gaps import arrival_gaps
@@ -24,10 +26,10 @@ from resources.libraries.python.drivers.generators.ditg.programs import (
     of_flows,
     one_way_ns,
 )
-from resources.libraries.python.drivers.generators.ditg.watch import Counters, PortReading, Watch, seconds_of_day
 from resources.libraries.python.drivers.host.links import routing
 from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import (
     Direction,
     FlowCount,
@@ -45,6 +47,9 @@ from resources.libraries.python.planning.traffic import as_taken
 from resources.libraries.python.quantities import rates
 from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
+_FIRST_LOOK_S = 0.01
+_SECOND_S = 1.0
+Counters = Mapping[str, InterfaceCounters]
 _LOG = logging.getLogger(__name__)
 _SIZES = "sizes"
 _MIN_S = 0.5
@@ -57,8 +62,6 @@ was on a small machine that was asked for the last one at once."""
 _HEADROOM = 0.9
 _MAX_FLOWS = 64
 """Maximum number of flows of a plan: a trial ends as many seconds after its last packet."""
-
-
 _INEXACT, _SHORT = 0.01, 0.05
 """Less than what was asked, relative: what is said, and what is the generator's limit. Alone on a CPU it kept rates of
 500 to 16,000 packets per second within 3 %."""
@@ -66,6 +69,70 @@ _UNLOGGED = 0.001
 _SAR_OFF = 0.02
 _MIN_INTERVAL_S = 0.5
 """The last reading may come just after the one before; what is shorter is counted with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortReading:
+    """Counters of all ports at one time."""
+
+    clock_s: float
+    """Seconds of the day, local time: as D-ITG's logs have it."""
+    counters: Counters
+
+
+class Watch:
+    """Reads in a thread of its own, from `start` to `stop`."""
+
+    def __init__(self, read: Callable[[], Counters], moving: Callable[[Counters], bool]) -> None:
+        """Prepare.
+
+        Args:
+            read: Gives the counters.
+            moving: Returns whether sending has begun.
+        """
+        self._read = read
+        self._moving = moving
+        self._ended = Event()
+        self._thread = Thread(target=self._watch, name="counters of the generator", daemon=True)
+        self._readings: list[PortReading] = []
+        self._error: CsitError | None = None
+
+    def start(self) -> None:
+        """Begin to look for the first packet."""
+        self._thread.start()
+
+    def stop(self) -> list[PortReading]:
+        """Readings from the first packet on, each a second after the one before; none where no packet was sent.
+
+        Raises:
+            CsitError: Counters could not be read.
+        """
+        self._ended.set()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._readings
+
+    def _watch(self) -> None:
+        try:
+            while not self._moving(self._read()):
+                if self._ended.wait(_FIRST_LOOK_S):
+                    return
+            due = time.monotonic()
+            while True:
+                self._readings.append(PortReading(seconds_of_day(), self._read()))
+                due += _SECOND_S
+                if self._ended.wait(max(0.0, due - time.monotonic())):
+                    return
+        except CsitError as error:
+            self._error = error
+
+
+def seconds_of_day() -> float:
+    """Now, in local time."""
+    now = time.time()
+    local = time.localtime(now)
+    return local.tm_hour * 3600 + local.tm_min * 60 + local.tm_sec + now % 1
 
 
 def trial_result(

@@ -128,9 +128,7 @@ def one_way_ns(returned: Packets) -> NDArray[np.int64]:
 def mean_one_way_ns(returned: Packets, edges_s: Sequence[float]) -> tuple[float | None, ...]:
     """Mean one-way delay of the packets that were sent between two moments each, None where there were none.
 
-    Args:
-        returned: Packets that came back to the sender.
-        edges_s: Moments, rising but for midnight; one more than there are means.
+    `edges_s`: moments, rising but for midnight; one more than there are means.
     """
     first = edges_s[0]
     edges = np.array([(edge - first) % _DAY_S for edge in edges_s])
@@ -203,10 +201,7 @@ class DitgPrograms:
     def run(self, script: Script, seconds: float, interfaces: Sequence[str]) -> SenderRun:
         """Run the sender to its end.
 
-        Args:
-            script: What to send.
-            seconds: How long that takes.
-            interfaces: Sending ports, whose rate is reported each second meanwhile.
+        `interfaces`: sending ports, whose rate is reported each second meanwhile.
 
         Raises:
             CommandFailed: The sender failed; its last words are in the text.

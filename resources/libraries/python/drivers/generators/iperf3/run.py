@@ -196,10 +196,7 @@ class Runs:
     def run(self, flows: Sequence[Flow], trial: Trial, folder: Path) -> tuple[Reports, ...]:
         """Run a client for each flow, all at once.
 
-        Args:
-            flows: The forward ones.
-            trial: What to send.
-            folder: Where reports are kept meanwhile.
+        `folder`: where reports are kept meanwhile.
 
         Raises:
             Unsupported: iperf3 cannot send that.

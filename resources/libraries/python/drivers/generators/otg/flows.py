@@ -38,10 +38,8 @@ class ServerPort:
 def server_ports(plan: Plan, locations: Mapping[str, str]) -> dict[str, ServerPort]:
     """Return the ports of a plan's generator by interface. Instances that share a cable share the port, too.
 
-    Args:
-        plan: Has the generator's interfaces.
-        locations: Locations by name of the port in the topology of a lab, else by interface; others have the name of
-            the device, or their own.
+    `locations`: locations by name of the port in the topology of a lab, else by interface; others have the name of the
+    device, or their own.
     """
     return {
         port.interface: server_port(port.interface, None, locations)
@@ -80,11 +78,8 @@ class SentFlow:
 def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool, sender: str) -> list[SentFlow]:
     """Return the flows of a trial. OTG's rates are whole packets per second.
 
-    Args:
-        flows: Of the plan.
-        trial: Says what is sent.
-        latency: Whether there are probes.
-        sender: Name of the controller and ID of its process, with a space between them: names of flows begin with it.
+    `latency`: whether there are probes.
+    `sender`: name of the controller and ID of its process, with a space between them: names of flows begin with it.
 
     Raises:
         Unsupported: The trial asks for something that OTG flows cannot do.

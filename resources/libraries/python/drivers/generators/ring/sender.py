@@ -47,9 +47,6 @@ class ProbeSender:
     def __init__(self, flow: FlowSpec) -> None:
         """Open the socket.
 
-        Args:
-            flow: interface and addresses.
-
         Raises:
             CsitError: the kernel refused.
         """
@@ -148,9 +145,7 @@ class Pacer:
     def allowed(self, elapsed_s: float, sent: int) -> int:
         """Packets that may have been sent by now.
 
-        Args:
-            elapsed_s: time since the start of the schedule.
-            sent: packets sent so far.
+        `elapsed_s`: time since the start of the schedule.
         """
         due = self._schedule.due(elapsed_s)
         if sent < due:
@@ -252,9 +247,7 @@ def send_paced(
 def send_unpaced(rings: Sequence[TxRing], duration_s: float) -> SentTraffic:
     """Send load frames as fast as possible.
 
-    Args:
-        rings: one per flow; they take turns.
-        duration_s: how long.
+    `rings`: one per flow; they take turns.
 
     Raises:
         CsitError: an interface does not send.

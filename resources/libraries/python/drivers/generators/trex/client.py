@@ -32,11 +32,8 @@ class Client:
     def __init__(self, python: str, log: Path, machine: MachineLock | None, why: Callable[[], str]) -> None:
         """Prepare.
 
-        Args:
-            python: What it runs on.
-            log: Where its output goes.
-            machine: Owns the process; None: no owner.
-            why: Says what is wrong with the server, empty where nothing is: then that is why there is no answer.
+        `machine`: owns the process; None: no owner.
+        `why`: says what is wrong with the server, empty where nothing is: then that is why there is no answer.
         """
         # Isolated: neither the environment nor this folder decides what it imports.
         self._argv = (python, "-I", "-u", client_process.__file__)
@@ -73,12 +70,6 @@ class Client:
 
     def ask(self, order: Frozen, record: type[Record], what: str, within_s: float) -> Record:
         """Give an order and wait for its answer.
-
-        Args:
-            order: What to do.
-            record: What the answer is.
-            what: What is waited for, in words.
-            within_s: How long.
 
         Raises:
             CsitError: The client or the server has ended, says what is wrong, or answers something else.

@@ -76,9 +76,7 @@ class TrexServer:
     def __init__(self, directory: Path, machine: MachineLock) -> None:
         """Prepare.
 
-        Args:
-            directory: Where TRex is installed.
-            machine: Owns the process; held.
+        `machine`: owns the process; held.
         """
         self._directory = directory
         self._machine = machine

@@ -130,12 +130,7 @@ def choose_load(
 ) -> None:
     """Set what load frames are, shape (at least the flows,): UDP datagrams, numbered and stamped ones, or neither.
 
-    Args:
-        rows: To write.
-        flows: Of the trial.
-        udp: Send UDP datagrams.
-        numbered: Send numbered ones.
-        mark: Of the frames of the first flow, a number of 32 bits; the next ones follow. 0: that of probes.
+    `mark`: of the frames of the first flow, a number of 32 bits; the next ones follow. 0: that of probes.
     """
     kind = UDP_NUMBERED if numbered else UDP_LOAD if udp else NO_UDP
     for index, (row, flow) in enumerate(zip(rows, flows, strict=False)):

@@ -27,11 +27,7 @@ def attributes(data: bytes) -> dict[int, bytes]:
 def answer(sock: socket.socket, kind: int, body: bytes, flags: int = 0) -> bytes:
     """Send a request and return its answer without header; an acknowledgement has none.
 
-    Args:
-        sock: Netlink socket.
-        kind: Of the message.
-        body: Of the message.
-        flags: `ACKNOWLEDGE`, `CREATE_NEW`.
+    `flags`: `ACKNOWLEDGE`, `CREATE_NEW`.
 
     Raises:
         OSError: The kernel refused.

@@ -75,11 +75,7 @@ class FlowReceiver:
             self._stack = stack.pop_all()
 
     def collect(self, sent: int) -> NumberedArrivals:
-        """Return what became of the frames so far.
-
-        Args:
-            sent: Frames that were sent.
-        """
+        """Return what became of the frames so far."""
         state = np.frombuffer(bytes(self._program.memory), STATE, count=1)[0]
         words = np.frombuffer(self._program.arrays["words"], WORD, count=self._entries["words"]).copy()
         late = np.frombuffer(self._program.arrays["lates"], LATE, count=self._entries["lates"])
@@ -108,9 +104,7 @@ class FlowReceiver:
 def most_late(numbers: int, flows: int) -> int:
     """Return of how many frames out of order of a flow the order is kept.
 
-    Args:
-        numbers: Frames of a flow that will be sent.
-        flows: Of the worker.
+    `numbers`: frames of a flow that will be sent.
 
     Raises:
         Unsupported: Too many frames of all flows.

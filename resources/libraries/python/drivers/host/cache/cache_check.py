@@ -12,10 +12,7 @@ _ITEM = "cache"
 def check(place: str, node: TgNode | DutNode, answer: Mapping[str, Any]) -> Iterator[CheckFinding]:
     """Say whether NFs can have ways of their own.
 
-    Args:
-        place: Of the node.
-        node: It.
-        answer: Of `cache_facts`.
+    `answer`: of `cache_facts`.
     """
     del node
     if "why" not in answer:

@@ -28,9 +28,7 @@ def processes_of(folders: Iterable[Path]) -> tuple[int, ...]:
 def folders_of(pid: int, root: Path = Path("/proc")) -> dict[str, Path]:
     """The groups that a process is in, of both versions, by their controllers as /proc/PID/cgroup names them.
 
-    Args:
-        pid: The process.
-        root: Where processes and the table of mounts are; another one for tests.
+    `root`: where processes and the table of mounts are; another one for tests.
 
     Raises:
         CsitError: The process is gone.
@@ -136,9 +134,7 @@ _PAUSE_S = 0.01
 def end(folders: Collection[Path], grace_s: float) -> tuple[int, ...]:
     """Terminate all processes of groups by SIGTERM, and kill those left after a grace period.
 
-    Args:
-        folders: Of the groups.
-        grace_s: Seconds before SIGKILL; 0 to kill at once.
+    `grace_s`: seconds before SIGKILL; 0 to kill at once.
 
     Returns:
         PIDs of the killed processes.

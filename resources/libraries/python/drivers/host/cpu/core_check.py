@@ -16,10 +16,7 @@ _UNSEEN = "which plans do not see: the file lists CPUs"
 def check(place: str, node: TgNode | DutNode, answer: Mapping[str, Any]) -> Iterator[CheckFinding]:
     """Compare kinds of cores, and groups with a last-level cache of their own, with those that the file states.
 
-    Args:
-        place: Of the node.
-        node: It.
-        answer: Of `core_facts`.
+    `answer`: of `core_facts`.
     """
     yield from _kinds(place, node, answer)
     yield from _caches(place, node, {int(cpu): first for cpu, first in answer["last_caches"].items()})

@@ -278,9 +278,7 @@ def receive_by_napi(netlink: Netlink, interface: str) -> None:
     for veth passes NAPI by when the sender could have segmented (veth_skb_is_eligible_for_gro). A thread is there
     either way; it just never runs. Both are set at each port, as each sends and receives.
 
-    Args:
-        netlink: Opened in the port's namespace.
-        interface: The port.
+    `netlink`: opened in the port's namespace.
 
     Raises:
         CommandFailed: The kernel refused.

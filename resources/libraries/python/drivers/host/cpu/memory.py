@@ -118,11 +118,8 @@ def free_pages(numa_node: int, nodes: Path = NODES) -> dict[int, int]:
 def require_huge_pages(who: str, needs_mb: int, numa_node: int, nodes: Path = NODES) -> None:
     """See whether a program will find its memory.
 
-    Args:
-        who: Name of the program, for errors.
-        needs_mb: In huge pages of any size.
-        numa_node: Of its ports.
-        nodes: Where the kernel counts them; another folder for tests.
+    `who`: name of the program, for errors.
+    `nodes`: where the kernel counts them; another folder for tests.
 
     Raises:
         Unsupported: There is too little; the text has the command that sets more pages aside.

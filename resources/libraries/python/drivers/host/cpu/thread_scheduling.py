@@ -92,9 +92,7 @@ def hold_back(thread: int, cpus: float) -> None:
     Threads that may not run on all CPUs get deadlines only where the kernel reserves no time for ordinary ones
     (`kernel.sched_rt_runtime_us` -1, as it is during a run).
 
-    Args:
-        thread: Its id.
-        cpus: Below 1; 0.5 for half of one.
+    `cpus`: below 1; 0.5 for half of one.
 
     Raises:
         Unsupported: The kernel refuses.

@@ -66,11 +66,7 @@ class PortTable:
         return [name for row in self._names.values() for name in row if name not in self._physical]
 
     def choose_indexes(self, physical: Mapping[str, int]) -> None:
-        """Give every port an index.
-
-        Args:
-            physical: Those that physical ports have.
-        """
+        """Give every port an index."""
         taken = set(physical.values())
         free = (index for index in range(_FIRST_INDEX, 1 << 31) if index not in taken)
         self.index = dict(zip(self.veths(), free, strict=False)) | dict(physical)

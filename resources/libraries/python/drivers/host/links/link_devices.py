@@ -83,11 +83,8 @@ _ROOT, _FIFO_FRAMES = 0xFFFFFFFF, 1000
 def make(netlink: Netlink, trunk: int, ports: Sequence[Port], mtu: int) -> None:
     """Make a VLAN device for each port of a plan; they are down.
 
-    Args:
-        netlink: Opened in the namespace of the trunk.
-        trunk: Interface index of the physical port.
-        ports: Its VLANs.
-        mtu: In bytes; the trunk has the same.
+    `netlink`: opened in the namespace of the trunk.
+    `mtu`: in bytes; the trunk has the same.
 
     Raises:
         CommandFailed: The kernel refused.

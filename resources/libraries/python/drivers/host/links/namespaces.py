@@ -126,11 +126,8 @@ def inode(name: str) -> int | None:
 def run_inside(name: str, work: Callable[[], Result], *, sysfs: bool = False) -> Result:
     """Do work inside a namespace, in a thread that ends with it. Sockets opened there stay in the namespace.
 
-    Args:
-        name: Of the namespace.
-        work: What to do.
-        sysfs: Whether programs that it starts see the namespace's ports in /sys, as `ip netns exec` has it, and not
-            those of this process. What is mounted below /sys is not there then, such as control groups.
+    `sysfs`: whether programs that it starts see the namespace's ports in /sys, as `ip netns exec` has it, and not those
+    of this process. What is mounted below /sys is not there then, such as control groups.
 
     Raises:
         CsitError: There is no such namespace, or it cannot be entered.

@@ -79,9 +79,7 @@ class Netlink:
     def do(self, requests: Iterable[Request], *, tolerate: frozenset[int] = frozenset()) -> None:
         """Make changes in order, many to a system call.
 
-        Args:
-            requests: What to change.
-            tolerate: Error numbers that are no failure.
+        `tolerate`: error numbers that are no failure.
 
         Raises:
             CommandFailed: The first change that the kernel refused; later ones of its batch were tried all the same.

@@ -109,10 +109,7 @@ def _set_sysctls() -> None:
 def _endpoint_requests(flow: Flow, tx: Port, index: int) -> Iterator[Request]:
     """Make the sending end of a flow one that sockets can use.
 
-    Args:
-        flow: In either direction.
-        tx: The port that it leaves by.
-        index: Of that port's interface.
+    `flow`: in either direction.
     """
     name = tx.interface
     # The device has another one, see link_devices.device_mac, for which the kernel drops what arrives here.
@@ -158,10 +155,7 @@ def deliver_locally(interfaces: Iterable[str], protocol: Protocol, ports: Iterab
     Of TCP answers are taken in too, which come from these ports: a proxy that keeps the address of a client opens
     connections of its own from there.
 
-    Args:
-        interfaces: Of the namespace.
-        protocol: UDP or TCP.
-        ports: Destination ports.
+    `protocol`: UDP or TCP.
     """
     yield set_up("lo", _LOOPBACK)
     everything = {
@@ -194,11 +188,8 @@ def router_steps(
 ) -> Steps:
     """Steps of an event.
 
-    Args:
-        event: What happens.
-        row: The NF; one that instances share has a row for each.
-        fabric: Has its ports.
-        reload: Loads its rules anew; None for one that has none.
+    `row`: the NF; one that instances share has a row for each.
+    `reload`: loads its rules anew; None for one that has none.
 
     Raises:
         Unsupported: It cannot happen to a router.

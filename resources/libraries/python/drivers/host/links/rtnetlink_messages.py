@@ -95,12 +95,8 @@ def veth_pair(near: tuple[str, int, str], far: tuple[str, int, str], far_namespa
 def vlan_device(name: str, trunk: int, vlan: int, mac: str, mtu: int) -> Request:
     """A VLAN of a port as a device of its own, which tags what it sends.
 
-    Args:
-        name: Of the device.
-        trunk: Interface index of the port, in the same namespace.
-        vlan: The tag.
-        mac: Of the device.
-        mtu: In bytes, at most the port's: Linux counts no tag.
+    `trunk`: interface index of the port, in the same namespace.
+    `mtu`: in bytes, at most the port's: Linux counts no tag.
     """
     attrs = [
         *_port(name, mac, mtu, VLAN_GROUP),
@@ -173,10 +169,7 @@ def _family(address: str) -> int:
 def add_address(name: str, index: int, address: str) -> Request:
     """Give an interface an address, of IPv6 without looking for duplicates.
 
-    Args:
-        name: Of the interface.
-        index: Of the interface.
-        address: With prefix length.
+    `address`: with prefix length.
     """
     parsed = ip_interface(address)
     fields = {"family": _family(address), "prefixlen": parsed.network.prefixlen, "index": index}

@@ -189,10 +189,7 @@ class PciDrivers:
     def look(self, pci_address: str, driver: str = USER_SPACE, together: Collection[str] = ()) -> Binding:
         """Describe a port that is to get another driver, and see that it may; the driver's module is loaded.
 
-        Args:
-            pci_address: Of the port.
-            driver: That it is to get.
-            together: PCI addresses of ports that are handed to user space with it, which may be of its IOMMU group.
+        `together`: PCI addresses of ports that are handed to user space with it, which may be of its IOMMU group.
 
         Raises:
             ConfigError: It is not there, is no network device, or must not be taken: the machine or a program uses it,
@@ -265,9 +262,7 @@ class PciDrivers:
     def bind(self, binding: Binding, driver: str = USER_SPACE) -> None:
         """Give a port another driver.
 
-        Args:
-            binding: From `look`, on record.
-            driver: The kernel's name of the driver.
+        `binding`: from `look`, on record.
 
         Raises:
             CsitError: Its driver does not release it, or the other one does not take it.

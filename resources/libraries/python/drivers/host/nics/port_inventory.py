@@ -84,10 +84,7 @@ def why_not(netlink: Netlink, device: Device, known: dict[str, Device]) -> str |
     Taking it would cut whatever goes over it: perhaps the connection to this very machine. Its addresses and routes
     would be gone, and the kernel removes what stands on it.
 
-    Args:
-        netlink: Of its namespace.
-        device: The port.
-        known: All ports of the namespace.
+    `known`: all ports of the namespace.
 
     Raises:
         CommandFailed: The kernel refused.

@@ -47,11 +47,7 @@ class FunctionNetlink:
 def set_function(name: str, index: int, number: int, mac: str) -> Request:
     """Configure a virtual function: its MAC, trusted (it may be promiscuous), without a check of source addresses.
 
-    Args:
-        name: Of the port of the physical function.
-        index: Of that port.
-        number: Of the function, from 0.
-        mac: That it gets.
+    `number`: of the function, from 0.
     """
     function = [
         ("IFLA_VF_MAC", {"vf": number, "mac": mac}),

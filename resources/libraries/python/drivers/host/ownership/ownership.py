@@ -143,9 +143,7 @@ class MachineLock(Claims):
     def set_for_run(self, setting: str, value: str) -> str | None:
         """Change a kernel setting until the lock is released.
 
-        Args:
-            setting: Path below /proc/sys, such as `kernel/sched_rt_runtime_us`.
-            value: What to write.
+        `setting`: path below /proc/sys, such as `kernel/sched_rt_runtime_us`.
 
         Returns:
             The value it had before; None where the kernel has no such setting or does not let us change it.

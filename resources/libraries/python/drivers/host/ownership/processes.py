@@ -139,9 +139,7 @@ def exit_status(started: "subprocess.Popen[bytes]", *, closed: bool = False) -> 
     Where it is about to end (see `is_ending`), this waits for that: `poll` would call a process running that has lost
     its threads, devices or connections.
 
-    Args:
-        started: The process.
-        closed: Whether it has closed its input or output, as it does when it ends: then this waits as well.
+    `closed`: whether it has closed its input or output, as it does when it ends: then this waits as well.
     """
     status = started.poll()
     if status is None and (closed or is_ending(started.pid)):
@@ -153,9 +151,7 @@ def exit_status(started: "subprocess.Popen[bytes]", *, closed: bool = False) -> 
 def end_of(started: "subprocess.Popen[bytes]", *, closed: bool = False) -> str:
     """How a process ended, in words for after its name, also of one that does not come to its end; empty otherwise.
 
-    Args:
-        started: The process.
-        closed: As of `exit_status`: a process that goes on running has failed then, too.
+    `closed`: as of `exit_status`: a process that goes on running has failed then, too.
     """
     status = exit_status(started, closed=closed)
     if status is not None:

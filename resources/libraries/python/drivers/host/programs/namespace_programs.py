@@ -67,10 +67,7 @@ class Companions:
     def start(self, name: str, argv: Sequence[str], *, prints: bool = False) -> Daemon:
         """Start the program of an NF.
 
-        Args:
-            name: Of the NF.
-            argv: The program with its arguments.
-            prints: Whether it prints what it makes on standard output, which then goes to /dev/null.
+        `prints`: whether it prints what it makes on standard output, which then goes to /dev/null.
 
         Raises:
             CsitError: It cannot be started.

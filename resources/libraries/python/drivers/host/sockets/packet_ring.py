@@ -83,9 +83,7 @@ class PacketRing:
     def read(self, first: int = 0, length: int = 1) -> RingFrames:
         """Return the frames so far.
 
-        Args:
-            first: Offset from the Ethernet header of the bytes that are wanted of each, as far as a slot has room.
-            length: How many these are.
+        `first`: offset from the Ethernet header of the bytes that are wanted of each, as far as a slot has room.
         """
         area = np.frombuffer(bytes(self._memory), dtype=np.uint8)
         slots = area.reshape(self._slots, self._slot_bytes)[:, : _SLOT.itemsize].copy().view(_SLOT)[:, 0]

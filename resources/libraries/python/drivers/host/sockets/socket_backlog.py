@@ -48,10 +48,6 @@ class Rings:
     def __init__(self, pid: int, sockets: Iterable[socket.socket]) -> None:
         """Find them.
 
-        Args:
-            pid: The process.
-            sockets: Its sockets of AF_XDP.
-
         Raises:
             Unsupported: Its memory cannot be read.
         """

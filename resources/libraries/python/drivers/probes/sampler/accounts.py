@@ -236,9 +236,7 @@ class PortAccount:
     def __init__(self, netlink: Netlink, indexes: Iterable[int]) -> None:
         """Prepare.
 
-        Args:
-            netlink: Opened in the owner's namespace, and used only here: it is queried from another thread.
-            indexes: Of its ports.
+        `netlink`: opened in the owner's namespace, and used only here: it is queried from another thread.
         """
         self._netlink = netlink
         self._indexes = frozenset(indexes)

@@ -45,9 +45,7 @@ CPU_CLOCK = PerfEvent("nanoseconds of a CPU", 1, 0)
 class PerfCounters:
     """One event, counted for the threads of several owners from now on.
 
-    Args:
-        threads: Thread ids by owner; those that have ended are left out.
-        event: What is counted.
+    `threads`: thread ids by owner; those that have ended are left out.
 
     Raises:
         Unsupported: The machine cannot count it, or this process may not.

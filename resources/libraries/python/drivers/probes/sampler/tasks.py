@@ -39,9 +39,7 @@ class Tasks:
 def tasks_on(plan: Plan, fabric: Fabric) -> dict[str, Tasks]:
     """The tasks of all owners on this machine but the generator, by name in the plan.
 
-    Args:
-        plan: Has their ports.
-        fabric: Has the data threads of those; started.
+    `fabric`: has the data threads of those; started.
     """
     owners = [owner for owner in fabric.owners if owner != GENERATOR]
     threads = fabric.threads()

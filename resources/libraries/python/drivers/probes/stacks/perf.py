@@ -14,7 +14,7 @@ from typing import IO
 
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import end_group
-from resources.libraries.python.drivers.host.programs.program_paths import path_of
+from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.drivers.probes.sampler.costs import CPU_CLOCK, CYCLES, why_not_on
 from resources.libraries.python.drivers.probes.stacks.folding import COLUMNS, StackCounts, fold, kept, owners_of
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
@@ -257,9 +257,7 @@ def _cpu_s(pid: int) -> float:
 def read_samples(file: Path, owners: Mapping[int, str]) -> StackCounts:
     """Fold the samples in a file of perf.
 
-    Args:
-        file: Its data.
-        owners: Part of the cell by thread id.
+    `owners`: part of the cell by thread id.
 
     Raises:
         CommandFailed: perf cannot read it.

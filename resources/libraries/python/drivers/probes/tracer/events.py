@@ -88,9 +88,7 @@ def frequent(events: Collection[str]) -> tuple[str, ...]:
 def choose(source: Source, there: Collection[str]) -> EventChoice:
     """Choose events for one kind of NF.
 
-    Args:
-        source: Its kind.
-        there: Events that this kernel has, as `system/event`.
+    `there`: events that this kernel has, as `system/event`.
     """
     found = tuple(event for event in WANTED[source] if event in there)
     missing = [event for event in WANTED[source] if event not in there]

@@ -56,11 +56,7 @@ class Windows:
     def __init__(self, instance: TraceInstance, events: Sequence[str], window_s: float, period_s: float) -> None:
         """Start, and wait until it would end with us; the first window is within the first period and two seconds.
 
-        Args:
-            instance: Made, with nothing enabled.
-            events: To record in a window.
-            window_s: Length of a window in seconds; as long as the period or longer: record all the time.
-            period_s: Seconds that have one window.
+        `window_s`: length of a window in seconds; as long as the period or longer: record all the time.
 
         Raises:
             CsitError: It has ended.

@@ -45,10 +45,7 @@ def copy_received(name: str, index: int, others: Sequence[tuple[str, int]]) -> l
 
     A copy that finds no room is lost and counted at the port that it should leave; the frame itself goes on.
 
-    Args:
-        name: Of the port.
-        index: Of the port.
-        others: Names and indexes of those that get the copies.
+    `others`: names and indexes of those that get the copies.
     """
     head = {"family": socket.AF_UNSPEC, "index": index, "parent": _INGRESS_PARENT, "handle": _INGRESS}
     to = ", ".join(other for other, _ in others)
@@ -97,10 +94,7 @@ class LinuxBridge(Disturbed, VSwitch):
     def __init__(self, plan: Plan, fabric: Fabric, owner: str = VSWITCH) -> None:
         """Prepare.
 
-        Args:
-            plan: Has the segments.
-            fabric: Has the ports; started before `start`.
-            owner: Which of the plan's vSwitches it is.
+        `fabric`: has the ports; started before `start`.
         """
         self._plan = plan
         self._fabric = fabric

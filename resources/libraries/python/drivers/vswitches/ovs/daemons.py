@@ -152,11 +152,6 @@ class Daemons:
     ) -> None:
         """Start the forwarding daemon again after it was killed, and wait until it has set up what the database has.
 
-        Args:
-            inside: Does work in the vSwitch's namespace.
-            cpus: Where it may run.
-            machine: Owns the process.
-
         Raises:
             CsitError: It did not start, or did not set up its ports in time.
         """

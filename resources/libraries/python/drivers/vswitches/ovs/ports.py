@@ -51,10 +51,7 @@ KINDS = {kind.name: kind for kind in (SYSTEM, KERNEL, AF_XDP, DPDK)}
 def by_port(plan: Plan, owner: str, virtual: PortKind) -> dict[str, PortKind]:
     """How packets are taken from each port of a vSwitch.
 
-    Args:
-        plan: Has the links.
-        owner: The vSwitch.
-        virtual: For ports of the kernel.
+    `virtual`: for ports of the kernel.
     """
     found = {}
     for link in plan.links:
@@ -93,11 +90,8 @@ def choose(asked: str, offered: Iterable[str], datapaths: Iterable[str] = ("netd
 def check_size(kind: PortKind, ports: int, largest_frame_bytes: int, available_bytes: int) -> None:
     """See whether ports of a kind can be had.
 
-    Args:
-        kind: How packets are taken.
-        ports: How many.
-        largest_frame_bytes: L2 with FCS.
-        available_bytes: Memory of the machine that is free to be used.
+    `largest_frame_bytes`: L2 with FCS.
+    `available_bytes`: memory of the machine that is free to be used.
 
     Raises:
         Unsupported: They cannot; the text says what would do.

@@ -30,13 +30,7 @@ def cpu_mask(cpus: tuple[int, ...]) -> str:
 
 
 def sleep_us(plan: Plan, owner: str = VSWITCH, asked_us: int | Literal["auto"] = "auto") -> int:
-    """How long a PMD thread may sleep when nothing comes: never where it polls physical ports on a CPU of its own.
-
-    Args:
-        plan: Has the ports and the cores.
-        owner: Which vSwitch of the plan it is.
-        asked_us: Of the topology.
-    """
+    """How long a PMD thread may sleep when nothing comes: never where it polls physical ports on a CPU of its own."""
     if asked_us != "auto":
         return asked_us
     return 0 if physical_ports(plan, owner) and not plan.cores.oversubscribed else SLEEP_US

@@ -94,11 +94,8 @@ def kind_of(
 ) -> InterfaceKind:
     """Choose VPP's driver for a physical port.
 
-    Args:
-        nic: The port, with its attachment.
-        plugins: That the installation has.
-        ids: As for `native_kind`.
-        only_dpdk: Whether the topology asks for DPDK in so many words.
+    `ids`: as for `native_kind`.
+    `only_dpdk`: whether the topology asks for DPDK in so many words.
 
     Raises:
         Unsupported: The installation has no driver for it.

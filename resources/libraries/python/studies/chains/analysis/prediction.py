@@ -182,9 +182,7 @@ def compare_parts(
 ) -> dict[tuple[Chain, Workload], list[PartComparison]]:
     """Compare the delay and the loss of each part of chains with what the VNFs alone predict.
 
-    Args:
-        runs: As of `judge`.
-        where: Chains and workloads to compare.
+    `runs`: as of `judge`.
     """
     points = list(_Observed(runs).points())
     spread = _spread(points)

@@ -239,9 +239,7 @@ def cost(chains: Chains, around_s: float = AROUND_S) -> StudyCost:
 
     Chains that deviate and are measured again are not in it: how many these are is not known.
 
-    Args:
-        chains: What is asked.
-        around_s: Seconds around the workloads of a deployment.
+    `around_s`: seconds around the workloads of a deployment.
 
     Raises:
         ConfigError: It exceeds a bound of `model.bounds`.

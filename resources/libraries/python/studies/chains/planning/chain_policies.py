@@ -67,10 +67,7 @@ class _Token(NamedTuple):
 def parse(text: str, names: Sequence[str], where: str) -> Expression:
     """Read a policy.
 
-    Args:
-        text: The policy.
-        names: Of the VNFs that there are.
-        where: Begins the sentence of an error, such as `policies.0`.
+    `where`: begins the sentence of an error, such as `policies.0`.
 
     Raises:
         ConfigError: It is no policy. The text has the policy on a second line and a caret below the mistake.

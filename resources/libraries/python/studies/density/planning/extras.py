@@ -101,13 +101,8 @@ def estimate_s(
 ) -> float:
     """Seconds that a test takes on average; see above for how far a single one is from it.
 
-    Args:
-        profile: The search.
-        test_type: What is measured.
-        trial_overhead_s: Of a trial besides sending.
-        deploy_s: Bringing the cell up and removing it.
-        extras: Further measurements.
-        is_shared: Whether data threads share CPUs with others, as on a small machine.
+    `deploy_s`: bringing the cell up and removing it.
+    `is_shared`: whether data threads share CPUs with others, as on a small machine.
     """
     before = deploy_s + _VERIFY_S + trial_overhead_s + extras.seconds(test_type, trial_overhead_s)
     if test_type is TestType.MRR:

@@ -78,11 +78,8 @@ def candidates(
 ) -> Iterator[Candidate]:
     """Look at every cell of a selection, in its order.
 
-    Args:
-        topology: The testbed.
-        layout: Logical CPUs of the (first) DUT, or of nodes by name.
-        selection: Which cells.
-        memory: The DUT's memory where it was discovered; by default what the topology declares.
+    `layout`: logical CPUs of the (first) DUT, or of nodes by name.
+    `memory`: the DUT's memory where it was discovered; by default what the topology declares.
     """
     there, layouts = node_of(topology, memory), layouts_of(topology, layout)
     edges = edges_of(topology)

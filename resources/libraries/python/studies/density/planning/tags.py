@@ -46,14 +46,8 @@ def row_tags(  # noqa: PLR0917 - what a test is made of
 ) -> tuple[str, ...]:
     """All tags of a test.
 
-    Args:
-        topology: The testbed.
-        cell: What is measured.
-        suite: Its suite id.
-        layout: Logical CPUs of the first DUT.
-        frame: The frame size.
-        test_type: Of the suite.
-        soak: Whether the search profile asks for one load over a long time, whatever the suite's test type.
+    `layout`: logical CPUs of the first DUT.
+    `soak`: whether the search profile asks for one load over a long time, whatever the suite's test type.
     """
     numa_node = topology.dut.numa_node
     per_core = len(layout.cores(numa_node)[0])

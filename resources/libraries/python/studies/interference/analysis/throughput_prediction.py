@@ -27,9 +27,6 @@ class ColocatedThroughputs:
     With e = 1 times add up, above it contention saturates. It is fitted, by least squares, to the groups of three and
     more that were measured: to those of the target or, if it has none, to those of all. Without any it is 1. That is a
     model, not a law; `prediction_error` says how far it is from what was measured.
-
-    Args:
-        normalized: What was measured, with its errors.
     """
 
     def __init__(self, normalized: Mapping[Group, SampledEstimate]) -> None:

@@ -25,11 +25,7 @@ class PlacementVerification:
     placements by prediction, each of which improves the prediction of the next one. At last the two best ones again,
     while they cannot be told apart.
 
-    Args:
-        servers: What is there.
-        more: What to put there.
-        count: Placements to measure as they are.
-        most: Network functions that fit on one server.
+    `most`: network functions that fit on one server.
     """
 
     def __init__(self, servers: Sequence[Sequence[str]], more: Sequence[str], count: int, most: int) -> None:

@@ -43,10 +43,7 @@ class SizingCost(StudyCost):
 def cost(spec: DeploymentSpec, load: WorkloadSpec, instance_deploy_s: float = INSTANCE_DEPLOY_S) -> SizingCost:
     """Count sizes, loads and seconds, exactly or at most.
 
-    Args:
-        spec: The service.
-        load: What is offered to it.
-        instance_deploy_s: Seconds for bringing up an instance and removing it.
+    `instance_deploy_s`: seconds for bringing up an instance and removing it.
 
     Raises:
         PlanError: There are too many sizes.

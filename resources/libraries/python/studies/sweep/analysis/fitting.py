@@ -76,15 +76,7 @@ def best_fit(metric: ProfileMetric, rates: Sequence[float], values: Sequence[flo
 
 
 def stands_out(fit: Fit, rates: Sequence[float], values: Sequence[float], rate: float, value: float) -> bool:
-    """Whether one more point is none of a function: further off than `_OUTSIDE` times its standard error.
-
-    Args:
-        fit: The function.
-        rates: Where it was fitted.
-        values: To what.
-        rate: Of the point.
-        value: Of the point.
-    """
+    """Whether one more point is none of a function: further off than `_OUTSIDE` times its standard error."""
     r, y = np.asarray(rates, dtype=float), np.asarray(values, dtype=float)
     weights = noise_weights(r, y)
     parts = weights * (BY_NAME[fit.function].value(fit.coefficients, r) - y)
@@ -219,12 +211,7 @@ def _criterion(curve: Curve, coefficients: Coefficients, r: Array, y: Array, wei
 def describe(curve: Curve, coefficients: Coefficients, r: Array, y: Array, weights: Array | None = None) -> Fit:
     """A curve that was laid through points, with its errors.
 
-    Args:
-        curve: The family.
-        coefficients: Of the curve.
-        r: Rates of the points.
-        y: The points.
-        weights: Of their errors; None for the same of all.
+    `weights`: of their errors; None for the same of all.
     """
     off = curve.value(coefficients, r) - y
     nonzero = y != 0

@@ -197,12 +197,9 @@ def value_at(profile: Profile, metric: ProfileMetric, rate: float, side: int = 0
     away. Loss and delay stay between the ends of both functions there, and up to the break-point they do not go beyond
     what the function above it has at the break-point: what the one below it has behind its last load is a guess.
 
-    Args:
-        profile: The profile.
-        metric: The metric.
-        rate: Gbit/s.
-        side: 1 for the upper end of the value's 95 % interval, with break-points at the lower ends of theirs; -1 for
-            the other ends.
+    `rate`: Gbit/s.
+    `side`: 1 for the upper end of the value's 95 % interval, with break-points at the lower ends of theirs; -1 for the
+    other ends.
 
     Returns:
         None where the region has no function. Beyond the measured rates the value is a guess.

@@ -260,10 +260,7 @@ def _described(name: str, at: CurveBreakPoint, x: Array, points: Sequence[LoadOb
 def is_crowded(name: str, points: Sequence[LoadObservation], there: int) -> bool:
     """Whether a VNF waits for CPUs that others have, at any load.
 
-    Args:
-        name: Of the VNF.
-        points: Those that know what it uses.
-        there: Its CPUs.
+    `there`: its CPUs.
     """
     return any((each.wanted(name) or 0.0) - (each.used(name) or 0.0) > WAITS * there for each in points)
 

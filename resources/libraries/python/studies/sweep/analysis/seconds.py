@@ -149,11 +149,7 @@ def _of_cpus(plan: Plan, name: str, found: Usage) -> tuple[float, ...] | None:
 def second_of(result: TrialResult, rate_pps: float, second: int, cost: SecondCost) -> SweepSample:
     """A sample from a trial of one second.
 
-    Args:
-        result: Of the trial.
-        rate_pps: Asked, of each flow.
-        second: Its number.
-        cost: What it cost.
+    `rate_pps`: asked, of each flow.
     """
     probed = [(flow.mean_ns, flow.received) for flow in result.latency if flow.mean_ns is not None and flow.received]
     arrived = sum(count for _, count in probed)
@@ -252,11 +248,8 @@ def sender_pps(
 
     Those that an interface dropped because the queue behind it was full count: the service did not take them in time.
 
-    Args:
-        plan: Names the interfaces.
-        results: Of the trials between the readings.
-        before: Counters by interface, those of the generator among them where they can be read.
-        after: The same after the trials.
+    `before`: counters by interface, those of the generator among them where they can be read.
+    `after`: the same after the trials.
     """
     sending_s = sum(result.offered_duration_s for result in results)
     if not sending_s:

@@ -248,10 +248,6 @@ def read_statistics(text: str, source: str) -> tuple[SweepPoint, ...]:
 
     A VNF without columns of its vCPUs has one CPU, of `<vnf>_cpu_percent`. Columns of other names are left alone.
 
-    Args:
-        text: Of the file.
-        source: What it is called in messages.
-
     Raises:
         ConfigError: A column that is needed is missing, there is no row, or a field is no number that it can be.
     """
