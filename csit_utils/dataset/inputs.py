@@ -129,7 +129,7 @@ def is_output(path: Path) -> bool:
 def _is_result(name: str) -> bool:
     """Whether a file must be a result by its name: one that is empty or damaged is reported."""
     plain = _plain(PurePosixPath(name).name)
-    return _OUTPUT.fullmatch(plain) is not None or plain.endswith(".json") or name.endswith(".zip")
+    return _OUTPUT.fullmatch(plain) is not None or plain.endswith((".json", ".parquet")) or name.endswith(".zip")
 
 
 def _plain(name: str) -> str:
@@ -250,7 +250,7 @@ _MIN_BYTES_PER_VALUE = 8
 
 
 def content_of(stream: BinaryIO) -> bytes:
-    """Return the content of a record file.
+    """Return the content of a record file, or of a table of another tool.
 
     Raises:
         ReadError: Unreadable, or larger than any record.

@@ -127,11 +127,22 @@ class Unrecorded:
 
 
 @dataclass(frozen=True)
+class ImportedTrial:
+    """A trial of a search of another tool; its load is the aggregate of both directions."""
+
+    load_pps: float
+    loss_ratio: float
+    duration_s: float
+
+
+@dataclass(frozen=True)
 class ImportedTest:
     """A test of another tool, as rows; it needs no record."""
 
     row: TestRow
     latency: tuple[LatencyRow, ...] = ()
+    trials: tuple[ImportedTrial, ...] = ()
+    """Of its search, in their order."""
 
     @property
     def anchor(self) -> str:

@@ -7,8 +7,8 @@ from enum import Enum, auto
 HEAD_BYTES = 1024
 """Of the unpacked content of a file, by which it is recognized."""
 READABLE = (
-    "./csit reads outputs of Robot Framework (XML and JSON), result records, and results of FD.io CSIT and NFVbench, "
-    "plain or packed (.gz, .xz, .zst, .zip)"
+    "./csit reads outputs of Robot Framework (XML and JSON), result records, and results of FD.io CSIT (JSON and "
+    "Parquet), NFVbench and DPDK's DTS, plain or packed (.gz, .xz, .zst, .zip)"
 )
 _ROBOT_XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*\?>\s*+)?<robot[\s>]")
 _ROBOT_JSON = re.compile(rb'\s*+\{\s*+"generator"\s*+:\s*+"(?:Robot|Rebot) ')
@@ -17,7 +17,6 @@ _BINARIES = {
     b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive",
     b"BZh": "a file packed by bzip2",
     b"Rar!": "a RAR archive",
-    b"PAR1": "a Parquet file",
     b"ARROW1": "an Arrow file",
     b"SQLite format 3\0": "an SQLite database",
     b"%PDF": "a PDF document",
@@ -30,6 +29,7 @@ _BINARIES = {
     b"\xff\xfe": "text in UTF-16",
     b"\xfe\xff": "text in UTF-16",
 }
+_PARQUET = b"PAR1"
 _TAR, _TAR_AT = b"ustar", 257
 _SEPARATORS = ",;\t"
 
@@ -43,6 +43,8 @@ class Kind(Enum):
     """Its output in JSON."""
     JSON = auto()
     """A record or a result of another tool."""
+    PARQUET = auto()
+    """A table of results of another tool."""
 
 
 def kind_of(head: bytes, name: str) -> Kind:
@@ -52,6 +54,8 @@ def kind_of(head: bytes, name: str) -> Kind:
         head: Its first `HEAD_BYTES`, unpacked; empty if it is empty or unreadable.
         name: Its name without the ending of a packed file, which decides then.
     """
+    if head.startswith(_PARQUET):
+        return Kind.PARQUET
     if _ROBOT_JSON.match(head):
         return Kind.ROBOT_JSON
     text = head.lstrip(_BLANK)

@@ -3,7 +3,8 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,9 @@ import typer
 
 from csit_utils.commands.results.inputs import INPUTS, print_problems, shown_imports
 from csit_utils.commands.tables import print_sentence
+from csit_utils.dataset.items import ImportedTest
 from resources.libraries.python.errors import message
+from resources.libraries.python.model.bounds import quoted
 
 
 def import_(
@@ -20,6 +23,14 @@ def import_(
     label: Annotated[
         str | None, typer.Option(help="Label of the runs, such as a release; a run keeps its first label.")
     ] = None,
+    place: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEMPLATE",
+            help="How names of files state the cells of tests that do not: {service}, {instances}, {nfs}, "
+            "{vswitch_cores}, {nf_cores}; * is any text, and {nf_cores=1} the same for all.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as one JSON object.")] = False,
     processes: Annotated[
         int | None, typer.Option(min=1, help="Number of worker processes; default: one per CPU.")
@@ -27,25 +38,42 @@ def import_(
 ) -> None:
     """Add results to a dataset, which is read faster than files.
 
-    Reads outputs of Robot Framework (XML or JSON, also compressed), result records (.json), result files of FD.io CSIT
-    and NFVbench, ZIP archives, and folders of these. Files with the same content are added once, whatever their names.
-    Files that cannot be read in full are reported, and the others are imported; the exit status is then 1.
+    Reads outputs of Robot Framework (XML or JSON, also compressed), result records (.json), result files and Parquet
+    tables of FD.io CSIT, results of NFVbench and DPDK's DTS, ZIP archives, and folders of these. Files with the same
+    content are added once, whatever their names. Files that cannot be read in full are reported, and the others are
+    imported; the exit status is then 1.
 
     \b
     Examples:
     ./csit import results/ --into history --label nightly
     ./csit import /archive/2026-11.zip --into history
+    ./csit import nfv/ --into density --place '{service}_{instances}c{nfs}n'
     ./csit report history -o site
     """  # noqa: D301 - \b keeps the lines of the examples apart
+    from csit_utils.dataset.foreign.place import NameTemplate  # noqa: PLC0415 - pydantic costs time of every --help
     from csit_utils.dataset.store.batch import import_all  # noqa: PLC0415 - pyarrow costs time of every --help
     from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as above
     from csit_utils.dataset.store.layout import Layout  # noqa: PLC0415 - as above
 
     convert_without_pandas()
+    template = NameTemplate(place) if place is not None else None
+    run = os.path.commonpath([path.resolve() for path in inputs])
+    names: dict[bool, list[str]] = {True: [], False: []}
+
+    def placed(item: ImportedTest) -> ImportedTest:
+        if template is None or item.row.service_type is not None:
+            return item
+        found = template.placed(item)
+        is_placed = found.row.service_type is not None
+        names[is_placed].append(item.row.source)
+        # A file for each test: commands that read the newest run read the whole matrix.
+        return replace(found, row=replace(found.row, run=run)) if is_placed else found
+
     layout = Layout.make(into)
     tests, files, problems = 0, Counter[str](), list[str]()
     with layout.writing(lambda: typer.echo(f"{into}: waiting for another import to finish", err=True)):
-        for outcome in shown_imports(import_all(layout, inputs, label, processes or os.cpu_count() or 1)):
+        outcomes = import_all(layout, inputs, label, processes or os.cpu_count() or 1, placed=placed)
+        for outcome in shown_imports(outcomes):
             files.update({name: getattr(outcome, name) for name in ("files", "added", "earlier", "repeated")})
             tests += 0 if outcome.known else outcome.tests
             problems += outcome.problems
@@ -53,9 +81,12 @@ def import_(
     if as_json:
         figures = {"dataset": str(into), "files": files["files"], "known": files["earlier"]}
         figures |= {"repeated": files["repeated"], "tests": tests, "problems": problems}
+        figures |= {"placed": len(names[True]), "not_placed": len(names[False])}
         typer.echo(json.dumps(figures))
     else:
         print_sentence(f"{into}: {'; '.join(_done(tests, files))}")
+        if template is not None:
+            print_sentence(_placed(template.text, len(names[True]), names[False]))
     if problems:
         raise typer.Exit(1)
 
@@ -67,6 +98,13 @@ def _done(tests: int, files: Mapping[str, int]) -> Iterator[str]:
         yield f"{repeated} with the same results as others of this import"
     if files["earlier"]:
         yield f"{earlier} already there"
+
+
+def _placed(template: str, placed: int, others: Sequence[str]) -> str:
+    text = f"{_number(placed, 'test')} placed, {len(others)} not"
+    if not others:
+        return text
+    return f"{text}: names of files that are not of the form {template}, such as {quoted(others[0])}"
 
 
 def _number(count: int, what: str) -> str:

@@ -30,7 +30,7 @@ def show(
 
     Other studies follow in a sentence each; --json has an object for each of their records. p99 is the worst 99th
     percentile of latency over all instances and directions at 50 % of PDR or of the soak rate. Output to a pipe is
-    tab-separated.
+    tab-separated. A sentence names the cells whose NDR is less than half of what they forward at fixed loads (MRR).
 
     \b
     Examples:
@@ -44,6 +44,7 @@ def show(
         characterization_objects,
     )
     from csit_utils.studies.density.results_table import print_results  # noqa: PLC0415 - as above
+    from csit_utils.studies.density.sentences import far_below  # noqa: PLC0415 - as above
     from csit_utils.studies.registry import views  # noqa: PLC0415 - as above
 
     def printed(found: Contents) -> Contents:
@@ -54,6 +55,8 @@ def show(
             return found
         if found.tests:
             print_results(found, why=why)
+            for line in far_below(found.tests):
+                print_sentence(line)
         for line in characterization_lines(views(found.characterizations), why=why):
             print_sentence(line)
         return found

@@ -6,13 +6,16 @@ test, and the testbed from that of the job.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from math import isnan
 from typing import Any
 
+import pyarrow as pa
+
 from csit_utils.dataset.foreign.csit import read_csit, tags_of_name
-from csit_utils.dataset.items import ImportedTest
+from csit_utils.dataset.items import ImportedTest, Problem, ReadError
+from csit_utils.dataset.store.bounded_files import opened_table
 
 NEEDED = ("test_id", "version", "start_time")
 """Columns that all of these tables have, besides results."""
@@ -26,10 +29,64 @@ _FIGURES = re.compile(
     r"|(latency_(?:forward|reverse))_(pdr_(?:0|10|50|90))_(avg|hdrh|max|min|unit))"
 )
 """Columns of results that are read; bandwidths are computed instead, as for files."""
+_READ = {*_PLAIN, *_RENAMED, "job", "build"}
+_RUNS = {"job", "build", "start_time", "duration"}
+_TOGETHER = 256
+"""Rows that become Python's at once."""
+_MAX_FAULTS = 10
+"""Rows with a problem of their own."""
 _TESTBED = re.compile(r"-(\d+n\d?-\w+)$")
 
 
-def is_table(columns: Mapping[str, object]) -> bool:
+def read_table(content: bytes, source: str) -> Iterator[ImportedTest | Problem]:
+    """Yield the tests of a Parquet file, and a problem for each of the first rows that are none.
+
+    Args:
+        content: The file.
+        source: Its path.
+
+    Raises:
+        ReadError: The file is damaged, or no such table.
+    """
+    number = faults = 0
+    with opened_table(content, _is_read) as file:
+        if _RUNS.issuperset(file.names):
+            return  # `stats`: runs without their tests
+        if not is_table(file.names):
+            raise ReadError(f"no table of FD.io CSIT's results: those have {', '.join(NEEDED)} and result_ columns")
+        for row in (row for group in range(file.count) for row in _rows(file.read(group))):
+            number += 1
+            try:
+                yield from read_row(row, f"{source} row {number}")
+            except ReadError as error:
+                faults += 1
+                if faults <= _MAX_FAULTS:
+                    yield Problem(source, f"{source}: row {number}: {error}")
+    if faults > _MAX_FAULTS:
+        yield Problem(source, f"{source}: {faults:,} of {number:,} rows are no results of tests")
+
+
+def _is_read(column: str) -> bool:
+    return column in _READ or _FIGURES.fullmatch(column) is not None
+
+
+def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """Rows of a group. Times are texts, so that one that is out of range costs only itself."""
+    times = [column.name for column in table.schema if pa.types.is_timestamp(column.type)]
+    for name in times:
+        at, column = table.schema.names.index(name), table[name]
+        utc = column.cast(pa.int64()).cast(pa.timestamp(column.type.unit))  # values with a zone are in UTC too
+        table = table.set_column(at, name, utc.cast(pa.string()))
+    for batch in table.to_batches(_TOGETHER):
+        try:
+            rows = batch.to_pylist()
+        except (ValueError, OverflowError) as error:
+            raise ReadError(f"a value that no result has: {error}") from error
+        for row in rows:
+            yield row | {name: f"{row[name]}+00:00" for name in times if row[name] is not None}
+
+
+def is_table(columns: Collection[str]) -> bool:
     """Whether a Parquet file with these columns is such a table."""
     return set(columns).issuperset(NEEDED) and any(map(_FIGURES.fullmatch, columns))
 
@@ -38,26 +95,26 @@ def read_row(row: Mapping[str, Any], source: str) -> Iterator[ImportedTest]:
     """Yield the test of a row, read as its file would be.
 
     Args:
-        row: Values by column.
+        row: Values by column, times as texts.
         source: The table, and where in it the row is.
 
     Raises:
         ReadError: Unknown version of the model, or not its structure.
     """
     named = {_RENAMED.get(name, name): value for name, value in row.items()}
-    data: dict[str, Any] = {name: _plain(named.get(name)) for name in _PLAIN}
+    data: dict[str, Any] = {name: named.get(name) for name in _PLAIN}
     data["hosts"] = data["hosts"] or [_testbed(named)]
     name = str(data["test_name_long"] or "")
     data["tags"] = data["tags"] or tags_of_name(name.lower())
     result: dict[str, Any] = {}
     for column, value in row.items():
         found = _FIGURES.fullmatch(column)
-        if found is not None and value is not None:
+        if found is not None and value is not None and not (isinstance(value, float) and isnan(value)):
             *path, last = (part for part in found.groups() if part)
             place = result
             for part in path:
                 place = place.setdefault(part, {})
-            place[last] = _plain(value)
+            place[last] = value
     data["result"] = result or None
     run = " ".join(str(row[name]) for name in ("job", "build") if row.get(name) is not None)
     for item in read_csit(data, source):
@@ -68,10 +125,3 @@ def _testbed(row: Mapping[str, Any]) -> str | None:
     """Return the testbed that the name of a job ends in, such as 2n-skx."""
     found = _TESTBED.search(str(row.get("job") or ""))
     return found[1] if found else None
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - what a cell of a table holds
-    """Return a value as the file has it: times as texts, in UTC."""
-    if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
-    return value

@@ -30,7 +30,7 @@ from csit_utils.dataset.foreign.parts import (
 )
 from csit_utils.dataset.goal_order import of_columns
 from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, mrr_words
-from csit_utils.dataset.items import ImportedTest, Item, ReadError, Status
+from csit_utils.dataset.items import ImportedTest, ImportedTrial, Item, ReadError, Status
 from csit_utils.dataset.rows import EITHER, LatencyRow, TestRow, frame_text
 from resources.libraries.python.model.request.cell import Frame, ServiceType
 
@@ -108,7 +108,10 @@ class SearchTrial(ForeignPart):
     """One trial of a search."""
 
     tx_pps: Amount
+    """Requested."""
     drop_percentage: Drops
+    warning: Warned = None
+    """As in `Stats`."""
 
 
 class Iterations(ForeignPart):
@@ -292,7 +295,15 @@ def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
         evidence="\n".join(remarks),
         **columns,
     )
-    return ImportedTest(row, tuple(_latency(anchor, name, of_size)))
+    return ImportedTest(row, tuple(_latency(anchor, name, of_size)), tuple(_trials(of_size, run.config.duration_sec)))
+
+
+def _trials(of_size: OfSize, duration_s: float | None) -> Iterator[ImportedTrial]:
+    """Trials of the search whose load was sent."""
+    for tried in of_size.iteration_stats.ndr_pdr:
+        drops = tried.drop_percentage
+        if duration_s and tried.tx_pps and drops is not None and drops <= 100 and not tried.warning:
+            yield ImportedTrial(tried.tx_pps, max(0.0, drops / 100), duration_s)
 
 
 def _searched(

@@ -75,6 +75,7 @@ _FIELDS: Mapping[str, str] = {
     "nf_cores": rf"(?<!\d)0\.5|{_NUMBER}",
 }
 """Patterns of the fields of a template."""
+_FIELD = r"\{([a-z_]*)(?:=([\w.]+))?\}"
 _NEEDED = ("service", "instances", "nfs")
 _FIGURES = ("ndr_lower", "pdr_lower", "mrr")
 _FRAME = re.compile(r"(?<![a-z0-9])(\d{2,4}b|imix)(?![a-z0-9])")
@@ -85,6 +86,7 @@ class NameTemplate:
 
     The name of a file begins as the template does; what follows is ignored. A template with folders,
     `*t{vswitch_cores}c_*/{service}_{instances}c{nfs}n`, is that of the end of the path; `*` is any text within a name.
+    A field with a value, `{nf_cores=1}`, is that of all files, whose names do not state it.
     """
 
     def __init__(self, text: str) -> None:
@@ -94,14 +96,15 @@ class NameTemplate:
             ConfigError: It is no template.
         """
         self.text = text
+        self._constants = {name: value for name, value in _fields(text) if value}
         self._pattern = re.compile(rf"(?:^|/){_regex(text)}[^/]*$", re.IGNORECASE)
 
     def place(self, path: str) -> Place | None:
         """Return what a path states; None where its name has another form, or its numbers are out of range."""
-        found = self._pattern.search(path.replace("\\", "/"))
+        found = self._pattern.search("/".join(_parts(path)))
         if found is None:
             return None
-        part = found.groupdict()
+        part = found.groupdict() | self._constants
         dimensions = Dimensions(int(part["instances"]), int(part["nfs"]))
         vs_dtc, cores = part.get("vswitch_cores"), part.get("nf_cores")
         if not (1 <= dimensions.instances <= MAX_PARTS and dimensions.nfs <= MAX_PARTS) or "0" in (vs_dtc, cores):
@@ -120,7 +123,9 @@ class NameTemplate:
             remarks.append(f"not placed: the name of the file is not of the form {self.text}")
             return replace(item, row=replace(row, evidence="\n".join(remarks)))
         remarks += _other_frame(row)
-        return replace(item, row=replace(row, evidence="\n".join(remarks), **place.columns, **_per_core(row, place)))
+        name = "/".join(_parts(row.source)[-2:]).removesuffix(".json")
+        named = replace(row, test_id=f"{row.test_id}.{name}", evidence="\n".join(remarks))
+        return replace(item, row=replace(named, **place.columns, **_per_core(row, place)))
 
 
 def _per_core(row: TestRow, place: Place) -> dict[str, Any]:
@@ -132,11 +137,21 @@ def _per_core(row: TestRow, place: Place) -> dict[str, Any]:
 
 def _other_frame(row: TestRow) -> list[str]:
     """Return a remark where folder or file are named after another frame size than the file's."""
-    named = _FRAME.findall("/".join(row.source.replace("\\", "/").lower().split("/")[-2:]))
+    named = _FRAME.findall("/".join(_parts(row.source.lower())[-2:]))
     size = (row.frame or "").lower().split(" ")[0]
     if not size or not named or size in named:
         return []
     return [f"frames are {size.upper()}, as the file states; its path says {named[-1].upper()}"]
+
+
+def _parts(path: str) -> list[str]:
+    """Return folders and name of a file, also in an archive."""
+    return re.split(r"[/\\!]", path)
+
+
+def _fields(text: str) -> list[tuple[str, str]]:
+    """Return the fields of a template with their values; empty for those that names state."""
+    return re.findall(_FIELD, text)
 
 
 def _regex(text: str) -> str:
@@ -145,13 +160,18 @@ def _regex(text: str) -> str:
     Raises:
         ConfigError: It is no template.
     """
-    parts = re.split(r"\{([a-z_]*)\}", text)
-    between, names = parts[::2], parts[1::2]
+    between, given = re.split(_FIELD, text)[::3], _fields(text)
+    names = [name for name, _ in given]
     faults = [
         *([f"more than {MAX_TEMPLATE_LENGTH} characters"] if len(text) > MAX_TEMPLATE_LENGTH else []),
         *([f"more than {MAX_WILDCARDS} '*'"] if text.count("*") > MAX_WILDCARDS else []),
         *(["an unmatched brace"] if set("{}") & set("".join(between)) else []),
         *(f"unknown field {{{name}}}" for name in names if name not in _FIELDS),
+        *(
+            f"{{{name}={value}}}: the value is out of range"
+            for name, value in given
+            if value and not re.fullmatch(_FIELDS.get(name, ""), value, re.IGNORECASE)
+        ),
         *(f"{{{name}}} occurs twice" for name in set(names) if names.count(name) > 1),
         *(f"{{{name}}} is missing" for name in _NEEDED if name not in names),
     ]
@@ -159,5 +179,5 @@ def _regex(text: str) -> str:
         example = "such as {service}_{instances}c{nfs}n"
         raise ConfigError(f"template '{quoted(text)}': {faults[0]}; fields: {', '.join(_FIELDS)}; {example}")
     literal = ["[^/]*".join(map(re.escape, part.split("*"))) for part in between]
-    fields = [rf"(?P<{name}>{_FIELDS[name]})" for name in names]
+    fields = ["" if value else rf"(?P<{name}>{_FIELDS[name]})" for name, value in given]
     return literal[0] + "".join(field + after for field, after in zip(fields, literal[1:], strict=True))

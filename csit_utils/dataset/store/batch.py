@@ -29,6 +29,7 @@ from csit_utils.dataset.items import (
     Unrecorded,
     status_of,
 )
+from csit_utils.dataset.kinds import Kind
 from csit_utils.dataset.load import NO_RECORD, named_problem, read_json, recorded_test, unrecorded
 from csit_utils.dataset.robot_output import scanned
 from csit_utils.dataset.scan import Scanned, ScannedTest
@@ -75,7 +76,10 @@ def _import_source(into: _Target, source: Source, digest: str) -> Import:
         ReadError: The file is unreadable.
     """
     with source.open() as stream:
-        rows = _rows(scanned(stream, source), source.name, validated=into.validated)
+        if source.kind is Kind.PARQUET:
+            rows = _table_rows(content_of(stream), source.name, digest)
+        else:
+            rows = _rows(scanned(stream, source), source.name, validated=into.validated)
         return stage(into.layout, rows, source.name, digest, into.label)
 
 
@@ -93,6 +97,13 @@ def _rows(found: Iterable[Scanned], source: str, *, validated: bool) -> Iterator
             except ReadError as error:
                 yield _bare(unrecorded(test, source, str(error)))
                 yield Problem(source, str(error))
+
+
+def _table_rows(content: bytes, source: str, digest: str) -> Iterator[Entry]:
+    from csit_utils.dataset.foreign.csit_tables import read_table  # noqa: PLC0415 - costs time where there is none
+
+    for item in read_table(content, source):
+        yield item_row(item, digest)
 
 
 def _test(test: ScannedTest, text: str | bytes, source: str) -> Row | Characterized:
@@ -129,17 +140,25 @@ def _bare(item: Unrecorded) -> Row:
     return unrecorded_row(item), None
 
 
-def json_rows(content: bytes, source: str, digest: str) -> Iterator[Entry]:
+Placing = Callable[[ImportedTest], ImportedTest]
+"""Gives a test of another tool its place in the matrix."""
+
+
+def json_rows(content: bytes, source: str, digest: str, placed: Placing) -> Iterator[Entry]:
     """Yield the rows of a record file, or of a file of another tool.
 
     Args:
         content: The file.
         source: Its name.
         digest: SHA-256 of the content.
+        placed: Called with each test of another tool.
     """
     try:
         for item in read_json(content, source):
-            yield item if isinstance(item, Characterized) else item_row(item, digest)
+            if isinstance(item, ImportedTest):
+                yield item_row(placed(item), digest)
+            else:
+                yield item if isinstance(item, Characterized) else item_row(item, digest)
     except ReadError as error:
         yield Problem(source, str(error))
 
@@ -151,7 +170,7 @@ def item_row(item: RecordedTest | Unrecorded | ImportedTest | Refusal | Problem,
             row, detail = _whole(item)
             return row, msgspec.structs.replace(detail, digest=digest)
         case ImportedTest():
-            kept = msgspec.json.encode({"latency": item.latency})
+            kept = msgspec.json.encode({"latency": item.latency, "trials": item.trials})
             return item.row, Detail(digest, details.ROWS, kept)
         case Unrecorded():
             return _bare(item)
@@ -233,6 +252,7 @@ def import_all(
     meanwhile: Callable[[], object] | None = None,
     *,
     validated: bool = False,
+    placed: Placing = lambda item: item,
 ) -> Iterator[FileImport | int]:
     """Import files, folders and archives; the caller holds the lock of `Layout.writing`.
 
@@ -246,6 +266,7 @@ def import_all(
         meanwhile: Called by this process while others read; not called where it reads alone.
         validated: Whether details of records are validated too, which takes ten times as long. Else those that are
             damaged are found when they are read.
+        placed: Called with each test of another tool that has a file of its own.
 
     Yields:
         The number of files, then the outcome of each.
@@ -258,7 +279,7 @@ def import_all(
     yield from _committed(layout, before, _staged_alone(into, _opened(places), on_disk))
     yield from _committed(layout, before, _staged(into, on_disk, processes, meanwhile))
     every = (each for each in _opened(places) if isinstance(each, Source) and each.is_json)
-    yield from _import_records(layout, before, every, label)
+    yield from _import_records(layout, before, every, label, placed)
 
 
 _Place = Source | Problem | Path
@@ -374,7 +395,7 @@ class _Folder:
 
 
 def _import_records(
-    layout: Layout, before: Collection[str], files: Iterator[Source], label: str | None
+    layout: Layout, before: Collection[str], files: Iterator[Source], label: str | None, placed: Placing
 ) -> Iterator[FileImport]:
     """Import record files by folder: a dataset file per record would be slow to read.
 
@@ -405,7 +426,7 @@ def _import_records(
             folder.repeated += 1
         else:
             seen.add(digest)
-            folder.fresh[digest] = list(json_rows(content, source.name, digest))
+            folder.fresh[digest] = list(json_rows(content, source.name, digest, placed))
     for name, folder in folders.items():
         done = FileImport(
             name, 0, tuple(folder.problems), folder.count, earlier=folder.earlier, repeated=folder.repeated

@@ -1,11 +1,11 @@
-"""Parquet and Arrow files of a dataset, which may come from anyone, read within bounds.
+"""Parquet and Arrow files of a dataset and of other tools, which may come from anyone, read within bounds.
 
 A megabyte of such a file can stand for many gigabytes: one text repeated in all rows, a page of zeros, a billion empty
 cells. So no reader of this project opens one by itself.
 """
 
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -49,7 +49,7 @@ class _Arrow:
 class _Parquet:
     """Columns of a Parquet file, whose footer is bounded; pages are as they are read, and rows as they are made."""
 
-    def __init__(self, file: pa.NativeFile, columns: Collection[str]) -> None:
+    def __init__(self, file: pa.NativeFile, wanted: Callable[[str], bool]) -> None:
         self._file = file
         self._left_bytes = self._most_bytes = MAX_TABLE_RATIO * file.size()
         if int.from_bytes(file.read_at(8, max(0, file.size() - 8))[:4], "little") > LARGEST_DIRECTORY_BYTES:
@@ -68,12 +68,12 @@ class _Parquet:
         self.count: int = self._reader.num_row_groups
         self.rows: int | None = self._metadata.num_rows
         names = self.schema.names
-        self._columns = [name for name in names if name in columns]
+        self._columns = [*filter(wanted, names)]
         # What a row group says of the names of its columns is not what the reader goes by.
         if len(names) < self._metadata.num_columns:  # tables in columns
             paths = (self._reader.schema.column(at).path for at in range(self._metadata.num_columns))
             names = [path.split(".", 1)[0] for path in paths]
-        self._places = [at for at, name in enumerate(names) if name in columns]
+        self._places = [at for at, name in enumerate(names) if wanted(name)]
 
     def read(self, group: int) -> pa.Table:
         """Return a group."""
@@ -144,6 +144,8 @@ class BoundedFile:
         self._file = file
         self.count = file.count
         """Number of groups, which are written together."""
+        self.names: Sequence[str] = file.schema.names
+        """Columns, those included that are not read."""
 
     def check_pages(self) -> None:
         """Check all groups of a Parquet file without making rows of them."""
@@ -185,11 +187,30 @@ def opened(
             pa.OSFile(str(path))
         ) as native:  # not mapped: a file cut short while it is read would end the process
             is_arrow = path.suffix == DETAILS_SUFFIX
-            file = _Arrow(native, schema, columns) if is_arrow else _Parquet(native, columns)
+            file = _Arrow(native, schema, columns) if is_arrow else _Parquet(native, set(columns).__contains__)
             check_columns(file.schema, schema, set(columns).difference(optional))
             if None not in (rows, file.rows) and rows != file.rows:
                 raise ReadError(f"it has {file.rows:,} rows, and its import says {rows:,}")
             yield BoundedFile(file)
+    except UNREADABLE as error:
+        raise ReadError(str(error)) from error
+
+
+@contextmanager
+def opened_table(content: bytes, wanted: Callable[[str], bool]) -> Iterator[BoundedFile]:
+    """Open a Parquet file of another tool.
+
+    Args:
+        content: The file.
+        wanted: Whether a column is read.
+
+    Raises:
+        ReadError: As `opened`.
+    """
+    try:
+        file = _Parquet(pa.BufferReader(content), wanted)
+        check_columns(file.schema, pa.schema([]), ())
+        yield BoundedFile(file)
     except UNREADABLE as error:
         raise ReadError(str(error)) from error
 

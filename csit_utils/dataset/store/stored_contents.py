@@ -15,6 +15,7 @@ from csit_utils.dataset.items import (
     Characterized,
     Dataset,
     ImportedTest,
+    ImportedTrial,
     Item,
     Problem,
     ReadError,
@@ -23,6 +24,7 @@ from csit_utils.dataset.items import (
     Status,
     Unrecorded,
 )
+from csit_utils.dataset.joint_goals import COLUMNS, join_goals
 from csit_utils.dataset.records import parse_density
 from csit_utils.dataset.refusals import from_dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
@@ -131,6 +133,8 @@ class Stored:
                 for row in self._rows_of(place):
                     if row.anchor not in rows:
                         rows[row.anchor], places[row.anchor] = row, place
+        if self._some is None or set(COLUMNS) <= set(self._some.names):
+            join_goals(rows.values())
         # Stable sort: tests of a file without times keep their order.
         ordered = sorted(rows.values(), key=lambda row: (not row.recorded, row.started_at or "", row.run))
         return ordered, places
@@ -321,10 +325,12 @@ def _groups(place: _Place, names: Collection[str]) -> Iterator[details.Group]:
 
 class _ForeignRows(msgspec.Struct):
     latency: tuple[LatencyRow, ...] = ()
+    trials: tuple[ImportedTrial, ...] = ()
 
 
 def _imported(row: TestRow, text: str) -> ImportedTest:
-    return ImportedTest(row, msgspec.json.decode(text, type=_ForeignRows).latency)
+    found = msgspec.json.decode(text, type=_ForeignRows)
+    return ImportedTest(row, found.latency, found.trials)
 
 
 def _latency_rows(anchors: Collection[str] | None) -> Callable[[Dataset], Iterator[LatencyRow]]:

@@ -19,7 +19,7 @@ from csit_utils.studies.density.figures.flows import flows_figure
 from csit_utils.studies.density.figures.heatmap import HeatMap, heat_map
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, speedup_figure
 from csit_utils.studies.density.figures.throughput import bars_figure, density_figure
-from csit_utils.studies.density.sentences import common_sizes, names, sentences
+from csit_utils.studies.density.sentences import common_sizes, names, rare_losses, sentences
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,10 @@ class Block:
     sizes: str
     metrics: tuple[MetricView, ...]
     figures: tuple[Figure, ...]
+    findings: tuple[str, ...]
+    """What to know before its figures are read."""
     sentences: tuple[str, ...]
+    """The findings too."""
     tables: DensityTables
     matrices: tuple[Matrix, ...]
 
@@ -167,10 +170,11 @@ def _block(
     bars = bars_figure(f"bars-{identity}", f"Cells side by side, {where}", found, called)
     gain = speedup_figure(f"speedup-{identity}", f"Speedup by data cores, {one.frame}", found, line)
     figures = tuple(figure for figure in (curves, bars, gain) if figure is not None)
-    summary = sentences(changes(found), called)
+    findings = rare_losses(found, called)
+    summary = (*findings, *sentences(changes(found), called))
     tables = density_tables(found, series, seen)
     sizes = common_sizes(series)
-    return Block(one.frame, one.profile, one.goals, sizes, metrics, figures, summary, tables, tuple(found))
+    return Block(one.frame, one.profile, one.goals, sizes, metrics, figures, findings, summary, tables, tuple(found))
 
 
 def _metric(found: Sequence[Matrix], tops: Mapping[_Kind, float]) -> MetricView:

@@ -2,11 +2,19 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from csit_utils.analysis.grouping import Series
+from csit_utils.analysis.grouping import Series, series_of
 from csit_utils.analysis.verdicts import verdict_of_runs
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import MRR, NDR, TestRow
 from csit_utils.report.units import percent, rate
-from csit_utils.studies.density.analysis.density import CellState
+from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, matrices
 from csit_utils.studies.density.analysis.summary import AxisChange
+
+FAR_BELOW = 0.5
+"""Share of MRR that NDR is below of where losses are rare at any load. Where a load that is too high is what loses
+packets, the two differ by the precision of the search and by what overload costs."""
+_MAX_CELLS = 6
+"""Cells that a sentence lists."""
 
 
 def names(series: Sequence[Series]) -> dict[Series, str]:
@@ -70,6 +78,67 @@ def _sentence(name: str, found: Sequence[AxisChange]) -> str:
 
 
 def _figure(change: AxisChange, place: tuple[int, int]) -> str:
-    cell = change.matrix.cells[place]
+    return _text(change.matrix.cells[place])
+
+
+def _text(cell: MatrixCell) -> str:
     limit = {CellState.BELOW: "below ", CellState.AT_LEAST: "at least "}.get(cell.state, "")
     return limit + rate(cell.value_pps)
+
+
+def far_below(rows: Iterable[TestRow]) -> tuple[str, ...]:
+    """Return the sentences of `rare_losses` on tests of any systems and frames."""
+    by_series: dict[Series, list[TestRow]] = {}
+    for row in rows:
+        if (series := series_of(row)) is not None:
+            by_series.setdefault(series, []).append(row)
+    several = len({series.system for series in by_series}) > 1
+    called = {
+        series: f"{f'{series.system.name}, ' if several else ''}{series.name}, {series.frame}"
+        for series in sorted(by_series)
+    }
+    return rare_losses([matrix for series in called for matrix in matrices(by_series[series], series)], called)
+
+
+def rare_losses(found: Iterable[Matrix], called: Mapping[Series, str]) -> tuple[str, ...]:
+    """One sentence per series of which cells have an NDR that is far below what the same cells forward at fixed loads.
+
+    Args:
+        found: Matrices.
+        called: Names of their series.
+    """
+    by_series: dict[Series, dict[Measure, Matrix]] = {}
+    for matrix in found:
+        by_series.setdefault(matrix.series, {})[matrix.metric] = matrix
+    return tuple(
+        text
+        for series, own in by_series.items()
+        if NDR in own and MRR in own and (text := _rare_losses(called[series], own[NDR], own[MRR]))
+    )
+
+
+def _rare_losses(name: str, ndr: Matrix, mrr: Matrix) -> str:
+    both = {
+        place: (cell, mrr.cells[place])
+        for place, cell in sorted(ndr.cells.items())
+        if cell.value_pps is not None and mrr.cells[place].value_pps is not None
+    }
+    low = {
+        place: f"{place[0]}x{place[1]} {_text(cell)} of {_text(fixed)}"
+        for place, (cell, fixed) in both.items()
+        if cell.state is not CellState.AT_LEAST and _highest(cell) < FAR_BELOW * _lowest(fixed)
+    }
+    if not low:
+        return ""
+    listed = [*low.values()][:_MAX_CELLS]
+    more = f" and {len(low) - len(listed)} more" if len(low) > len(listed) else ""
+    cells = f"{len(low)} of {len(both)} cell{'s' * (len(both) != 1)}"
+    return f"{name}: NDR far below MRR in {cells}, rare loss at any load: {', '.join(listed)}{more}."
+
+
+def _highest(cell: MatrixCell) -> float:
+    return max(cell.upper_pps or 0.0, cell.value_pps or 0.0)
+
+
+def _lowest(cell: MatrixCell) -> float:
+    return (cell.value_pps or 0.0) - 2 * cell.noise_pps

@@ -1,16 +1,21 @@
 """CSIT's Parquet tables: their rows are read as files of the same tests are."""
 
-from datetime import datetime
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from csit_utils.dataset.foreign.csit import place_of, read_csit, tags_of_name
-from csit_utils.dataset.foreign.csit_tables import is_table, read_row
+from csit_utils.dataset.foreign.csit_tables import is_table, read_row, read_table
+from csit_utils.dataset.items import ImportedTest, Problem, ReadError
 from csit_utils.dataset.rows import TestRow
-from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr
+from tests.loaded import load
+from tests.unit.csit_utils.foreign_files import csit, csit_mrr, csit_ndrpdr, packed
 
-STARTED = datetime(2021, 11, 29, 12, 39, 49, 176947)
+STARTED = "2021-11-29T12:39:49.176947+00:00"
 DENSITY = "64b-1c-eth-l2bd-eth-4ch-8mif-8dcr2t-vppip4-ndrpdr"
 
 
@@ -64,3 +69,67 @@ def test_an_older_table_has_other_names_and_no_hosts() -> None:
 def test_names_state_the_cells_of_tables_without_tags(name: str, cell: tuple[str, int, int] | None) -> None:
     columns, place = place_of(tags_of_name(name))
     assert (place and (columns["service_type"], columns["nf_chains"], columns["nf_nodes"])) == cell
+
+
+def parquet(*rows: dict[str, Any]) -> bytes:
+    """A table whose times are no texts, as CSIT writes it."""
+    times = [{name: datetime.fromisoformat(row[name]) for name in ("start_time", "end_time")} for row in rows]
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist([row | time for row, time in zip(rows, times, strict=True)]), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def mrr(**changes: Any) -> dict[str, Any]:
+    row = flat(csit(csit_mrr(), **changes))
+    return {name: value for name, value in row.items() if name != "telemetry"}
+
+
+def test_tables_of_a_folder_are_read_as_files_of_the_same_tests_are(tmp_path: Path) -> None:
+    folder = tmp_path / "trending" / "test_type=mrr" / "year=2026"
+    folder.mkdir(parents=True)
+    rows = mrr(test_type=None) | {"result_ndr_lower_rate_value": float("nan")}, mrr(test_id="tests.another")
+    (folder / "a.parquet").write_bytes(parquet(*rows))
+    pq.write_table(pa.table({"job": ["a"], "build": [1], "duration": [1.0]}), tmp_path / "trending" / "stats.parquet")
+    (tmp_path / "same.info.json").write_bytes(packed(csit(csit_mrr(), test_type="mrr")))
+    dataset = load([tmp_path / "trending"])
+    found = {item.row.test_id: item for item in dataset.foreign}
+    (file,) = load([tmp_path / "same.info.json"]).foreign
+    assert len(found) == 2 and not dataset.problems
+    assert all(not item.row.evidence for item in dataset.foreign)
+    same = ("test_type", "mrr_pps", "mrr_stdev_pps", "goals", "started_at", "finished_at", "testbed", "nf_chains")
+    assert [getattr(found[file.row.test_id].row, name) for name in same] == [getattr(file.row, name) for name in same]
+
+
+def test_a_row_that_is_no_result_costs_itself() -> None:
+    good, bad = mrr(), mrr(version="9.0.0")
+    items = list(read_table(parquet(*[bad] * 15, good), "t.parquet"))
+    assert [item.row.test_id for item in items if isinstance(item, ImportedTest)] == [good["test_id"]]
+    texts = [item.text for item in items if isinstance(item, Problem)]
+    assert len(texts) < 15 and "row 1:" in texts[0] and "15 of 16" in texts[-1]
+
+
+def test_times_of_any_zone_and_range() -> None:
+    table = pq.read_table(pa.BufferReader(parquet(mrr())))
+    for values, kind, started in (
+        ([1_000_000_001], pa.timestamp("s", "Asia/Tokyo"), datetime.fromtimestamp(1_000_000_001, UTC)),
+        ([2**62], pa.timestamp("us"), None),
+    ):
+        sink = pa.BufferOutputStream()
+        at = table.schema.names.index("start_time")
+        pq.write_table(table.set_column(at, "start_time", pa.array(values, kind)), sink)
+        (item,) = read_table(sink.getvalue().to_pybytes(), "t.parquet")
+        assert isinstance(item, ImportedTest)
+        assert item.row.started_at == (started and started.isoformat(timespec="milliseconds"))
+
+
+@pytest.mark.parametrize("content", [parquet(mrr())[:-9], parquet(mrr())[:60], b"PAR1" + b"\0" * 50])
+def test_a_damaged_table_is_refused(content: bytes) -> None:
+    with pytest.raises(ReadError):
+        list(read_table(content, "t.parquet"))
+
+
+def test_another_table_is_refused_by_its_columns() -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"test_id": ["a"]}), sink)
+    with pytest.raises(ReadError, match="result_"):
+        list(read_table(sink.getvalue().to_pybytes(), "t.parquet"))

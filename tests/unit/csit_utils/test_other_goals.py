@@ -12,6 +12,7 @@ from csit_utils.studies.density.answer_text import other_goal_view
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.measurements.trial import TrialResult
 from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.foreign_files import nfvbench, packed, searched
 from tests.unit.search.search_fakes import trial_result
 
 BY_NAME = {asked.goal.name: asked for asked in GOALS}
@@ -169,3 +170,15 @@ def test_the_command_prints_a_line_for_each_goal(tmp_path: Path, capsys: pytest.
         True,
         None,
     )
+
+
+def test_trials_of_nfvbench_are_judged_as_own_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ended_short = {"tx_pps": 3_722_000, "drop_percentage": 40.0, "warning": "WARNING: not all was sent"}
+    found = searched()
+    found["iteration_stats"]["ndr_pdr"].append(ended_short)
+    (tmp_path / "run.json").write_bytes(packed(nfvbench({"64": found})))
+    make_app(["regoal"])(
+        ["regoal", str(tmp_path / "run.json"), "--goal", "nfvbench-pdr", "--json"], standalone_mode=False
+    )
+    line = json.loads(capsys.readouterr().out)
+    assert (line["lower_pps"], line["upper_pps"], line["lower_by_shorter"]) == (3_720_238, 3_740_000, False)

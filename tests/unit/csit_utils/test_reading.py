@@ -93,7 +93,6 @@ def test_declarations_that_attacks_need_are_refused(tmp_path: Path, declaration:
         (b"TRex v3.03\nready\n", "no result, looks like text; "),
         ("größer\n".encode() * 1000, "no result, looks like text; "),
         (b"\xff" * 2000, "no result, looks like binary data; "),
-        (b"PAR1\x15\x04", "no result, looks like a Parquet file; "),
         (b"\xd4\xc3\xb2\xa1\2\0\4\0", "no result, looks like a packet capture; "),
         (bytes(257) + b"ustar\0", "no result, looks like a tar archive; "),
         (b"<html><body/></html>", "not an output.xml of Robot Framework"),

@@ -12,6 +12,7 @@ from csit_utils.studies.density.analysis.density import CellState, Matrix, Matri
 from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, ratios, speedups
 from csit_utils.studies.density.analysis.fairness import fairness_of
 from csit_utils.studies.density.analysis.summary import Headline, changes, headlines
+from csit_utils.studies.density.sentences import rare_losses
 from tests.unit.csit_utils.histories import row
 
 VALUE, AT_LEAST, BELOW, NOT_RUN = CellState.VALUE, CellState.AT_LEAST, CellState.BELOW, CellState.NOT_RUN
@@ -178,3 +179,17 @@ def test_service_types_are_held_against_csc_or_the_first_with_a_figure() -> None
     (found,) = ratios([of("VSC", cell(50)), of("CSC", limit), of("CSP", cell(75))])
     assert (found.base, found.oversubscribed, found.share("CSP"), found.share("CSC")) == ("VSC", False, 1.5, None)
     assert ratios([of("VSC", cell(50)), of("CSC", limit)]) == []
+
+
+def test_an_ndr_far_below_mrr_is_a_finding_and_a_noisy_or_limited_one_is_none() -> None:
+    def said(ndr: MatrixCell, mrr: MatrixCell) -> tuple[str, ...]:
+        found = [matrix({(1, 1): cell(100), (4, 2): ndr}), matrix({(1, 1): cell(101), (4, 2): mrr}, MRR)]
+        return rare_losses(found, {found[0].series: "VSC"})
+
+    (text,) = said(cell(7e4, BELOW, upper=1.0), cell(4e6))
+    assert "VSC" in text and "1 of 2" in text and "4x2 below 70.0 kpps of 4.00 Mpps" in text
+    assert said(cell(1.9e6), cell(4e6))
+    assert not said(cell(2e6), cell(4e6))
+    assert not said(cell(1.9e6), cell(4e6, noise_pps=1e5))
+    assert not said(cell(1e6, AT_LEAST), cell(4e6))
+    assert not said(cell(None, NOT_RUN), cell(4e6))

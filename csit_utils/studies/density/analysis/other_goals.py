@@ -24,6 +24,7 @@ from functools import lru_cache
 
 from pydantic import ValidationError
 
+from csit_utils.dataset.items import ImportedTrial
 from resources.libraries.python import special_functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
@@ -119,26 +120,45 @@ class GoalAnswer:
         return self.needed is None
 
 
-def other_goals(trials: Iterable[TrialResult], goals: Sequence[OtherGoal] = GOALS) -> tuple[GoalAnswer, ...]:
-    """Return what the search trials of a record say about each goal; empty if there are none."""
+def other_goals(
+    trials: Iterable[TrialResult | ImportedTrial], goals: Sequence[OtherGoal] = GOALS
+) -> tuple[GoalAnswer, ...]:
+    """Return what the search trials of a test say about each goal; empty if there are none."""
     by_load: dict[float, list[_TrialSeen]] = defaultdict(list)
-    for result in trials:
-        counts = result.trial.purpose == "search" and result.trial.load_pps > 0 and result.is_evidence
-        if counts and (loss_ratio := result.charged_loss_ratio) is not None:
-            lost = max(0, result.sent - result.received) + (result.unsent or 0)
-            seen = _TrialSeen(result.trial, loss_ratio, lost, effective_s(result), result.aborted)
-            by_load[result.trial.load_pps].append(seen)
+    for found in trials:
+        if (seen := _TrialSeen.of(found)) is not None:
+            by_load[seen.load_pps].append(seen)
     rows = sorted(by_load.items())
     return tuple(_answer(asked, rows) for asked in goals) if rows else ()
 
 
 @dataclass(frozen=True, slots=True)
 class _TrialSeen:
-    trial: Trial
+    load_pps: float
+    duration_s: float
     loss_ratio: float
-    lost: int
+    lost: float
     effective_s: float
-    aborted: bool
+    trial: Trial | None = None
+    """None of another tool's, which none was to end early."""
+    aborted: bool = False
+
+    @classmethod
+    def of(cls, found: TrialResult | ImportedTrial) -> "_TrialSeen | None":
+        """Return a trial that is evidence; None for others."""
+        if isinstance(found, ImportedTrial):
+            lost = found.loss_ratio * found.load_pps * found.duration_s
+            return cls(found.load_pps, found.duration_s, found.loss_ratio, lost, found.duration_s)
+        trial, loss_ratio = found.trial, found.charged_loss_ratio
+        if trial.purpose != "search" or trial.load_pps <= 0 or not found.is_evidence or loss_ratio is None:
+            return None
+        lost = max(0, found.sent - found.received) + (found.unsent or 0)
+        effective = effective_s(found)
+        return cls(trial.load_pps, trial.duration_s, loss_ratio, lost, effective, trial, found.aborted)
+
+    def informs(self, goal: Goal) -> bool:
+        """As `informs`."""
+        return self.trial is None or informs(self.trial, goal)
 
 
 def _answer(asked: OtherGoal, rows: Sequence[tuple[float, list[_TrialSeen]]]) -> GoalAnswer:
@@ -191,17 +211,17 @@ class _LoadSeen:
     def of(cls, load_pps: float, results: Iterable[_TrialSeen], goal: Goal) -> "_LoadSeen":
         seen, results = cls(load_pps), tuple(results)
         # Trials that would have ended at a smaller loss count where none did: good and bad ones alike.
-        whole = not any(result.aborted and not informs(result.trial, goal) for result in results)
+        whole = not any(result.aborted and not result.informs(goal) for result in results)
         for result in results:
             failed = result.loss_ratio > goal.loss_ratio
             seen._failed += failed
             seen._passed += not failed
-            if whole or informs(result.trial, goal):
+            if whole or result.informs(goal):
                 seen._add(result, failed, goal)
         return seen
 
     def _add(self, result: _TrialSeen, failed: bool, goal: Goal) -> None:
-        duration_s = result.trial.duration_s
+        duration_s = result.duration_s
         if duration_s * _EQUAL < goal.final_trial_duration_s:
             self._shorter += 1
             self._shorter_s += duration_s

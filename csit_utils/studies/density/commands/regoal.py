@@ -1,16 +1,19 @@
 """`regoal`: what the trials of a search say about other definitions of NDR and PDR."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS, read, report_problems, without
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
-from csit_utils.dataset.items import RecordedTest
+from csit_utils.dataset.items import ImportedTest, ImportedTrial, RecordedTest
 from csit_utils.dataset.rows import frame_text
+from csit_utils.report.units import DASH
 from csit_utils.studies.density.analysis.other_goals import GOALS, OtherGoal, goal_of, other_goals
 from csit_utils.studies.density.answer_text import other_goal_view
+from resources.libraries.python.model.measurements.trial import TrialResult
 
 _HEADS = ("cell", "frame", "goal", "throughput", "evidence")
 _LEFT = ("cell", "frame", "goal", "evidence")
@@ -33,8 +36,8 @@ def regoal(
     """Judge stored trials by other definitions of NDR and PDR.
 
     Tools define NDR and PDR differently, so that their figures cannot be compared. Nothing is measured: bounds follow
-    from the trials in the records. Where these do not decide, the table has the number, duration and load of the trials
-    that are missing. docs/how-to/compare-tools.md describes the rules.
+    from the trials in the records, and in NFVbench's results of a search. Where these do not decide, the table has the
+    number, duration and load of the trials that are missing. docs/how-to/compare-tools.md describes the rules.
 
     \b
     Examples:
@@ -45,21 +48,45 @@ def regoal(
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     goals = tuple(map(goal_of, goal)) if goal else GOALS
     found = read(inputs)
-    lines = [line for item in found.recorded for line in _lines(item, goals)]
+    tests = [*map(_of_record, found.recorded), *map(_of_import, found.foreign)]
+    lines = [line for test in tests for line in _lines(test, goals)]
     if not lines:
         raise without(inputs, found, "contains no test with trials of a search")
     print_table(_HEADS, lines, form, _LEFT)
     report_problems(found)
 
 
-def _lines(item: RecordedTest, goals: Sequence[OtherGoal]) -> Iterator[TableLine]:
+@dataclass(frozen=True)
+class _Test:
+    """Trials of a test."""
 
-    asked = item.result.asked
-    for answer in other_goals(item.result.trials, goals):
+    test_id: str
+    cell: str
+    frame: str
+    simulated: bool
+    trials: Sequence[TrialResult | ImportedTrial]
+
+
+def _of_record(item: RecordedTest) -> _Test:
+    result, asked = item.result, item.result.asked
+    cell = f"{asked.cell.service_type} {asked.cell.dimensions}"
+    return _Test(result.test_id, cell, frame_text(asked.frame), result.simulated, result.trials)
+
+
+def _of_import(item: ImportedTest) -> _Test:
+    row = item.row
+    cell = f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
+    if row.vs_dtc is not None:  # cells of one folder and of the next may differ in it alone
+        cell += f" vSwitch-{row.vs_dtc}c"
+    return _Test(row.test_id, cell, row.frame or DASH, bool(row.simulated), item.trials)
+
+
+def _lines(test: _Test, goals: Sequence[OtherGoal]) -> Iterator[TableLine]:
+    for answer in other_goals(test.trials, goals):
         wanted, lower, upper, needed = answer.asked.goal, answer.lower, answer.upper, answer.needed
         raw = {
-            "test": item.result.test_id,
-            "simulated": item.result.simulated,
+            "test": test.test_id,
+            "simulated": test.simulated,
             "goal": wanted.name,
             "loss_ratio": wanted.loss_ratio,
             "exceed_ratio": wanted.exceed_ratio,
@@ -74,7 +101,7 @@ def _lines(item: RecordedTest, goals: Sequence[OtherGoal]) -> Iterator[TableLine
             "needed_pps": needed and needed.load_pps,
             "needed_s": needed and needed.duration_s,
         }
-        cell = f"{asked.cell.service_type} {asked.cell.dimensions}{' (simulated)' * item.result.simulated}"
+        cell = f"{test.cell}{' (simulated)' * test.simulated}"
         shown = other_goal_view(answer)
-        texts = (cell, frame_text(asked.frame), shown.name, shown.bounds, shown.evidence)
+        texts = (cell, test.frame, shown.name, shown.bounds, shown.evidence)
         yield TableLine(texts, raw, "" if answer.complete else "dim")
