@@ -27,7 +27,6 @@ from csit_utils.studies.density.analysis.answers import (
 from csit_utils.studies.density.answer_text import evidence_text, next_text, view
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
-from tests.unit.csit_utils import histories
 from tests.unit.csit_utils.builders import PDR, does_not_fit, goal_result, refused_cell, result, trial
 from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -36,10 +35,37 @@ from tests.unit.examples import share
 
 def row(services: int, nfs: int = 1, pdr: float | None = None, **changes: Any) -> TestRow:
     """A test of a cell; without a rate it has no lower bound."""
-    name = f"{services}x{nfs}-{changes.get('test_type', 'NDRPDR')}"
-    usual = {"anchor": name, "source": "output.xml", "status": "PASS", "message": "", "ndr_lower_pps": None}
-    usual |= {"testbed": "local", "planned": True, "verdicts": "measured"}
-    return histories.row(pdr, cell=("CSC", services, nfs), **{**usual, **changes})
+    fields: dict[str, Any] = {
+        "anchor": f"t-{services}-{nfs}-{changes.get('test_type', 'NDRPDR')}",
+        "test_id": "i",
+        "test_name": f"{services}x{nfs}",
+        "source": "output.xml",
+        "recorded": True,
+        "status": "PASS",
+        "message": "",
+        "tags": "",
+        "world": "local",
+        "simulated": False,
+        "testbed": "local",
+        "drivers": "ring",
+        "profile": "ladder",
+        "goals": "g",
+        "test_type": "NDRPDR",
+        "service_type": "CSC",
+        "nf_chains": services,
+        "nf_nodes": nfs,
+        "nf_size": "1c",
+        "vs_dtc": 1,
+        "frame": "64B",
+        "frame_mean_bytes": 64.0,
+        "planned": True,
+        "pdr_lower_pps": pdr,
+        "pdr_upper_pps": None if pdr is None else pdr * 1.005,
+        "pdr_complete": True,
+        "pdr_loss_ratio": None if pdr is None else 0.005,
+        "verdicts": "measured",
+    }
+    return TestRow(**{**fields, **changes})
 
 
 def flows(test: TestRow, rates: Sequence[tuple[float, float]], metric: str = "PDR") -> list[InstanceRow]:
@@ -141,6 +167,8 @@ def test_the_evidence_names_test_instance_and_load() -> None:
 def test_without_counts_by_instance_the_mean_is_called_a_mean() -> None:
     tests = [row(2, pdr=900.0)]
     found = ask(evidence(tests, [], []), 450)
+    assert found.best is not None
+    assert found.best.run is not None
     assert (found.services, found.best.run.worst_of) == (2, "mean of all instances")
     assert ask(evidence(tests, [], []), 451).services == 0
 
@@ -165,6 +193,7 @@ def test_latency_may_come_from_another_test_of_the_cell() -> None:
     seen = evidence([throughput, other], [], latency(other, (440, [20])))
     found = ask(seen, 220, 21)
     assert found.services == 2
+    assert found.best is not None
     assert (found.best.run and found.best.run.row, found.best.timed) == (throughput, other)
     assert ask(seen, 450).services == 2, "its own PDR, found with less evidence, does not count beside a real one"
 
@@ -173,6 +202,7 @@ def test_the_rate_is_answered_also_without_a_latency_test() -> None:
     slow, fast = row(2, pdr=900.0), row(2, pdr=990.0, anchor="again")
     found = ask(evidence([fast, slow], [], []), 400, 50)
     assert (found.services, found.next.verdict, found.next.point) == (0, AnswerVerdict.LATENCY_UNKNOWN, None)
+    assert found.next.run is not None
     assert found.next.run.row == slow
 
 
@@ -262,7 +292,13 @@ def test_without_an_upper_bound_a_higher_rate_is_not_too_high() -> None:
 
 def decided(seen: AnswerEvidence, load: float, *, sustained: bool | None, p99_us: float) -> AnswerEvidence:
     """The same with trials at a load."""
-    test = row(6, anchor="at-rate", test_type="LATENCY", rate_load_pps=load, rate_pdr_sustained=sustained)
+    test = row(
+        6,
+        anchor="at-rate",
+        test_type="LATENCY",
+        rate_load_pps=load,
+        rate_pdr_sustained=sustained,
+    )
     flow = InstanceRow("at-rate", "", "RATE", load, 9, 1, "forward", 1, 1, load / 12, load / 12, 0, False, None, "")
     own = [each for rows in seen.latencies.values() for each in rows]
     return evidence([*seen.rows, test], [flow], [*own, *latency(test, (load, [p99_us]))])
@@ -345,6 +381,8 @@ def test_an_answer_is_a_number_that_was_measured(seen: AnswerEvidence, rate: flo
         assert found.best.run.worst_pps >= rate
         assert found.best.run.row.nf_chains == found.services
         if p99 is not None:
+            assert found.best.point is not None
+            assert found.best.point.p99_ns is not None
             assert found.best.point.p99_ns < p99 * 1000
             assert found.best.point.load_pps >= rate * found.services
 
@@ -365,6 +403,7 @@ def test_records_are_itemized_down_to_the_worst_direction() -> None:
     found = ask(seen, worst + 1)
     assert (found.services, found.next.verdict) == (1, AnswerVerdict.RATE_UNKNOWN)
     assert ask(seen, 1e5).next.verdict is AnswerVerdict.RATE, "the fourth instance lost 1.6 % there"
+    assert found.next.run is not None
     assert found.next.run.worst_of.startswith("instance 4 ")
 
 
@@ -391,10 +430,25 @@ def test_the_command_refuses_what_it_cannot_read(tmp_path: Path) -> None:
             make_app(["answer"])(["answer", str(path), *options], standalone_mode=False)
 
 
+@pytest.mark.parametrize(("option", "value"), [("--goal", "MRR"), ("--layer", "L3"), ("--format", "xml")])
+def test_the_command_names_the_choice_that_does_not_exist(option: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{option} {value}: choose from "):
+        make_app(["answer"])(["answer", "x", "--rate", "1kpps", option, value], standalone_mode=False)
+
+
 def test_results_without_a_rate_are_an_error_not_an_empty_answer(tmp_path: Path) -> None:
     skipped = write_output_xml(tmp_path / "output.xml", [], [("SIP Service", "Skip", "needs world real", ())])
     with pytest.raises(ConfigError, match=r"output\.xml: contains no density test with a rate to answer from"):
         make_app(["answer"])(["answer", str(skipped), "--rate", "1kpps"], standalone_mode=False)
+
+
+def test_a_damaged_file_is_named_where_no_other_has_a_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    skipped = write_output_xml(tmp_path / "output.xml", [], [("SIP Service", "Skip", "needs world real", ())])
+    cut = tmp_path / "cut.xml"
+    cut.write_bytes(b"<robot>")
+    with pytest.raises(ConfigError, match="contains no density test with a rate"):
+        make_app(["answer"])(["answer", str(skipped), str(cut), "--rate", "1kpps"], standalone_mode=False)
+    assert f"{cut}: truncated or damaged XML" in " ".join(capsys.readouterr().err.split())
 
 
 def test_only_a_cell_that_planning_refused_does_not_fit() -> None:

@@ -13,6 +13,7 @@ from resources.libraries.python.studies.chains.analysis.study import analyse
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.interference.analysis import study as interference_study
+from resources.libraries.python.studies.interference.planning import ALONE_S, AROUND_S
 from tests.unit.csit_utils.characterization_records import record
 from tests.unit.studies.chains.chain_runs import chain, noisy_runs, spec_of
 from tests.unit.studies.interference.measurements import Company, measured
@@ -105,6 +106,16 @@ def test_all_chains_are_listed_with_their_resources(capsys: pytest.CaptureFixtur
     }  # fmt: skip
 
 
+def test_a_wrong_policy_is_marked(capsys: pytest.CaptureFixture[str], spec: str) -> None:
+    path = Path(spec)
+    path.write_text(SPEC.replace("nat | router", "nat | ruter"), encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        printed(capsys, "chains", spec)
+    assert str(caught.value) == (
+        "three: policies.1: no VNF 'ruter'; did you mean 'router'? (column 7):\n  nat | ruter\n        ^"
+    )
+
+
 def test_suspects_are_ranked_with_their_reasons(capsys: pytest.CaptureFixture[str], chain_record: str) -> None:
     first = objects(capsys, "suspects", chain_record)[0]
     assert (first["rank"], first["chain"], first["simulated"]) == (1, "firewall > nat > ids", False)
@@ -126,6 +137,16 @@ def test_all_are_placed_on_two_servers(capsys: pytest.CaptureFixture[str], tmp_p
     assert "put a + c on server 1, b on server 2: total capacity 2.65 (2.65 to 2.65) against 2.40" in lines[-1]
 
 
+def test_sensitivity_is_a_loss_as_explained_and_not_what_is_left(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (first,) = {
+        row["sensitivity"] for row in objects(capsys, "place", pairs_record(tmp_path)) if row.get("target") == "a"
+    }
+    assert first == pytest.approx(1 - (0.9 + 0.5 + 0.85) / 3)
+    assert "loses beside another" in printed(capsys, "explain", "sensitivity")[0]
+
+
 def test_a_guarantee_that_was_not_measured_has_no_matrix(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="pairs was not measured with guaranteed CPU time"):
         printed(capsys, "place", pairs_record(tmp_path), "--guaranteed-cpu")
@@ -140,6 +161,22 @@ def test_one_more_is_placed_on_servers_that_are_named(capsys: pytest.CaptureFixt
     pairs = objects(capsys, "place", path, "--server", "a+c", "--server", "-")
     assert pairs[-1]["object"] == "advice"
     assert pairs[-1]["best"]["servers"] == [["a", "c"], ["b"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--server", "a+x"), "x: not a network function of this study; choose from a, b, c"),
+        (("--server", "a+b+c"), "all network functions of the study are on servers"),
+        (("--study", "other"), "--study other: no such study; choose from pairs"),
+    ],
+)
+def test_invalid_values_are_reported(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    path = pairs_record(tmp_path)
+    with pytest.raises(ConfigError, match=message):
+        printed(capsys, "place", path, *words)
 
 
 def test_of_several_studies_one_is_named_and_the_newest_of_a_name_counts(
@@ -171,6 +208,38 @@ def test_records_of_other_kinds_are_reported(
         printed(capsys, "place", chain_record)
     with pytest.raises(ConfigError, match="contains no chain study"):
         printed(capsys, "suspects", pairs_record(tmp_path))
+
+
+PAIRS = """\
+name: pairs
+frame: 512B
+duration_s: 0.6
+repetitions: 5
+contenders:
+  - {name: gateway, type: I, kind: linux_gateway}
+  - {name: inspection, type: III, kind: suricata, stand_in: ngrep}
+"""
+
+
+def test_measurements_of_interference_are_counted_with_their_time(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "pairs.yaml"
+    path.write_text(PAIRS, encoding="utf-8")
+    *functions, summary = objects(capsys, "interference", str(path), "--deploy", "1.4")
+    assert [(row["name"], row["kind"], row["stand_in"]) for row in functions] == [
+        ("gateway", "linux_gateway", None), ("inspection", "suricata", "ngrep"),
+    ]  # fmt: skip
+    assert (summary["combinations"], summary["measurements"], summary["deployments"]) == (6, 30, 32)
+    assert summary["seconds"] == pytest.approx(2 * ALONE_S + 30 * (0.6 + 1.4))
+    out, _ = printed(capsys, "interference", str(path))
+    assert "\ninspection\tIII\tsuricata\tngrep\n" in out
+    assert "pairs: 30 measurements of 0.6 s each: baselines and up to 2 co-located NFs (6 sets), 5 rep" in out
+    assert out.endswith(f"to find the load: about {2 * ALONE_S + 30 * (0.6 + AROUND_S):.0f} s.\n")
+    out, _ = printed(capsys, "interference", str(path), "--list")
+    assert out.splitlines()[1:4] == ["gateway\t-", "gateway\tgateway", "gateway\tinspection"]
+    path.write_text(PAIRS.replace("0.6", "0.6\nguarantee: true\ntogether: 3"), encoding="utf-8")
+    assert objects(capsys, "interference", str(path))[-1]["measurements"] == 2 * (1 + 2 * (2 + 3)) * 5
 
 
 @pytest.mark.parametrize("command", ["chains", "interference", "suspects", "place"])

@@ -16,6 +16,7 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import RenderedPage, render
 from csit_utils.report.study import Page
 from csit_utils.studies.density.analysis.density import layouts
+from csit_utils.studies.density.analysis.fairness import fairness_of
 from csit_utils.studies.density.analysis.latency_cells import BOTH
 from csit_utils.studies.density.figures.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.pages import fairness, latency, losses
@@ -24,7 +25,7 @@ from resources.libraries.python.model.measurements.trial import Direction, FlowL
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.result import LatencyAtLoad
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from tests.unit.csit_utils.builders import mrr_result, refused_cell, result
+from tests.unit.csit_utils.builders import NDR, goal_result, mrr_result, refused_cell, result
 from tests.unit.csit_utils.datasets import dataset_of, plain
 from tests.unit.csit_utils.in_memory import InMemory
 
@@ -60,6 +61,7 @@ def page(which: Page, dataset: Dataset) -> RenderedPage | None:
 
 def text_of(made: RenderedPage | None) -> str:
     """Words of a page, without its tags."""
+    assert made is not None
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", str(made.html)))
 
 
@@ -101,6 +103,16 @@ def test_a_latency_map_shows_the_worst_and_says_why_cells_are_empty() -> None:
     assert said[3, 1].tip.endswith("needs 33 cores")
 
 
+def test_a_latency_map_does_not_invent_percentiles() -> None:
+    lossy = latency_maps_of(dataset_of(timed(1, 1, 10_000, sent=1000, lost=11)))
+    assert square(lossy, 0, 0, "p50", "PDR50", BOTH).value == 1_000.0
+    assert square(lossy, 0, 0, "p99", "PDR50", BOTH).text == "probes lost"
+    few = latency_maps_of(dataset_of(timed(1, 1, 10_000, sent=500)))
+    cell = square(few, 0, 0, "p99.9", "PDR50", BOTH)
+    assert (cell.text, cell.value) == ("few samples", None)
+    assert "p99.9 needs 1,000 samples, 500 available" in cell.tip
+
+
 def test_one_scale_for_each_percentile_over_all_loads() -> None:
     maps = latency_maps_of(dataset_of(timed(1, 1, 10_000), timed(2, 1, 50_000)))
     assert maps.ends(("p99", "PDR50", BOTH)) == ("10.0 µs", "100 µs")
@@ -109,8 +121,14 @@ def test_one_scale_for_each_percentile_over_all_loads() -> None:
     assert maps.scale(("p99",)).share(31_623.0) == pytest.approx(0.5, abs=1e-4), "logarithmic"
 
 
+def test_of_several_nights_the_newest_counts() -> None:
+    nights = (timed(1, 1, 30_000, "2026-01-02T00:00:00Z"), timed(1, 1, 10_000, "2026-01-01T00:00:00Z"))
+    assert square(latency_maps_of(dataset_of(*nights)), 0, 0, "p99", "PDR50", BOTH).value == 30_000.0
+
+
 def test_the_latency_page_has_maps_and_curves() -> None:
     made = page(latency.PAGE, dataset_of(result(CSC, 1, 1), result(CSC, 2, 1)))
+    assert made is not None
     maps, curves = made.figures
     assert maps.selectors[0] == ("p50", "p99", "p99.9")
     assert curves.facets == ("services", "NFs each", "series")
@@ -130,12 +148,22 @@ def shares(*rates: float) -> list[InstanceRow]:
     ]
 
 
+def test_fairness_names_the_instance_that_gets_least() -> None:
+    found = fairness_of(shares(100.0, 50.0, 200.0))["overload"]
+    assert (found.lowest, found.highest, found.ratio) == ((2, 50.0), (3, 200.0), 0.25)
+    assert found.index == pytest.approx(350**2 / (3 * (100**2 + 50**2 + 200**2)))
+    assert found.worst_loss_ratio == pytest.approx(0.3)
+    alone = fairness_of(shares(100.0))["overload"]
+    assert (alone.index, alone.ratio) == (None, 1.0)
+
+
 def test_the_fairness_page_distinguishes_single_instances_from_equal_ones() -> None:
     made = page(fairness.PAGE, dataset_of(result(CSC, 1, 1), result(CSC, 2, 1), mrr_result(CSC, 2, 1)))
     text = text_of(made)
     assert "one instance" in text
     assert "Least fair cells" in text
     assert re.search(r"PDR, [\d.]+ kpps 0\.99\d+ instance 2: ", text), "the last instance loses most in these records"
+    assert made is not None
     assert {figure.identity.split("-")[0] for figure in made.figures} == {"fairness", "shares"}
     assert page(fairness.PAGE, dataset_of(result(CSC, 1, 1))) is None
 
@@ -159,6 +187,7 @@ def test_the_losses_page_names_the_part_that_loses_most_in_each_cell() -> None:
     one = plain(1, 1, 2e5, located=located({"vswitch": 75, "nf-1-1": 25}, 0.97))
     two = plain(2, 2, 2e5, located=located({"nf-1-2": 10}, 0.5))
     made = page(losses.PAGE, dataset_of(one, two))
+    assert made is not None
     maps, bars = made.figures
     assert maps.selectors == (("loses most", "vSwitch", "NF 1", "NF 2"),)
     first = maps.variants["loses most"]["maps"][0][0][0]
@@ -184,6 +213,7 @@ def nights(*rates: float) -> list[DensityRecord]:
 def test_three_runs_make_a_box_and_two_do_not() -> None:
     assert page(spread.PAGE, dataset_of(*nights(200e3, 210e3))) is None
     made = page(spread.PAGE, dataset_of(*nights(200e3, 210e3, 230e3)))
+    assert made is not None
     (figure,) = made.figures
     (rates,) = figure.variants["rates|CSC|NDR"]["data"]
     assert (rates["q1"], rates["median"], rates["q3"]) == ([205.0], [210.0], [220.0])
@@ -196,11 +226,22 @@ def test_three_runs_make_a_box_and_two_do_not() -> None:
 def test_a_cell_whose_level_changed_has_a_box_for_each_with_its_nights() -> None:
     before = [200e3 + 500 * (night % 3) for night in range(12)]
     made = page(spread.PAGE, dataset_of(*nights(*before, *(rate * 0.9 for rate in before))))
+    assert made is not None
     (rates,) = made.figures[0].variants["rates|CSC|NDR"]["data"]
     assert rates["x"] == ["1x1<br>to 01-12", "1x1<br>from 01-13"]
     assert [len(points) for points in rates["y"]] == [12, 12]
     assert rates["lowerfence"][0] > rates["upperfence"][1], "no box reaches over both levels"
     assert "01-13 to 01-24 level 2 of 2" in text_of(made)
+
+
+def test_two_bands_are_said_beside_their_box() -> None:
+    made = page(spread.PAGE, dataset_of(*nights(*(200e3, 150e3, 201e3, 151e3, 149e3, 199e3, 150e3, 200e3))))
+    text = text_of(made)
+    assert "cells go back and forth between two bands" in text
+    assert "150 kpps in 50 % of runs, 200 kpps in the others" in text
+    assert made is not None
+    marks = made.figures[0].variants["rates|CSC|NDR"]["layout"]["annotations"]
+    assert [mark["text"] for mark in marks] == ["two bands"]
 
 
 def test_failures_are_grouped_and_linked() -> None:
@@ -215,6 +256,7 @@ def test_failures_are_grouped_and_linked() -> None:
     assert "failed 3 … is down" in text
     assert "b.xml: broken off" in text
     assert "./csit doctor" in text
+    assert shown is not None
     assert shown.count == 5
     assert len(re.findall(r'href="#test-csc-\dr1c', str(shown.html))) == 3
 
@@ -254,6 +296,12 @@ def test_environments_are_compared_by_relevance() -> None:
     assert [data["texts"][row[at]] for row in data["rows"]] == ["6.19.0", "6.18.4-amd64"]
 
 
+def test_one_environment_needs_no_comparison() -> None:
+    text = text_of(page(environment.PAGE, dataset_of(plain(1, 1, 2e5))))
+    assert "What differs" not in text
+    assert "isolcpus=1-27" in text
+
+
 def test_every_page_says_simulated_of_simulated_results() -> None:
     one = result(CSC, 2, 1, simulated=True, located=located({"vswitch": 5}, 1.0))
     rows = [replace_result(one, started_at=f"2026-01-0{day}") for day in (1, 2, 3)]
@@ -265,11 +313,21 @@ def test_every_page_says_simulated_of_simulated_results() -> None:
         assert all(figure.simulated for figure in made.figures), which.name
 
 
+def test_a_measured_page_does_not_say_simulated() -> None:
+    one = result(CSC, 2, 1, located=located({"vswitch": 5}, 1.0), ndr=goal_result(NDR, 2e5))
+    for which in (latency.PAGE, fairness.PAGE, losses.PAGE):
+        made = page(which, dataset_of(one))
+        assert made is not None
+        assert "SIMULATED" not in str(made.html)
+
+
 def test_placing_prefers_the_type_that_was_asked_for() -> None:
     newer = timed(1, 1, 10_000, "2026-01-09T00:00:00Z")
     rows = rows_of_tests(dataset_of(plain(1, 1, 2e5, started_at="2026-01-01T00:00:00Z"), newer))
     (layout,) = layouts(rows, lambda _: True, test_type="NDRPDR")
     chosen = layout.cells[1, 1]
+    assert chosen.row is not None
     assert (chosen.row.test_type, chosen.tests) == ("NDRPDR", 2)
     (layout,) = layouts([replace(row, test_type="LATENCY") for row in rows], lambda _: True)
+    assert layout.cells[1, 1].row is not None
     assert layout.cells[1, 1].row.started_at == "2026-01-09T00:00:00Z"

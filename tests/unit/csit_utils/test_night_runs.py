@@ -9,6 +9,7 @@ from robot import api
 from typer.testing import CliRunner
 
 from csit_utils import cli
+from csit_utils.night import session
 from csit_utils.night.page import render_night
 from csit_utils.night.session import (
     NOT_BEGUN,
@@ -21,6 +22,8 @@ from csit_utils.night.session import (
     arguments_of,
     run_night,
 )
+from csit_utils.studies.registry import cost_of
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import PROJECT
 
 
@@ -133,6 +136,18 @@ def test_a_run_of_studies_gets_no_choice_of_cells(tmp_path: Path) -> None:
     assert "--variable TOPOLOGY:topologies/sim.yaml --variable STACKS:10" in given[True]
 
 
+def test_the_time_left_of_a_run_is_by_the_durations_of_the_plan(
+    journal_of: Callable[[], NightJournal], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, object] = {}
+    monkeypatch.setattr(session, "run_suites", lambda _, **options: given.update(options))
+    with journal_of() as journal:
+        clock = NightClock(100.0, journal)
+        clock.ended(planned("Density.Csc-Mrr.1", took_s=4.5), "PLANNED")
+        assert run_night(CHOICES, 2.0, tmp_path, clock) is not None, "nothing ran"
+    assert given["expected_s"] == {"Density.Csc-Mrr.1": 4.5}
+
+
 def test_a_run_that_is_refused_before_its_first_test_leaves_the_night_incomplete(
     journal_of: Callable[[], NightJournal], tmp_path: Path
 ) -> None:
@@ -141,6 +156,7 @@ def test_a_run_that_is_refused_before_its_first_test_leaves_the_night_incomplete
         clock = NightClock(100.0, journal)
         clock.ended(planned("Density.Csc-Mrr.1"), "PLANNED")
         reason = run_night(CHOICES.model_copy(update={"topology": str(topology)}), 2.0, tmp_path, clock)
+    assert reason is not None
     assert reason.startswith(f"{tmp_path / '01-unseen'}: ")
     assert str(topology) in reason
 
@@ -163,6 +179,21 @@ def test_the_page_lists_outcomes_reasons_and_what_is_open() -> None:
     ):
         assert text in page
     assert "<b>CSC" not in page and "density.html" in page
+
+
+@pytest.mark.parametrize(
+    ("study", "arguments"),
+    [
+        ("outage", ["outage/routers.yaml"]),
+        ("stateful", ["stateful/nat.yaml"]),
+        ("chains", ["chains/four-vnfs.yaml"]),
+        ("interference", ["interference/pairs.yaml"]),
+        ("sizing", ["snort/deployment.json", "sim", "workload=snort/workload.json"]),
+    ],
+)
+def test_studies_have_previews(study: str, arguments: list[str]) -> None:
+    cost = cost_of(study, arguments, World.SIM)
+    assert cost is not None and cost.seconds > 60
 
 
 def test_a_night_that_measures_nothing_has_a_page_that_says_so(tmp_path: Path) -> None:

@@ -8,16 +8,43 @@ import pytest
 
 from csit_utils.cli import make_app
 from csit_utils.dataset.items import Characterized, Status
-from csit_utils.studies.outage.study import SURVIVED
+from csit_utils.studies.outage.study import STUDY, SURVIVED
 from csit_utils.studies.registry import record_kinds
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.studies.outage.model.record import Quarantined
+from resources.libraries.python.studies.outage.model.spec import CONTROL
 from tests.builders import cpus
-from tests.unit.csit_utils.outages import SPEC, outage_record
+from tests.unit.csit_utils.characterization_records import record
+from tests.unit.csit_utils.characterized_pages import made, words
+from tests.unit.csit_utils.outages import SPEC, outage, outage_record
+
+(PAGE,) = STUDY.pages
 
 
 def item(found: Record) -> Characterized[Record]:
     return Characterized(record=found, source="output.xml", status=Status.PASS, message="")
+
+
+def test_events_stand_beside_the_trials_without_one_and_quarantined_trials_are_counted() -> None:
+    found = outage(50)
+    left_out = tuple(Quarantined(trial=number, reason="repetition 1: instance 2 lost 3.0 %") for number in (0, 1))
+    noisy = record("outage", "Routers", outage=found.model_copy(update={"quarantined": left_out}))
+    text = words(made(PAGE, noisy))
+    assert "2 of 6 trials are quarantined, because the host lost packets without the event" in text
+    assert "without the event: repetition 1: instance 2 lost 3.0 % (2)" in text
+    assert "no event kill" not in text and "restart nf-1-1" in text, "events have their names in the map"
+    (row,) = [each for each in found.effects if (each.event, each.instance) == ("restart nf-1-1", 2)]
+    assert row.control == next(each.lost for each in found.effects if (each.event, each.instance) == (CONTROL, 2))
+    assert row.excess is not None and row.excess.mean == row.lost.mean - row.control.mean
+
+
+def test_collateral_is_reported_only_beyond_the_interval() -> None:
+    kinds = record_kinds()
+    assert "outage" in kinds
+    found = outage(0)
+    assert not any(each.is_significant for each in found.effects if not each.is_target)
+    assert any(each.is_significant for each in outage(50).effects if not each.is_target)
 
 
 def test_what_is_followed_over_time_is_the_share_that_arrives() -> None:
@@ -28,6 +55,12 @@ def test_what_is_followed_over_time_is_the_share_that_arrives() -> None:
     ((found,),) = [row.measures for row in rows if row is hit]
     assert found.measure is SURVIVED and found.value == pytest.approx(1 - 1001 / 80_000)
     assert found.highest is not None and found.lowest < found.value < found.highest
+
+
+def test_a_headline_names_the_worst_of_the_others_or_none() -> None:
+    titles = [record_kinds()["outage"].view(item(outage_record(lost)), 0).headline for lost in (0, 50)]
+    assert titles[0] == "no event at one instance costs another one more packets than chance does"
+    assert titles[1].startswith("restart nf-1-1 costs instance 2 50 packets")
 
 
 def test_the_preview_counts_trials_and_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,3 +107,11 @@ def test_the_preview_lists_events_that_the_plan_leaves_no_cpu_for(
     lab.write_text(re.sub(r"cpus:\n +- \{cpus: .*", "cpus: discover", text), encoding="utf-8")
     app(["outage", str(two), "-t", str(lab)], standalone_mode=False)
     assert "Which events the plan leaves no CPU for is not known: testbed" in capsys.readouterr().out
+
+
+def test_a_bad_specification_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(SPEC.read_text(encoding="utf-8").replace("share: 0.3", "share: 3"), encoding="utf-8")
+    with pytest.raises(Exception, match="share") as caught:
+        make_app(["outage"])(["outage", str(path)], standalone_mode=False)
+    assert "\n" not in str(caught.value).strip()

@@ -2,14 +2,20 @@
 
 import json
 import re
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jinja2 import DictLoader, Environment
+from jinja2.nodes import Template
 from markupsafe import escape
 
 from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
-from csit_utils.report.html import html_templates, script, style
+from csit_utils.report.html import CompiledTemplates, html_templates, script, style
+from csit_utils.report.runs_shown import _listed
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
 from resources.libraries.python.redaction import outgoing
@@ -19,6 +25,14 @@ from tests.unit.csit_utils.rendered_pages import Page, page_of
 
 CSC, CSP = ServiceType.CSC, ServiceType.CSP
 HOSTILE = "</script></style><img src=x onerror=alert(1)>\"'`{{7*7}}"
+
+
+def test_the_summary_says_it_in_words() -> None:
+    page = page_of(plain(1, 1, 212e3, 230e3), plain(2, 1, 180e3, 230.1e3))
+    assert (
+        "CSC, 1 to 2 services: from 1x1 to 2x1 NDR goes from 212 kpps to 180 kpps (\N{MINUS SIGN}15 %), "
+        "PDR stays at 230 kpps, within the resolution of the search." in page.text
+    )
 
 
 def test_a_page_alone_and_offline() -> None:
@@ -48,6 +62,49 @@ _SPECIAL = st.sampled_from("<>&'\"\r\n\t\x1b\x7f\xad\u202e\u2028\ufeff\ud800µ")
 def test_values_are_escaped_and_visible(value: str | float) -> None:
     page = html_templates().from_string("{{ value }}").render(value=value)
     assert page == escape(outgoing(value) if isinstance(value, str) else value)
+
+
+def test_numbers_of_packets_are_grouped_and_losses_marked() -> None:
+    html = html_of(dataset_of(result(CSC, 1, 1)))
+    for cell in ('data-v="838900">838,900<', ' lost" data-v="467">467<', '" data-v="0">0<', '" data-v="">\N{EN DASH}<'):
+        assert f'<td class="num{cell}' in html or f'<td class="num" {cell}' in html
+    assert ' lost" data-v="0"' not in html
+
+
+def test_a_template_is_compiled_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    generate = Environment._generate
+
+    def counting(environment: Environment, source: Template, name: str, *args: Any, **options: Any) -> str:
+        compiled.append(name)
+        return generate(environment, source, name, *args, **options)
+
+    def rendered(source: str, folder: Path) -> str:
+        environment = html_templates()
+        environment.bytecode_cache = CompiledTemplates(folder)
+        environment.loader = DictLoader({"page": source})
+        return environment.get_template("page").render(x="<")
+
+    monkeypatch.setattr(Environment, "_generate", counting)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    assert [rendered("a {{ x }}", tmp_path) for _ in range(2)] == ["a &lt;"] * 2
+    assert compiled == ["page"]
+    (kept,) = tmp_path.iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o644, "other users can read it too"
+    assert rendered("b {{ x }}", tmp_path) == "b &lt;"
+    assert compiled == ["page"] * 2
+    assert [rendered("b {{ x }}", tmp_path / "missing") for _ in range(2)] == ["b &lt;"] * 2
+    assert compiled == ["page"] * 4
+
+
+def test_an_included_template_is_written_in_its_place_with_what_it_escapes() -> None:
+    environment = html_templates()
+    line = "<li>{{ name }}{% if name == last %} end{% endif %}</li>"
+    each = "{% for name in names %}{% include 'line' %}{% endfor %}"
+    whole = f"<ul>{each}</ul>{{% macro m(x) %}}[{{{{ x }}}}]{{% endmacro %}}{{{{ m(3) }}}}"
+    environment.loader = DictLoader({"line": line, "whole": whole})
+    html = environment.get_template("whole").render(names=["<a>", "b"], last="b")
+    assert html == "<ul><li>&lt;a&gt;</li><li>b end</li></ul>[3]"
 
 
 def test_markup_in_names_stays_text() -> None:
@@ -159,6 +216,14 @@ def test_core_map_shows_lost_affinity() -> None:
     assert {"vswitch data 0", "nf-1-1 data 0", "generator data 0"} <= {word.strip() for word in page.words}
 
 
+def test_differing_environments_stand_side_by_side() -> None:
+    one, other = plain(1, 1, 2e5), plain(2, 1, 2e5)
+    changed = other.environment.model_copy(update={"kernel": "6.19.0"})
+    html = html_of(dataset_of(one, other.model_copy(update={"environment": changed})))
+    assert html.count('<tr class="differs"') == 1
+    assert re.search(r"differs</span></th><td>6\.18\.4-amd64</td><td>6\.19\.0</td>", html)
+
+
 def test_the_nodes_of_a_lab_stand_beside_each_other() -> None:
     row = plain(1, 1, 2e5)
     tg = row.environment.model_copy(update={"hostname": "tg7", "cpu_model": "Other CPU", "kernel": "5.15.0"})
@@ -186,6 +251,12 @@ def test_skipped_tests_are_no_failures() -> None:
     assert "1 test skipped: see why ." in both
     assert "1 test skipped: see why ." in only
     assert "tests failed" not in only
+
+
+def test_many_runs_are_named_by_the_first_and_the_last() -> None:
+    assert _listed(["monday", "tuesday"]) == "monday, tuesday"
+    assert _listed(["sim 08:30"] * 36) == "sim 08:30"
+    assert _listed([str(number) for number in range(9)]) == "0, 1, 2, 3, …, 8"
 
 
 @pytest.mark.parametrize("text", [script(), style()], ids=["script", "style"])

@@ -13,7 +13,9 @@ from csit_utils.dataset.rows import NDR
 from csit_utils.report.links import cell_anchor
 from csit_utils.report.report_context import Details, ReportContents
 from csit_utils.report.site import single_file, write_site
-from csit_utils.studies.density.analysis.density import matrices
+from csit_utils.studies.density.analysis.density import CellState, matrices
+from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, speedups
+from csit_utils.studies.density.analysis.summary import headlines
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, speedup_figure
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
@@ -141,10 +143,21 @@ def sized(size: NfSize, vs_dtc: int, ndr: float) -> DensityRecord:
 SIZED = (sized(NfSize.ONE, 1, 1e6), sized(NfSize.ONE, 2, 1.5e6), sized(NfSize.HALF, 1, 0.8e6))
 
 
+def test_speedup_is_along_one_size_with_the_other_kept() -> None:
+    rows = InMemory(dataset_of(*SIZED)).tests
+    found = [matrix for series in all_series(rows) for matrix in matrices(rows, series) if matrix.metric == NDR]
+    by_axis = {one.axis: one for one in speedups(found)}
+    assert [point.rate_pps for point in by_axis[VSWITCH].points] == [1e6, 1.5e6]
+    assert by_axis[VSWITCH].factor(by_axis[VSWITCH].points[1]) == 1.5
+    assert by_axis[VSWITCH].perfect_pps(2) == 2e6
+    assert [point.cores for point in by_axis[NF].points] == [0.5, 1.0]
+
+
 def test_limits_are_drawn_where_they_do_not_flatten_the_rest() -> None:
     rows = InMemory(dataset_of(*SIZED)).tests
     found = [matrix for series in all_series(rows) for matrix in matrices(rows, series)]
     figure = speedup_figure("s", "Speedup", found, SpeedupLimits(line_pps=2e6, generator_pps=40e6))
+    assert figure is not None
     layout = figure.variants["NDR|vSwitch cores|throughput"]["layout"]
     assert [note["text"] for note in layout["annotations"]] == ["line rate of both links: 2.00 Mpps"]
     perfect = [
@@ -159,6 +172,15 @@ def test_one_size_alone_has_no_speedup() -> None:
     assert speedup_figure("s", "Speedup", found, SpeedupLimits()) is None
 
 
+def test_a_headline_names_one_alone_and_the_most() -> None:
+    rows = InMemory(dataset_of(plain(1, 1, 2e5), plain(2, 2, 1e5), plain(4, 1, 1.5e5))).tests
+    (series,) = all_series(rows)
+    (headline,) = headlines(matrices(rows, series))
+    assert (headline.alone, headline.most) == ((1, 1), (4, 1)), "of two cells with four NFs the one with more services"
+    assert headline.kept == pytest.approx(0.75)
+    assert dict(headline.states) == {CellState.VALUE: 3, CellState.NOT_RUN: 3}
+
+
 def test_an_address_of_a_cell_does_not_depend_on_the_report() -> None:
     alone = InMemory(dataset_of(plain(1, 1, 2e5))).tests
     beside = InMemory(dataset_of(plain(1, 1, 3e5), sized(NfSize.HALF, 1, 1e5))).tests
@@ -167,3 +189,19 @@ def test_an_address_of_a_cell_does_not_depend_on_the_report() -> None:
     }  # fmt: skip
     assert len(anchors) == 2, "the same for the same cell, another one for another NF size"
     assert all(re.fullmatch(r"csc-1x1-ndr-64b-(1|0\.5)c-vs1-[a-z0-9.-]+", anchor) for anchor in anchors)
+
+
+def test_a_step_of_the_newest_night_is_among_the_changes() -> None:
+    steady = [night(day, plain(1, 1, 200e3 + 100 * (day % 3))) for day in range(1, 11)]
+    fallen = [night(day, plain(1, 1, 100e3 + 100 * (day % 3))) for day in (11,)]
+    (line,) = ReportContents(InMemory(together(*steady, *fallen))).changes
+    assert "suspected regression" in line.text
+    assert "CSC 1x1" in line.text
+    assert not line.better
+    assert not line.sure, "one night may be a night that went wrong"
+
+
+def test_nothing_but_noise_is_no_change() -> None:
+    assert not ReportContents(
+        InMemory(together(*(night(day, plain(1, 1, 200e3 + 100 * (day % 3))) for day in range(1, 11))))
+    ).changes

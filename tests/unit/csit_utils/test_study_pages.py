@@ -2,17 +2,28 @@
 
 import re
 from itertools import pairwise, permutations
+from statistics import fmean
 
 import pytest
 
+from csit_utils.report.pages import OVERVIEW, environment
+from csit_utils.report.site import render
 from csit_utils.studies.chains import study as chain_page
+from csit_utils.studies.interference import page as interference
+from csit_utils.studies.interference.study import headline
+from csit_utils.studies.registry import views
 from resources.libraries.python.model.measurements.features import Edge
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.studies.chains.analysis.classes import Workflow
 from resources.libraries.python.studies.chains.model.record import ChainStudy, Suspect
-from tests.unit.csit_utils.characterized_pages import drawn, made, words
-from tests.unit.csit_utils.study_records import chain_studied, chain_study, traced
+from resources.libraries.python.studies.interference.analysis.study import analyse
+from tests.unit.csit_utils.characterized_pages import drawn, made, shown, words
+from tests.unit.csit_utils.study_records import FAULTY, TARGETS, chain_studied, chain_study, interfered, traced
+from tests.unit.csit_utils.study_records import interference as interference_of
 from tests.unit.studies.chains.chain_runs import chain, run
+from tests.unit.studies.interference import measurements
+
+HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +31,21 @@ def study() -> ChainStudy:
     return chain_study()
 
 
+def test_suspects_are_in_a_table_with_reasons_and_links_to_their_evidence(study: ChainStudy) -> None:
+    page = made(chain_page.PAGE, chain_studied(study))
+    (anchor,) = (view.anchor for view in views(shown(chain_studied(study)).contents.characterizations))
+    assert study.suspects[0].chain == FAULTY
+    html, text = str(page.html), words(page)
+    assert f'href="#{anchor}-suspect-1"' in html and f'id="{anchor}-suspect-1"' in html
+    assert study.suspects[0].reasons[0] in text.replace("&gt;", ">")
+    assert "Planted fault: nat is limited to 0.1 CPUs" in text
+    assert "proxy did not start" in text and "proxy &gt; ids" in text
+    assert "throttled_percent" in text
+
+
 def test_a_plot_has_the_first_suspect_on_top_and_marks_planted_faults(study: ChainStudy) -> None:
     figure = drawn(chain_page.PAGE, "chains", chain_studied(study))
+    assert figure is not None
     order = figure.variants["throughput"]["layout"]["yaxis"]["categoryarray"]
     assert order[-1] == "nat &gt; firewall *" and "*" not in order[0]
     assert len(order) == 16 and "Every chain" in figure.title, "the one that failed is left out"
@@ -47,6 +71,7 @@ def test_of_many_chains_suspects_and_those_that_lose_most_are_drawn(study: Chain
 
 def test_classes_stand_beside_those_of_the_vnf_alone_in_the_order_of_the_table(study: ChainStudy) -> None:
     figure = drawn(chain_page.PAGE, "classes", chain_studied(study))
+    assert figure is not None
     data = figure.variants["1. nat > firewall"]["data"]
     assert [trace["name"] for trace in data] == [name for name in Workflow if name in {each["name"] for each in data}]
     idle = next(trace for trace in data if trace["name"] == "idleness")
@@ -62,6 +87,7 @@ def test_classes_stand_beside_those_of_the_vnf_alone_in_the_order_of_the_table(s
 
 def test_a_transition_is_the_wider_the_more_time_it_took_and_a_loop_is_no_point(study: ChainStudy) -> None:
     figure = drawn(chain_page.PAGE, "graphs", chain_studied(study))
+    assert figure is not None
     *lines, vertices = figure.variants["1. nat > firewall: firewall"]["data"]
     assert len(vertices["x"]) == 6 and len(lines) == 8
     widths = [line["line"]["width"] for line in lines]
@@ -81,9 +107,51 @@ def test_only_the_transitions_with_the_most_time_are_drawn_and_the_rest_is_count
     graph = traced("nat", 0.5).model_copy(update={"edges": edges})
     runs = tuple(each.model_copy(update={"graphs": (graph,)} if each.graphs else {}) for each in study.runs)
     figure = drawn(chain_page.PAGE, "graphs", chain_studied(study.model_copy(update={"runs": runs})))
+    assert figure is not None
     picture = figure.variants["1. nat > firewall: nat"]
     assert len(picture["data"]) == 25
     assert picture["layout"]["annotations"][0]["text"].startswith("the 24 transitions with the most time, 6 more")
+
+
+def test_studies_without_suspects_traces_or_runs_say_so(study: ChainStudy) -> None:
+    bare = study.model_copy(update={"runs": (), "suspects": (), "statistics": ()})
+    page = made(chain_page.PAGE, chain_studied(bare))
+    assert page.figures == ()
+    assert "no suspects" in words(page) and "Workflow classes" not in words(page)
+    assert "no suspects" in words(page)
+
+
+def test_the_page_of_interference_has_placement_advice_and_the_share_of_network_io() -> None:
+    page = made(interference.PAGE, interfered())
+    text = words(page)
+    assert interference_of().advice[0].sentence in text
+    assert "of the degradation of pairs comes from network I/O" in text
+    for heading in ("Separately and simultaneously", "Share of a resource in each pair", "Interference in pairs"):
+        assert heading in text
+    rows = interference_of().measurements
+    alone_pps = fmean(each.throughput_pps for each in rows if (each.target, each.against) == ("monitor", ()))
+    assert f"{alone_pps * 512 * 8 / 1e6:.2f}" in text, "Mbit/s, as in Table I of the paper"
+    assert "no counters of cache misses here" in text
+    anchor = views(shown(interfered()).contents.characterizations)[0].anchor
+    assert f'id="{anchor}-map-monitor-balancer"' in str(page.html)
+    assert f'id="{anchor}-map-monitor-alone"' in str(page.html)
+
+
+def test_a_headline_names_no_harm_where_there_is_none() -> None:
+    """Where nothing is lost but noise, neither is the lowest mean named."""
+    alone: dict[measurements.Company, float] = {(one, (other,)): 1.0 for one in TARGETS for other in TARGETS}
+    rows = measurements.measured(dict.fromkeys(TARGETS, 1e5), alone, 10, 0.02)
+    free = headline(analyse(measurements.spec_of(*TARGETS), rows))
+    assert free.startswith("no interference was found") and "most" not in free
+    found = headline(interference_of())
+    assert found.startswith("most sensitive is monitor") and "most aggressive is balancer" in found
+
+
+def test_the_overview_and_the_environment_stand_with_such_records_only(study: ChainStudy) -> None:
+    records = (chain_studied(study, simulated=True, testbed="sim", world="sim"), interfered())
+    text = words(made(OVERVIEW, *records))
+    assert "Chain study" in text and "Interference" in text and "suspects, first nat &gt; firewall" in text
+    assert render(environment.PAGE, shown(*records)) is not None
 
 
 def test_the_test_runs_again_by_its_name_and_with_its_variables(study: ChainStudy) -> None:
@@ -96,6 +164,15 @@ def test_the_test_runs_again_by_its_name_and_with_its_variables(study: ChainStud
     text = words(made(chain_page.PAGE, chain_studied(study, rerun=rerun)))
     assert "-v SET:duration_s=9" in text and "Four Network Functions" in text
     assert "tests/characterization/chains.robot" in text
+
+
+def test_a_study_of_interference_that_is_not_whole_says_how_much_was_measured() -> None:
+    found = interfered().interference
+    assert found is not None
+    whole = headline(found)
+    count = len(found.measurements)
+    part = headline(found.model_copy(update={"asked": count + 6}))
+    assert part == f"{count} of {count + 6} measurements were made; {whole}"
 
 
 def test_beyond_the_first_twenty_suspects_are_in_the_table_only(study: ChainStudy) -> None:

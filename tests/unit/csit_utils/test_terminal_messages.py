@@ -11,9 +11,10 @@ import pytest
 
 from csit_utils import cli
 from csit_utils.commands.testbeds import cleanup
+from resources.libraries.python.emulation.testbed import EmulatedTestbed, State
 from resources.libraries.python.errors import ConfigError, HostRefused
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
-from resources.libraries.python.testbed.maintenance import preparation
+from resources.libraries.python.testbed.maintenance import preparation, reservation
 from resources.libraries.python.testbed.maintenance.cleanup import MachineLeftovers
 from resources.libraries.python.testbed.maintenance.preparation import PreparationResult, Proposal
 from resources.libraries.python.testbed.node.facts import Leftovers, LeftProcess, Owner, PreparedSettings, StoredRuntime
@@ -104,6 +105,21 @@ def test_prepare(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
     piped, terminal = shown("prepare", str(LOCAL_TOPOLOGY))
     fits(piped, terminal, wanted.boot)
     assert piped[-1] == terminal[-1] == "CSIT_RESERVATION=token"
+
+
+def test_release(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
+    strange = ("DUT1: reserved by another user, " + "for measurements of a customer " * 4,)
+    monkeypatch.setattr(reservation, "release", lambda *_: strange)
+    fits(*shown("release", str(LOCAL_TOPOLOGY), "--token", "token"))
+
+
+def test_emulate(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
+    states = [State(name=name, port=2022, pid=77, memory_mb=900, answers=True) for name in ("TG", "DUT1")]
+    monkeypatch.setattr(EmulatedTestbed, "states", lambda _: states)
+    piped, terminal = shown("emulate", "status")
+    login = [line.partition(" MB: ")[2] for line in piped[:2]]
+    assert all(text.startswith("ssh -p 2022 -i ") for text in login)
+    fits(piped, terminal, *login)
 
 
 @pytest.mark.parametrize(

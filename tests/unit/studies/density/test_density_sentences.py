@@ -7,10 +7,15 @@ import pytest
 from robot.api import SkipExecution
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.studies.density.DensityLibrary import DensityLibrary
+from resources.libraries.python.studies.density.DensityLibrary import DensityLibrary, result_in_words
 from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
 from tests.unit.csit_utils import builders
-from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.builders import result, soaked
+
+
+def test_a_soak_is_reported_with_its_verdict() -> None:
+    assert result_in_words(soaked()) == "SOAK 200 kpps [unstable]"
+    assert "SOAK" not in result_in_words(result(histograms=False))
 
 
 def test_every_test_of_a_matrix_has_a_name_of_its_own() -> None:

@@ -1,0 +1,51 @@
+"""What a study of chains says before, while and after it is measured."""
+
+import pytest
+
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.paths import specification_file
+from resources.libraries.python.studies.chains.analysis.sentences import suspects_in_words
+from resources.libraries.python.studies.chains.model.record import ChainStudy
+from resources.libraries.python.studies.chains.model.spec import load_chains
+from resources.libraries.python.studies.chains.run import ChainStudyTest
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
+from tests.integration.robot_runs import PROJECT
+
+SPEC = load_chains(specification_file("chains/four-vnfs.yaml"), {"duration_s": "1"})
+SIM = load_topology(PROJECT / "topologies" / "sim.yaml")
+
+
+@pytest.fixture(scope="module")
+def study() -> ChainStudyTest:
+    world = SimulatedTestbed(SIM)
+    return ChainStudyTest(SIM, world, SPEC, world.environment())
+
+
+@pytest.fixture(scope="module")
+def measured(study: ChainStudyTest) -> ChainStudy:
+    return study.run()
+
+
+def test_the_preview_counts_chains_names_policies_and_planted_faults(study: ChainStudyTest) -> None:
+    first, *policies, more, fault = study.preview()
+    assert first.startswith("11 chains (4 of 1, 7 of 2 VNFs) under 4 workloads of 1 s")
+    assert [line.split("'")[1] for line in policies] == list(SPEC.policies)
+    assert more == "chains that deviate from their VNFs alone are measured again, 2 times, with those VNFs"
+    assert fault == "planted fault: in nat > gateway nat is limited to 0.02 CPUs"
+
+
+def test_suspects_come_with_rank_fault_and_reasons(measured: ChainStudy) -> None:
+    cause, first, reason, *_ = suspects_in_words(measured)
+    assert cause.startswith("only nat > gateway has nat throttled ")
+    assert first.startswith("suspect 1 by mean distance and worse than predicted: nat > gateway, mean Cook's distance ")
+    assert first.endswith("; a fault was planted: nat is limited to 0.02 CPUs")
+    assert reason.startswith("    ")
+
+
+def test_chains_that_were_not_measured_are_named_with_the_reason(measured: ChainStudy) -> None:
+    run = measured.runs[0].model_copy(update={"failed": "no traffic"})
+    bare = measured.model_copy(update={"runs": (run,), "suspects": (), "causes": ()})
+    verdict, failed = suspects_in_words(bare)
+    assert verdict.startswith("no suspects; 7 chains are compared with what the VNFs alone predict, by repeated runs")
+    assert failed == "not measured: gateway: no traffic"
+    assert next(suspects_in_words(bare.model_copy(update={"judged": ()}))) == "no suspects"
