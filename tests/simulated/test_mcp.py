@@ -12,6 +12,7 @@ from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult, TextContent
 
 from resources.libraries.python.paths import PROJECT
+from tests.simulated.in_process import topology_with
 
 Question = tuple[str, dict[str, Any]]
 
@@ -73,3 +74,17 @@ def test_files_beside_the_dataset_and_bad_arguments_are_refused_in_a_sentence(
     (answer,) = asked(history, question)
     assert answer.is_error
     assert said in text(answer) and "Traceback" not in text(answer)
+
+
+def test_results_and_topologies_elsewhere_are_refused_although_commands_could_read_them(
+    history: Path, density: Path, tmp_path: Path
+) -> None:
+    results, topology = density / "output.xml", topology_with(tmp_path / "own.yaml", seed=2)
+    answers = asked(
+        history,
+        ("compare", {"a": str(results), "b": "label=first"}),
+        ("why", {"a": str(results), "b": "label=first"}),
+        ("plan", {"topology": str(topology), "service_type": "CSC"}),
+    )
+    assert [answer.is_error for answer in answers] == [True] * 3
+    assert str(results) in text(answers[0]) and str(topology) in text(answers[2])
