@@ -149,7 +149,8 @@ def _csv() -> Iterator[str]:
         )
         yield f"## {name}.csv\n\n{kind.__doc__}\n\n{_table(('column', 'type', 'unit', 'default', 'meaning'), lines)}"
     for view in views():
-        yield f"## View {view.name}\n\n{_table(('column', 'type'), ((_code(name), kind) for name, kind in view.types()))}"
+        columns = ((_code(name), type_) for name, type_ in view.types())
+        yield f"## View {view.name}\n\n{_table(('column', 'type'), columns)}"
 
 
 def _name_of_type(hint: Any) -> str:  # noqa: ANN401 - an annotation
@@ -197,7 +198,7 @@ def _default_of(key: str, schema: Mapping[str, Any], model: Mapping[str, Any]) -
     return "" if default is None or isinstance(default, dict | list) else _code(default)
 
 
-def _type(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
+def _type(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:  # noqa: PLR0911 - a case for each kind
     """Return a type of a JSON Schema in words, with its bounds and a link to its section."""
     match schema:
         case {"$ref": str(reference)}:

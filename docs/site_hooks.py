@@ -1,4 +1,4 @@
-"""What mkdocs.yml does not say: generated pages, files outside of docs, patterns in the navigation, a check of hosts."""
+"""Hooks of mkdocs.yml: generated pages, files outside of docs, patterns in the navigation, a check of hosts."""
 
 import logging
 import posixpath
@@ -15,6 +15,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from pymdownx.slugs import slugify
 
 from docs import keywords, reference
 from resources.libraries.python.paths import PROJECT
@@ -24,15 +25,24 @@ _DOCS = PROJECT / "docs"
 _OUTSIDE = "project/"
 """Folder of the site with the files outside of docs that a page links to."""
 _PAGES_OUTSIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+_SHOWN = (".md", ".png", ".svg", ".html")
+"""Files that browsers show; others are named as texts, or they would offer to save them."""
 _LINK = re.compile(r"(?<=\]\()[^)\s#:]+(?=[)#])")
 _OTHER_HOST = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"'\s>]+)")
 _HOME = """
 - **[A sample report](sample-report.html)**: of the simulated testbed, as `./csit report` writes it.
-- **Reference**: [commands](reference/commands.md), [variables](reference/variables.md), [topologies](reference/topology.md),
-  [specifications](reference/specifications.md), [records](reference/records.md), [CSV files](reference/csv.md),
-  [metrics](reference/metrics.md), [exit statuses](reference/exit-statuses.md), [keywords](reference/keywords.md).
+- **Reference**: [commands](reference/commands.md), [variables](reference/variables.md),
+  [topologies](reference/topology.md), [specifications](reference/specifications.md),
+  [records](reference/records.md), [CSV files](reference/csv.md), [metrics](reference/metrics.md),
+  [exit statuses](reference/exit-statuses.md), [keywords](reference/keywords.md).
 """
 """On the home page of the site, but not in the file: links to what a build makes."""
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Give headings the anchors that GitHub gives them."""
+    config.mdx_configs["toc"]["slugify"] = slugify(case="lower")
+    return config
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -48,7 +58,10 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
             continue
         done.add(path)
         if not files.get_file_from_path(_uri(path)):
-            files.append(File.generated(config, _uri(path), abs_src_path=str(path)))
+            file = File.generated(config, _uri(path), abs_src_path=str(path))
+            if path.suffix not in _SHOWN:
+                file.dest_uri += ".txt"
+            files.append(file)
         if path.suffix == ".md":
             targets = (_target(path, link) for link in _LINK.findall(path.read_text(encoding="utf-8")))
             left += [each for each in targets if each.is_relative_to(PROJECT)]
@@ -61,7 +74,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
     """Let links lead to where the site has the files."""
     uri = page.file.src_uri
-    if page.file.content_string is not None:  # generated
+    if uri in _generated():
         return markdown
 
     def moved(found: re.Match[str]) -> str:
@@ -74,8 +87,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 def on_post_build(*, config: MkDocsConfig) -> None:
     """Refuse pages that load anything from another host."""
     for path in Path(config.site_dir).rglob("*.html"):
-        for url in sorted({*_OTHER_HOST.findall(path.read_text(encoding="utf-8"))}):
-            _LOG.warning("%s loads %s: nothing of another host", path, url)
+        if found := _OTHER_HOST.findall(path.read_text(encoding="utf-8")):
+            _LOG.warning("%s loads from other hosts: %s", path, ", ".join(sorted({*found})))
 
 
 def _path(uri: str) -> Path:

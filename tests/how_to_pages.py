@@ -1,8 +1,8 @@
 """Files that a how-to page creates or edits, and transcripts: commands of a page with what they print.
 
-A block of the language `console` is a transcript. A line that begins with `$ ` is a command, which may end in `\\` to go
-on in the next line; the lines below are what it prints on a terminal of 80 columns. Where the page leaves lines out, a
-line `...` stands for them. Commands of an HTML comment that begins with `<!-- console` run too, but print nothing: a
+A block of the language `console` is a transcript. A line that begins with `$ ` is a command, which goes on in the next
+line after a backslash; the lines below are what it prints on a terminal of 80 columns. Where the page leaves lines out,
+a line `...` stands for them. Commands of an HTML comment that begins with `<!-- console` run too, but print nothing: a
 page makes by them what its commands read. All commands of a page run one after another in one folder that has the
 project's topologies and tests. A command that fails is followed by `$ echo $?`.
 
