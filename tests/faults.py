@@ -24,7 +24,7 @@ class Proof(NamedTuple):
 
 
 class Faults(NamedTuple):
-    """All of `faults.yaml`; codes of tests are capital letters with a number, those of explanations are small letters."""
+    """All of `faults.yaml`: codes of tests are capital letters with a number, of explanations small letters."""
 
     tables: dict[str, Section]
     tests: dict[str, Proof]
