@@ -3,7 +3,7 @@
 import ast
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,12 @@ from typer.testing import CliRunner
 
 from csit_utils.bisection.spec import BisectionSpec
 from csit_utils.cli import COMMANDS, make_app
-from resources.libraries.python.model.request.cell import Cell, ServiceType
-from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.chains.model.spec import ChainFile
-from resources.libraries.python.studies.density.planning.matrix import core_usage
 from resources.libraries.python.studies.interference.model.record import InterferenceFile
 from resources.libraries.python.studies.outage.model.spec import OutageFile
 from resources.libraries.python.studies.stateful.model.spec import StatefulFile
 from resources.libraries.python.testbed.connection.authentication import HostsOfPasswords
-from tests.builders import cores_of_nfs
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "jenkins").glob("*.md")])
@@ -213,26 +209,6 @@ def test_examples_of_pages_can_be_read(page: Path) -> None:
                 exec(ast.unparse(ast.Module(list(imports), [])), {})  # noqa: S102 - of our own pages
         elif language == "sh":
             subprocess.run(["sh", "-n"], input=body, text=True, check=True)
-
-
-def test_tables_of_cores_are_those_of_the_planner() -> None:
-    text = (ROOT / "docs" / "methodology.md").read_text(encoding="utf-8")
-    formulas: dict[str, Callable[[int, int], float]] = {
-        "vSwitch-1c, NF-1c": lambda s, n: core_usage(cell(s, n, NfSize.ONE)),
-        "vSwitch-1c, NF-0.5c": lambda s, n: core_usage(cell(s, n, NfSize.HALF)),
-        "NFs alone, NF-1c": lambda s, n: cores_of_nfs(cell(s, n, NfSize.ONE)),
-    }
-    for title, formula in formulas.items():
-        table = text.split(f"**{title}**")[1].split("\n\n")[1].splitlines()
-        columns = [int(word) for word in re.findall(r"\d+", table[0])]
-        for row in table[2:]:
-            services, *values = (float(word) for word in re.findall(r"[\d.]+", row))
-            assert values == [formula(int(services), nodes) for nodes in columns], (title, services)
-
-
-def cell(services: int, nodes: int, size: NfSize) -> Cell:
-    """A cell with a vSwitch of one core."""
-    return Cell(service_type=ServiceType.CSC, nf_chains=services, nf_nodes=nodes, nf_sizes=(size,))
 
 
 def test_decision_records_are_numbered_and_listed() -> None:
