@@ -12,6 +12,7 @@ from itertools import pairwise
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
+import typer
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from typer.testing import CliRunner
@@ -96,11 +97,15 @@ def _code(text: object) -> str:
 
 @cache
 def _help(command: str) -> str:
-    """What --help prints; of a command whose options another program parses, its docstring."""
-    if command in cli._OF_ANOTHER_PROGRAM:
-        return (cli._docstring(*cli._place(command)) or "").replace("\b\n", "")
+    """What --help prints; of a command whose options another program parses, its description."""
+    app = cli.make_app([command])
+    group = typer.main.get_command(app)
+    assert isinstance(group, typer.core.TyperGroup)
+    declared = group.commands[command]
+    if declared.context_settings.get("help_option_names") == []:
+        return cleandoc(declared.help or "").replace("\b\n", "")
     environment = {"COLUMNS": str(_WIDTH), "TERM": "dumb"}
-    return CliRunner().invoke(cli.make_app([command]), [command, "--help"], prog_name="./csit", env=environment).stdout
+    return CliRunner().invoke(app, [command, "--help"], prog_name="./csit", env=environment).stdout
 
 
 def _commands() -> str:
