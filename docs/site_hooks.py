@@ -72,14 +72,18 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
-    """Let links lead to where the site has the files."""
+    """Let links lead to where the site has the files, and those to a folder to its first page."""
     uri = page.file.src_uri
     if uri in _generated():
         return markdown
 
     def moved(found: re.Match[str]) -> str:
         target = _target(_path(uri), found[0])
-        return posixpath.relpath(_uri(target), posixpath.dirname(uri)) if target.is_file() else found[0]
+        if not target.exists():
+            return found[0]
+        inside = f"{_uri(target)}/"
+        first = next((each for each in _named(config.nav or []) if target.is_dir() and each.startswith(inside)), None)
+        return posixpath.relpath(first or _uri(target), posixpath.dirname(uri))
 
     return _LINK.sub(moved, markdown) + (_HOME if uri == "index.md" else "")
 
