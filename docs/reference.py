@@ -10,11 +10,12 @@ from importlib import import_module
 from inspect import cleandoc, getdoc, getsource
 from itertools import pairwise
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 
 import typer
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
+from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from csit_utils import cli
@@ -99,9 +100,7 @@ def _code(text: object) -> str:
 def _help(command: str) -> str:
     """What --help prints; of a command whose options another program parses, its description."""
     app = cli.make_app([command])
-    group = typer.main.get_command(app)
-    assert isinstance(group, typer.core.TyperGroup)
-    declared = group.commands[command]
+    declared = cast("TyperGroup", typer.main.get_command(app)).commands[command]
     if declared.context_settings.get("help_option_names") == []:
         return cleandoc(declared.help or "").replace("\b\n", "")
     environment = {"COLUMNS": str(_WIDTH), "TERM": "dumb"}
