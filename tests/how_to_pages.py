@@ -94,6 +94,7 @@ def rewritten(text: str) -> str:
         folder = Path(made)
         for name in _LINKED:
             (folder / name).symlink_to(PROJECT / name)
+        (folder / ".venv").symlink_to(sys.prefix)
         script = folder / "csit"
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m csit_utils "$@"\n', encoding="utf-8")
         script.chmod(0o755)

@@ -232,7 +232,7 @@ def _by_question(found: list[DensityAnswer]) -> dict[Question, list[DensityAnswe
 
 
 def as_object(found: DensityAnswer) -> dict[str, Any]:
-    """Return an answer as a JSON object; docs/how-to/ask-how-many.md describes the keys."""
+    """Return an answer as a JSON object."""
     series, best, question = found.series, found.best, found.question
     run, point = (best.run, best.point) if best else (None, None)
     return {
