@@ -31,7 +31,7 @@ _TRANSCRIPT = re.compile(r"^(```console\n|<!-- console\n)(.*?)^(```|-->)$", re.M
 _COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _LEFT_OUT = "..."
 _LINKED = ("topologies", "tests", "resources")
-_LONGEST_S = 300
+_LONGEST_S = 1800
 """Of a command."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _VARIES = re.compile(
