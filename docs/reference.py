@@ -184,15 +184,18 @@ def _models(tops: Iterable[type[BaseModel]]) -> Iterator[str]:
         texts = _docstrings(classes[name]) if name in classes else {}
         heads = ("key", "type", "unit", "default", "meaning")
         lines = (
-            (_code(key), _type(each, schemas), _unit(key), _default_of(key, each, schema), _meaning(key, each, texts))
+            (_code(key), _type(each, schemas), _unit(key), _default_of(key, each, schema), escape(meaning, quote=False))
             for key, each in schema["properties"].items()
+            for meaning in [each.get("description") or texts.get(key) or _description_of_type(each, schemas)]
         )
         described = cleandoc(schema.get("description", "")).partition("\n\nArgs:")[0].partition("\n\nAttributes:")[0]
         yield f"## {schema['title'].lstrip('_')}\n\n{escape(described, quote=False)}\n\n{_table(heads, lines)}"
 
 
-def _meaning(key: str, schema: Mapping[str, Any], texts: Mapping[str, str]) -> str:
-    return escape(schema.get("description", "") or texts.get(key, ""), quote=False)
+def _description_of_type(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
+    """First paragraph of what describes the class of a key, which then says what the key has."""
+    found = re.search(r"#/\$defs/(\w+)", str(schema))
+    return schemas[found[1]].get("description", "").partition("\n\n")[0] if found else ""
 
 
 def _default_of(key: str, schema: Mapping[str, Any], model: Mapping[str, Any]) -> str:
