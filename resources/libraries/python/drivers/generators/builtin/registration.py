@@ -27,5 +27,6 @@ DRIVERS = (
         kernel=(KernelFeature("XDP programs", "BPF_SYSCALL"),),
         vlan_problem="VLAN devices take no XDP frames",
     ),
+    _ours(name="af_xdp", kernel=(KernelFeature("AF_XDP sockets", "XDP_SOCKETS"),)),
     _ours(name="ring"),
 )
