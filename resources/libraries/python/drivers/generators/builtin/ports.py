@@ -53,11 +53,13 @@ _SPARE_SLOTS = 16
 _MAX_SLOTS = 1 << 20
 """256 MB. Probes beyond are counted, but not timed."""
 _PROBE = np.dtype([("number", ">u4"), ("stamp", ">u8")])
-_SENDERS: dict[Sending, type[XdpSender] | type[XdpSocketSender]] = {
-    "auto": XdpSender,
-    "xdp": XdpSender,
-    "af_xdp": XdpSocketSender,
+_SENDERS: dict[Sending, tuple[tuple[type[XdpSender] | type[XdpSocketSender], bool], ...]] = {
+    "auto": ((XdpSender, False),),
+    "xdp": ((XdpSender, True),),
+    "af_xdp": ((XdpSocketSender, True), (XdpSender, False)),
+    "ring": (),
 }
+"""What sends before the TX ring, which sends all else, and whether it must. AF_XDP sockets do not number frames."""
 _LISTED, _FEWEST_LISTED = 1000, 20
 """Loss periods that a report lists of all flows together, and at least of each."""
 
@@ -160,22 +162,23 @@ class FlowPorts:
         )
         self._quiet = QuietTime()
         self._captured = CapturedLoad(read_capture(b64decode(spec.capture), "capture")) if spec.capture else None
-        self._preferred: Sender | None = None
+        self._senders: list[Sender] = []
+        """In the order in which trials try them."""
         self.fallback: str | None = None
         """Why not by XDP, where that was wanted."""
-        if (make := _SENDERS.get(spec.sending)) is not None:
+        for make, is_must in _SENDERS[spec.sending]:
             try:
-                self._preferred = make(spec.flows, self._captured)
+                self._senders.append(make(spec.flows, self._captured))
             except Unsupported as error:
-                if spec.sending != "auto":
+                if is_must:
                     raise CsitError(f"the generator cannot send by {make.name}: {error}") from error
-                self.fallback = str(error)
-        self._ring = RingSender(spec.flows, self._captured)
+                self.fallback = None if self._senders else str(error)
+        self._senders.append(RingSender(spec.flows, self._captured))
 
     @property
     def sending(self) -> str:
         """How frames are sent as a rule, in words."""
-        return (self._preferred or self._ring).name
+        return self._senders[0].name
 
     def trial(self, spec: TrialSpec, ready: Callable[[], None]) -> TrialReport:
         """Run one trial.
@@ -247,15 +250,16 @@ class FlowPorts:
     def _prepared(self, spec: TrialSpec) -> tuple[Sender, str | None]:
         """Return the prepared sender of this trial, and why it is not the usual one."""
         fallback = None
-        if self._preferred:
+        *others, last = sorted(self._senders, key=lambda sender: spec.numbered and not sender.numbers)
+        for sender in others:
             try:
-                self._preferred.prepare(_for(self._preferred, spec, len(self._flows)))
+                sender.prepare(_for(sender, spec, len(self._flows)))
             except Unsupported as error:
-                fallback = str(error)
+                fallback = fallback or str(error)
             else:
-                return self._preferred, None
-        self._ring.prepare(_for(self._ring, spec, len(self._flows)))
-        return self._ring, fallback
+                return sender, fallback
+        last.prepare(_for(last, spec, len(self._flows)))
+        return last, fallback
 
     def _receivers(self, probes: int) -> list[ProbeReceiver]:
         if not probes:
@@ -271,7 +275,7 @@ class FlowPorts:
         Raises:
             Unsupported: There are too many frames, or the programs cannot be attached.
         """
-        opened = self._preferred.opened if isinstance(self._preferred, XdpSender) else {}
+        opened = next((each.opened for each in self._senders if isinstance(each, XdpSender)), {})
         try:
             late = most_late(numbers, len(self._flows))
             return together(
@@ -291,9 +295,8 @@ class FlowPorts:
             raise Unsupported(f"the generator cannot count losses: {error}") from error
 
     def close(self) -> None:
-        if self._preferred:
-            self._preferred.close()
-        self._ring.close()
+        for sender in self._senders:
+            sender.close()
         self._aside.wait()
         self._counters.close()
 

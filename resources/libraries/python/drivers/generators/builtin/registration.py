@@ -20,7 +20,7 @@ _ours = partial(
     kernel=(PACKET,),
 )
 DRIVERS = (
-    _ours(name="auto"),
+    _ours(name="auto", ways=("af_xdp",)),
     _ours(
         name="xdp",
         missing="resources.libraries.python.drivers.generators.builtin.driver:missing_for_xdp",

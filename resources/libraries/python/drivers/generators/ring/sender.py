@@ -335,6 +335,7 @@ class RingSender:
 class XdpSocketSender(RingSender):
     """Sends by AF_XDP sockets."""
 
+    name = "AF_XDP"
     _ring = XdpSocketRing
 
     def __init__(self, flows: Sequence[FlowSpec], captured: CapturedLoad | None = None) -> None:

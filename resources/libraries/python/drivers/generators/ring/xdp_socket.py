@@ -142,7 +142,7 @@ class XdpSocketRing:
         taken = words[self._consumer]
         place = self._armed % _ENTRIES
         room = _ENTRIES - (self._armed - taken & 0xFFFFFFFF)
-        burst = min(count, self._slots - self._position, _ENTRIES - place, room)
+        burst: int = min(count, self._slots - self._position, _ENTRIES - place, room)
         if not burst:
             self._flush(taken)
             return 0
@@ -152,7 +152,7 @@ class XdpSocketRing:
         self._armed_frames[place : place + burst] = self._frames[self._position : end]
         armed = self._armed + burst & 0xFFFFFFFF
         words[self._producer] = armed
-        left = armed - self._flush(armed) & 0xFFFFFFFF
+        left = (armed - self._flush(armed)) & 0xFFFFFFFF
         if left and self.copies:
             burst -= left
             armed = armed - left & 0xFFFFFFFF
@@ -170,7 +170,7 @@ class XdpSocketRing:
             status = flush(descriptor, None, 0, _DONTWAIT)
             if status < 0 and (problem := get_errno()) not in _FULL:
                 raise CsitError(f"generator port {self.interface} does not send: {os.strerror(problem)}")
-            taken = words[self._consumer]
+            taken = int(words[self._consumer])
             if taken in (armed, before) or not self.copies:
                 return taken
             done[self._released] = done[self._completed]
