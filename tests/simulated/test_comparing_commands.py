@@ -138,7 +138,7 @@ def test_the_gates_junit_file_has_a_case_for_every_cell(history: Path, tmp_path:
     suite = ElementTree.parse(path).getroot()  # noqa: S314 - our own file
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("9", "3", "0")
     failed = [case.get("name") for case in suite if case.find("failure") is not None]
-    assert all(name and name.startswith("CSC 1R1C") for name in failed)
+    assert all(name and name.startswith("CSC 1x1") for name in failed)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """`acknowledge`: the steps of a history whose cause is known."""
 
-import re
 from collections.abc import Collection, Sequence
 from datetime import date
 from difflib import get_close_matches
@@ -17,6 +16,7 @@ from csit_utils.dataset.ledger import AcknowledgedStep, ledger_path, read_ledger
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.model.request.cell import readable_cells
 
 if TYPE_CHECKING:
     from csit_utils.analysis.trends.steps import Step
@@ -100,13 +100,10 @@ def _day(text: str) -> date:
         raise ConfigError(f"--since '{quoted(text)}': expected a date, such as 2026-11-03") from error
 
 
-def _words(text: str) -> set[str]:
-    return {re.sub(r"^(\d+)x(\d+)$", r"\1r\2c", word) for word in text.lower().split()}
-
-
 def _of_cell(names: Collection[str], cell: str) -> set[str]:
     """Return the names that a text means: itself, or those with all of its words."""
-    return {cell} if cell in names else {name for name in names if _words(cell) <= _words(name)}
+    text = readable_cells(cell)
+    return {text} if text in names else {name for name in names if {*text.lower().split()} <= {*name.lower().split()}}
 
 
 def _chosen(found: Sequence["Trend"], cell: str, metric: str) -> list["Trend"]:

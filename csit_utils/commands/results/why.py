@@ -10,6 +10,7 @@ from csit_utils.commands.results.inputs import MAX_TESTS
 from csit_utils.commands.results.selections import DATA, MAX_COMPARED, SIDE_HELP, DatasetReader
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_sentence, print_table
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.request.cell import readable_cells
 from resources.libraries.python.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def why(
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     with DatasetReader(data, max_tests=max_tests) as reader:
         every_cell = _suspects(reader, a) if b is None else _cells(reader, a, b)
-        found = [each for each in every_cell if cell is None or cell.lower() in each.name.lower()]
+        found = [each for each in every_cell if cell is None or readable_cells(cell).lower() in each.name.lower()]
         if not found:
             what = f"{a} has no suspect" if b is None else f"{a} and {b} have no cell"
             end = "; run its chain study with -v STACKS:10" if b is None else " in common"

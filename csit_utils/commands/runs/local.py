@@ -174,7 +174,7 @@ def _suites(testbed: Topology, choice: Selection) -> list[str]:
     kinds = dict.fromkeys(each.cell.service_type for each in looked_at if each.runs)
     if not kinds:
         first = looked_at[0]
-        raise PlanError(f"{first.cell.service_type} {first.cell.locator} NF-{first.cell.size_name}: {first.reason}")
+        raise PlanError(f"{first.cell.name}: {first.reason}")
     return [f"{kind.lower()}-ndrpdr" for kind in kinds]
 
 

@@ -99,7 +99,7 @@ def test_an_acknowledged_step_is_no_regression_and_others_stay(history: Path, tm
     assert [each["metric"] for each in json.loads((tmp_path / "steps.json").read_bytes())] == ["NDR"]
     assert acknowledged(history, DOWN, cause="another").status == 0, "the same step again"
     assert [step.cause for step in read_ledger(history).steps] == ["another"]
-    passed("acknowledge", history, "CSC 1x1", "PDR", "--withdraw")
+    passed("acknowledge", history, "CSC 1R1C", "PDR", "--withdraw")
     assert states(history) == before
 
 
@@ -152,9 +152,9 @@ def test_a_step_back_and_the_same_step_again_are_told(tmp_path: Path) -> None:
     ("words", "reason"),
     [
         (("CSC 1x1", "PDX", "--since", day(DOWN), "--cause", "x"), "no metric 'PDX'; choose from .*NDR.*PDR"),
-        (("CSC 1x9", "PDR", "--since", day(DOWN), "--cause", "x"), "no cell 'CSC 1x9' .*CSC 1R1C"),
+        (("CSC 1x9", "PDR", "--since", day(DOWN), "--cause", "x"), "no cell 'CSC 1x9' .*CSC 1x1"),
         (("CSC 1x1", "PDR", "--since", day(2), "--cause", "x"), rf"no step .* of {day(2)}: .* has {day(DOWN)} \("),
-        (("CSC 2x1", "PDR", "--since", day(DOWN), "--cause", "x"), r"CSC 2R1C .* has no step \(steady\)"),
+        (("CSC 2x1", "PDR", "--since", day(DOWN), "--cause", "x"), r"CSC 2x1 .* has no step \(steady\)"),
         (("CSC 1x1", "PDR", "--since", "soon", "--cause", "x"), "'soon': expected a date"),
         (("CSC 1x1", "PDR", "--since", day(DOWN), "--cause", "a\nb"), "cause: expected one line"),
         (("CSC 1x1", "PDR", "--since", day(DOWN), "--cause", "a" * (LONGEST_CAUSE + 1)), "cause: .*at most"),
@@ -175,7 +175,7 @@ def test_what_cannot_be_acknowledged_is_one_sentence(history: Path, words: tuple
 
 
 STEP = AcknowledgedStep(
-    cell="lab-a (lab) CSC 1R1C NF-1c vSwitch-1c 64B", metric="PDR", since=FIRST + timedelta(days=DOWN), before=5e6,
+    cell="lab-a (lab) CSC 1x1 NF-1c vSwitch-1c 64B", metric="PDR", since=FIRST + timedelta(days=DOWN), before=5e6,
     after=4.5e6, cause=CAUSE, link=LINK,
 )  # fmt: skip
 

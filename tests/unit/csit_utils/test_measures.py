@@ -97,8 +97,8 @@ def test_bursts_and_failed_tests_have_no_numbers() -> None:
 
 def test_cells_are_named_by_service_size_and_frame() -> None:
     names = [cell.name for cell in figures(rows(chained(), sized()))]
-    assert "local (local) router-firewall 1R2C NF-1c vSwitch-1c 64B break-point" in names
-    assert "local (local) proxy 1R2C NF-fr1s-ba1s calls/s capacity" in names
+    assert "local (local) router-firewall 1x2 NF-1c vSwitch-1c 64B break-point" in names
+    assert "local (local) proxy 1x2 NF-fr1s-ba1s calls/s capacity" in names
 
 
 def test_a_fall_is_a_regression_where_the_variation_of_runs_is_known() -> None:
@@ -167,14 +167,14 @@ def test_compare_prints_changes_and_units(sides: tuple[Path, Path]) -> None:
     changed = {(each["metric"], each["outcome"]) for each in found if each["service_type"] == "firewall"}
     assert changed == {(metric, "regression") for metric in ("break-point", "saturated", "without-loss")}
     table = invoked("compare", *sides).stdout
-    assert "proxy 1R2C NF-fr1s-ba1s calls/s capacity\t300 calls/s" in table
-    assert "firewall 1R1C NF-1c vSwitch-1c 64B saturated\t20" in table
+    assert "proxy 1x2 NF-fr1s-ba1s calls/s capacity\t300 calls/s" in table
+    assert "firewall 1x1 NF-1c vSwitch-1c 64B saturated\t20" in table
 
 
 def test_the_gate_lets_a_service_that_fell_not_pass(sides: tuple[Path, Path]) -> None:
     done = invoked("gate", *sides)
     assert done.exit_code == 1, done.output
-    assert "fell\tfirewall 1R1C NF-1c vSwitch-1c 64B break-point" in done.stdout
+    assert "fell\tfirewall 1x1 NF-1c vSwitch-1c 64B break-point" in done.stdout
     assert "5 cells judged: 3 with a significant regression above 0%, 2 without" in done.stdout
     assert invoked("gate", sides[0], sides[0]).exit_code == 0
 

@@ -59,7 +59,7 @@ def test_all_functions_of_one_cell_as_csv_and_both_sides_for_other_tools(
     sides: tuple[Path, Path], tmp_path: Path
 ) -> None:  # fmt: skip
     file = tmp_path / "both.folded"
-    done = run(*sides, "--cell", "csc 2X1", "--all", "--csv", "--folded", file)
+    done = run(*sides, "--cell", "csc 2R1C", "--all", "--csv", "--folded", file)
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert {row["function"] for row in rows} == {"poll", "filter", "<route>"} and len(rows) == 4
     assert not any(row["significant"] == "True" for row in rows)

@@ -16,7 +16,7 @@ from csit_utils.studies.density.preview.duration import Times, times
 from csit_utils.studies.density.preview.terminal import print_cell, print_plan
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology, text_of
-from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.cell import TestType, readable_cells
 from resources.libraries.python.model.request.variables import DENSITY, RESUME, SET, read_by
 from resources.libraries.python.model.testbed.cpu import CpuLayout, parse_lscpu
 from resources.libraries.python.model.testbed.csit_topology import Secrets
@@ -168,7 +168,7 @@ def parse_cell(text: str, nf_kinds: str = "", cache_ways: str = "") -> Selection
     """
     match = re.fullmatch(
         r"\s*(\w+)\s+(\d+\s*x\s*\d+)(?:\s+(?:NF-)?((?:[\d.c+]|-shared)+))?(?:\s+vswitch-([\dc]+))?\s*",
-        text,
+        readable_cells(text),
         re.IGNORECASE,
     )
     if match is None:

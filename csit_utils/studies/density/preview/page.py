@@ -17,7 +17,6 @@ from csit_utils.studies.density.preview.terminal import (
     MEANINGS,
     examples,
     mark,
-    name_of,
     shared,
     uneven,
     unlike,
@@ -156,7 +155,7 @@ def page_data(rows: Sequence[Candidate]) -> dict[str, Any]:
     for row in rows:
         even = row.balance
         cells[key_of(row)] = [
-            name_of(row),
+            row.cell.name,
             core_usage(row.cell),
             [texts(reason.text) for reason in row.reasons],
             [texts(text) for text in (*even.uneven(), *row.port_warnings)] if even else [],

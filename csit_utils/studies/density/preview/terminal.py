@@ -116,12 +116,6 @@ def _mark(row: Candidate | None) -> str:
     return f"{mark(row)} over" if row.oversubscribed else mark(row)
 
 
-def name_of(row: Candidate) -> str:
-    """A cell in words."""
-    cell = row.cell
-    return f"{cell.service_type} {cell.dimensions} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c"
-
-
 def examples(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
     """The first example of each kind of reason, and how many there are: those that differ only in numbers are one."""
     return _grouped((row, reason.text) for row in rows for reason in row.reasons)
@@ -155,7 +149,7 @@ def unspread(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
 def _grouped(labelled: Iterable[tuple[Candidate, str]]) -> list[tuple[str, int]]:
     kinds: dict[str, list[str]] = {}
     for row, text in labelled:
-        kinds.setdefault(re.sub(r"\d+", "n", text), []).append(f"{name_of(row)}: {text}")
+        kinds.setdefault(re.sub(r"\d+", "n", text), []).append(f"{row.cell.name}: {text}")
     return [(found[0], len(found)) for found in kinds.values()]
 
 
@@ -166,7 +160,7 @@ def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequ
     `frames`: frame sizes for the line rate, if the cables of a lab have one.
     """
     state = "fits" if row.fits else "runs oversubscribed" if row.runs else "does not fit"
-    print_sentence(f"{name_of(row)}: {state}")
+    print_sentence(f"{row.cell.name}: {state}")
     for reason in row.reasons:
         print_sentence(f"  {reason.text}")
     if plan is None or row.balance is None:
