@@ -35,9 +35,7 @@ def explain(
     known = explanations()
     if metric is None:
         heads = ("metric", "meaning")
-        print_table(
-            heads, [TableLine((text.name, text.what), {}) for text in known.values()], TableForm.TERMINAL, heads
-        )
+        print_table(heads, [TableLine((text.name, text.what), {}) for text in known.values()], TableForm.TABLE, heads)
         return
     found = known.get(metric.lower())
     if found is None and metric.upper() in VARIABLES:

@@ -33,7 +33,7 @@ def gate(
     ],
     candidate: Annotated[str, typer.Argument(help="Files, folders or a selection, as for BASELINE.")],
     data: DATA = None,
-    tolerance: Annotated[str, typer.Option(help="Tolerated change for the worse, such as 2%.")] = "0%",
+    tolerance: Annotated[str, typer.Option(metavar="SHARE", help="Tolerated change for the worse, such as 2%.")] = "0%",
     require: Annotated[int, typer.Option(min=0, help="Minimum number of cells with a result on both sides.")] = 1,
     junit: Annotated[Path | None, typer.Option(help="Also write a JUnit XML file, for Jenkins and others.")] = None,
     steps: Annotated[

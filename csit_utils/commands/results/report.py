@@ -29,7 +29,10 @@ _FORMATS = (".pdf", ".csv", ".json", ".xml", ".md", ".xlsx", ".zip", ".png")
 def report(
     inputs: INPUTS,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder of the pages, or one .html file for all of them.")
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="FOLDER", help="Folder of the pages, or one .html file for all of them."
+        ),
     ] = Path("report"),
     single_file: Annotated[
         bool, typer.Option("--single-file", help="Write one file, OUTPUT.html, instead of a folder.")

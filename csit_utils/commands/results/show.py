@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, from_contents, report_problems
-from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.store.chosen_runs import newest
 from resources.libraries.python.errors import ConfigError
@@ -23,22 +23,22 @@ def show(
         ),
     ] = False,
     page: Annotated[Path | None, typer.Option(help="Path of a report to print below the table.")] = None,
-    as_json: AS_JSON = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
     max_tests: MAX_TESTS = 5_000,
 ) -> None:
     """Show a table of tests: NDR, PDR, MRR, latency, verdict.
 
-    Other studies follow in a sentence each; --json has an object for each of their records. p99 is the worst 99th
+    Other studies follow in a sentence each; --format json has an object for each record. p99 is the worst 99th
     percentile of latency over all instances and directions at 50 % of PDR or of the soak rate. Output to a pipe is
     tab-separated. A sentence names the cells whose NDR is less than half of what they forward at fixed loads (MRR).
 
     \b
     Examples:
     ./csit show results/output.xml
-    ./csit show results/output.xml --json | jq .ndr_lower_pps
+    ./csit show results/output.xml --format json | jq .ndr_lower_pps
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    if as_json and page is not None:
-        raise ConfigError("--json prints objects only; leave out --page")
+    if form is TableForm.JSON and page is not None:
+        raise ConfigError("--format json prints objects only; leave out --page")
     from csit_utils.report.characterizations import (  # noqa: PLC0415 - numpy costs time of every --help
         characterization_lines,
         characterization_objects,
@@ -48,7 +48,7 @@ def show(
     from csit_utils.studies.registry import views  # noqa: PLC0415 - as above
 
     def printed(found: Contents) -> Contents:
-        if as_json:
+        if form is TableForm.JSON:
             print_results(found, form=TableForm.JSON)
             others = characterization_objects(found.characterizations)
             print_table((), [TableLine((), each) for each in others], TableForm.JSON)

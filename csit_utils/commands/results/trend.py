@@ -10,7 +10,7 @@ import typer
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS
 from csit_utils.commands.results.selections import COMPARED, MAX_COMPARED, DatasetReader
 from csit_utils.commands.results.step_file import write_steps
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_sentence, print_table
+from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError
 
@@ -27,7 +27,8 @@ def trend(
     inputs: INPUTS,
     every: Annotated[bool, typer.Option("--all", help="Also list cells without a change.")] = False,
     false_alarms: Annotated[
-        float, typer.Option(help="Probability of any false step over all cells, between 0 and 1.")
+        float,
+        typer.Option(metavar="PROBABILITY", help="Probability of any false step over all cells, between 0 and 1."),
     ] = 0.01,
     steps: Annotated[
         Path | None, typer.Option(help="Also write the regressions with their versions, for ./csit bisect --step.")
@@ -39,9 +40,7 @@ def trend(
             "KEY=VALUE of FILE.",
         ),
     ] = None,
-    as_csv: AS_CSV = False,
-    as_markdown: AS_MARKDOWN = False,
-    as_json: AS_JSON = False,
+    form: FORMAT = TableForm.TABLE,
     max_tests: MAX_TESTS = MAX_COMPARED,
 ) -> None:
     """Find regressions and progressions over the runs of cells.
@@ -54,14 +53,13 @@ def trend(
     \b
     Examples:
     ./csit trend results
-    ./csit trend results --json | jq 'select(.state == "regression") | .cell'
+    ./csit trend results --format json | jq 'select(.state == "regression")'
     ./csit trend history --steps steps.json
     ./csit bisect nightly.yaml --step steps.json      # the largest of these steps
     ./csit trend history --new-with results/output.xml --steps steps.json
     """  # noqa: D301 - \b keeps the lines of the examples apart
     if not 0 < false_alarms < 1:
         raise ConfigError(f"--false-alarms {false_alarms:g}: expected a probability between 0 and 1")
-    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     from csit_utils.analysis.trends.trend import FEWEST, TrendState, newly_called, trends  # noqa: PLC0415 - scipy costs time of every --help
 
     with DatasetReader(inputs, COMPARED, max_tests) as reader:

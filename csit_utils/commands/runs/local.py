@@ -38,7 +38,7 @@ _SPACE_BYTES = 100_000_000
 def local(
     context: typer.Context,
     topology: Annotated[
-        Path, typer.Option(help="Topology file.", show_default="topologies/local.yaml")
+        Path, typer.Option("-t", "--topology", help="Topology file.", show_default="topologies/local.yaml")
     ] = LOCAL_TOPOLOGY,
     types: Annotated[str, typer.Option(help="Service types.")] = "VSC,CSC,CSP",
     cells: Annotated[
@@ -63,13 +63,20 @@ def local(
     search: Annotated[
         str, typer.Option(help="Search profile: quick (rough), ladder, reference, rfc2544 or soak.")
     ] = "quick",
-    output: Annotated[Path | None, typer.Option(help="Folder of the results; default: results/<time>.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FOLDER", help="Folder of the results; default: results/<time>."),
+    ] = None,
     priors: Annotated[
         Path | None,
-        typer.Option(help="Earlier run whose results searches start from; default: the latest in results/."),
+        typer.Option(
+            metavar="FOLDER", help="Earlier run whose results searches start from; default: the latest in results/."
+        ),
     ] = None,
     cold: Annotated[bool, typer.Option("--cold", help="Do not start searches from earlier results.")] = False,
-    resume: Annotated[Path | None, typer.Option(help="Resume the interrupted run of this folder.")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Resume the interrupted run of this folder.")
+    ] = None,
 ) -> None:
     """Measure a small matrix on this machine, and report it.
 

@@ -81,7 +81,7 @@ def history(written: Path) -> Path:
 
 
 def states(history: Path) -> dict[tuple[int, str], dict[str, object]]:
-    found = passed("trend", history, "--all", "--json").objects
+    found = passed("trend", history, "--all", "--format", "json").objects
     return {(each["nf_chains"], each["metric"]): each for each in found}
 
 
@@ -89,7 +89,9 @@ def states(history: Path) -> dict[tuple[int, str], dict[str, object]]:
 def test_an_acknowledged_step_is_no_regression_and_others_stay(history: Path, tmp_path: Path) -> None:
     before = states(history)
     assert [before[1, metric]["state"] for metric in ("NDR", "PDR")] == ["regression"] * 2
-    (made,) = csit("acknowledge", history, "csc 1x1", "pdr", "--since", day(DOWN), "--cause", CAUSE, "--json").objects
+    (made,) = csit(
+        "acknowledge", history, "csc 1x1", "pdr", "--since", day(DOWN), "--cause", CAUSE, "--format", "json"
+    ).objects
     assert (made["metric"], made["since"][:10], made["link"]) == ("PDR", day(DOWN), None)
     after = states(history)
     assert after[1, "PDR"]["state"] == "acknowledged"
@@ -142,8 +144,8 @@ def test_a_step_back_and_the_same_step_again_are_told(tmp_path: Path) -> None:
     for night in (BACK, AGAIN):
         acknowledged(history, night)
     assert states(history)[1, "PDR"]["state"] == "acknowledged"
-    assert len(passed("acknowledge", history, "--json").objects) == 3
-    gone = csit("acknowledge", history, "CSC", "PDR", "--since", day(AGAIN), "--withdraw", "--json").objects
+    assert len(passed("acknowledge", history, "--format", "json").objects) == 3
+    gone = csit("acknowledge", history, "CSC", "PDR", "--since", day(AGAIN), "--withdraw", "--format", "json").objects
     assert [each["since"][:10] for each in gone] == [day(AGAIN)]
     assert states(history)[1, "PDR"]["state"] == "regression"
 

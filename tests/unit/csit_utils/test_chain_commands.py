@@ -41,7 +41,7 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
 
 
 def objects(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in printed(capsys, *words, "--json")[0].splitlines()]
+    return [json.loads(line) for line in printed(capsys, *words, "--format", "json")[0].splitlines()]
 
 
 def written(path: Path, data: Record) -> str:

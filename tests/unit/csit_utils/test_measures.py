@@ -163,7 +163,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_compare_prints_changes_and_units(sides: tuple[Path, Path]) -> None:
-    found = [json.loads(line) for line in invoked("compare", *sides, "--json").stdout.splitlines()]
+    found = [json.loads(line) for line in invoked("compare", *sides, "--format", "json").stdout.splitlines()]
     changed = {(each["metric"], each["outcome"]) for each in found if each["service_type"] == "firewall"}
     assert changed == {(metric, "regression") for metric in ("break-point", "saturated", "without-loss")}
     table = invoked("compare", *sides).stdout
@@ -180,7 +180,7 @@ def test_the_gate_lets_a_service_that_fell_not_pass(sides: tuple[Path, Path]) ->
 
 
 def test_trend_shows_every_number(sides: tuple[Path, Path]) -> None:
-    done = invoked("trend", sides[0], "--all", "--json")
+    done = invoked("trend", sides[0], "--all", "--format", "json")
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert {(each["service_type"], each["metric"], each["runs"]) for each in found} == {
         *(("firewall", metric, 3) for metric in ("break-point", "saturated", "without-loss")),
@@ -204,9 +204,9 @@ def test_the_pages_show_what_the_commands_print(sides: tuple[Path, Path]) -> Non
 
 def test_a_label_of_a_dataset_chooses_characterizations(sides: tuple[Path, Path], tmp_path: Path) -> None:
     for side, label in zip(sides, ("before", "after"), strict=True):
-        assert invoked("import", side, "--into", tmp_path / "history", "--label", label).exit_code == 0
-    chosen = invoked("compare", "label=before", "label=after", "--data", tmp_path / "history", "--json")
-    assert changes_of_firewall(chosen) == changes_of_firewall(invoked("compare", *sides, "--json"))
+        assert invoked("import", side, "-o", tmp_path / "history", "--label", label).exit_code == 0
+    chosen = invoked("compare", "label=before", "label=after", "--data", tmp_path / "history", "--format", "json")
+    assert changes_of_firewall(chosen) == changes_of_firewall(invoked("compare", *sides, "--format", "json"))
     assert len(changes_of_firewall(chosen)) == 3
 
 
@@ -217,7 +217,7 @@ def changes_of_firewall(done: Result) -> dict[str, float]:
 
 
 def test_a_selection_finds_services_by_name(sides: tuple[Path, Path]) -> None:
-    done = invoked("compare", "service=firewall", "service=firewall", "--data", sides[0], "--csv")
+    done = invoked("compare", "service=firewall", "service=firewall", "--data", sides[0], "--format", "csv")
     assert done.stdout.count("firewall") >= 3
     assert "proxy" not in done.stdout
     refused = invoked("compare", "service=dpi", "service=firewall", "--data", sides[0])

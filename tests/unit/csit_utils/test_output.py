@@ -153,7 +153,7 @@ def test_show_as_json_has_an_object_of_raw_values_per_test(source: Path, tmp_pat
     records = [studied := interfered(), earlier, stateful_record(), *one_of_each()]
     for number, record in enumerate(records):
         (tmp_path / f"{number}.json").write_text(record.model_dump_json(), encoding="utf-8")
-    done = invoked("show", str(source), str(tmp_path), "--json")
+    done = invoked("show", str(source), str(tmp_path), "--format", "json")
     objects = [json.loads(line) for line in done.stdout.splitlines()]
     first, second, failed, *others = objects
     assert list(first) == ["study", *(field.name for field in fields(TestRow)), "p99_ns"]
@@ -176,7 +176,7 @@ def test_show_as_json_has_an_object_of_raw_values_per_test(source: Path, tmp_pat
 
 def test_show_as_json_prints_nothing_else(source: Path) -> None:
     with pytest.raises(ConfigError, match=r"^--json prints objects only; leave out --page$"):
-        cli.make_app(["show"])(["show", str(source), "--json", "--page", "x.html"], standalone_mode=False)
+        cli.make_app(["show"])(["show", str(source), "--format", "json", "--page", "x.html"], standalone_mode=False)
 
 
 def test_bad_input_is_one_sentence_and_status_2(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tests.unit.csit_utils.rendered_pages import Page
 
 
 def objects(capsys: pytest.CaptureFixture[str], *options: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in plan(capsys, *options, "--json").splitlines()]
+    return [json.loads(line) for line in plan(capsys, *options, "--format", "json").splitlines()]
 
 
 @pytest.mark.parametrize("path", sorted(TOPOLOGIES.rglob("*.yaml")), ids=lambda path: path.name)

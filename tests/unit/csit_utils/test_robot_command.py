@@ -150,7 +150,7 @@ def test_the_time_of_all_suites_is_known_before_the_first_test(
     chosen = variables("CELLS:1x1,1x2", "NF_SIZES:1c", "SEARCH:quick")
     density = [*chosen, "--suite", "Csc-Ndrpdr", "--suite", "Csc-Mrr", str(PROJECT / "tests" / "density")]
     found = planned(tmp_path, capfd, *density)
-    asked = [*variables(LOCAL), *chosen, "--types", "CSC", "--tests", "NDRPDR,MRR", "--json"]
+    asked = [*variables(LOCAL), *chosen, "--types", "CSC", "--tests", "NDRPDR,MRR", "--format", "json"]
     make_app(["plan"])(["plan", *asked], standalone_mode=False)
     summary = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert found == f"{summary['tests']} tests, about {human_time(summary['seconds'])}\n"

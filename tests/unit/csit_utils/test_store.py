@@ -339,7 +339,7 @@ def test_a_file_that_vanishes_is_named_and_its_neighbours_are_imported(output: P
 def test_the_command_reports_problems_and_commands_read_the_dataset(output: Path, tmp_path: Path) -> None:
     cut = tmp_path / "output-cut.xml"
     cut.write_bytes(output.read_bytes()[:-3000])
-    said = invoked("import", output, cut, "--into", tmp_path / "d", "--json")
+    said = invoked("import", output, cut, "-o", tmp_path / "d", "--format", "json")
     assert said.exit_code == 1
     figures = json.loads(said.stdout)
     assert (figures["files"], figures["known"], figures["repeated"]) == (2, 0, 0)
@@ -359,7 +359,7 @@ def test_the_command_tells_new_files_from_repeated_and_earlier_ones(output: Path
     into, beside = tmp_path / "d", [str(tmp_path / "2.json"), str(tmp_path / "3.json")]
 
     def said(*paths: str) -> str:
-        done = invoked("import", *paths, "--into", into)
+        done = invoked("import", *paths, "-o", into)
         return done.stdout.removeprefix(f"{into}: ").strip()
 
     assert said(str(output), str(tmp_path / "copy.xml"), *beside) == (

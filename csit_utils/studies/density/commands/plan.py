@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from csit_utils.commands.tables import print_sentence
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, print_sentence
 from csit_utils.studies.density.preview.duration import Times, times
 from csit_utils.studies.density.preview.terminal import print_cell, print_plan
 from resources.libraries.python.errors import ConfigError
@@ -41,6 +41,7 @@ from resources.libraries.python.studies.density.planning.matrix import Candidate
 from resources.libraries.python.testbed.kinds.factory import layout_of, memory_of, refuse_wrong_simulation
 from resources.libraries.python.whole_files import write_whole
 
+GROUP = "Preview"
 TYPES = Annotated[str, typer.Option(help="Service types.")]
 CELLS = Annotated[str, typer.Option(help="Service instances x NFs per instance, such as 1x1,2x1.")]
 NF_SIZES = Annotated[
@@ -52,7 +53,8 @@ NF_KINDS = Annotated[
 VSWITCH = Annotated[str, typer.Option(help="Data cores of the vSwitch.")]
 CACHE_WAYS = Annotated[str, typer.Option(help="Ways of the last-level cache for each NF, by resctrl; default: none.")]
 VARIABLE = Annotated[
-    list[str] | None, typer.Option("-v", "--variable", help="Variable NAME:value, as for ./csit robot.")
+    list[str] | None,
+    typer.Option("-v", "--variable", metavar="NAME:VALUE", help="Variable NAME:value, as for ./csit robot."),
 ]
 
 
@@ -75,7 +77,7 @@ def plan(
         list[str] | None,
         typer.Option(metavar="NODE=FILE", help="Output of `lscpu -p` of a node of a lab."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per cell, then a summary.")] = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
     html: Annotated[Path | None, typer.Option(help="Also write an HTML page with matrix and core maps.")] = None,
 ) -> None:
     """Show which cells fit a testbed, their cores, and the time.
@@ -119,7 +121,7 @@ def plan(
         from csit_utils.studies.density.preview.page import render_plan  # noqa: PLC0415 - costs time of every --help
 
         write_whole(html, render_plan(testbed, memory, rows, took))
-    if as_json:
+    if form is TableForm.JSON:
         for row in rows:
             typer.echo(json.dumps(cell_object(row)))
         typer.echo(json.dumps(summary_object(testbed, rows, took)))
