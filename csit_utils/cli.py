@@ -275,9 +275,6 @@ def _run(arguments: Sequence[str], *, debug: bool) -> int:
             sys.stdout.flush()  # here, where a full disk still becomes a sentence
     except KeyboardInterrupt:  # before or after the command, whose parser ends in the same way
         return 128 + signal.SIGINT
-    except BrokenPipeError:  # `| head` has seen enough
-        discard_output(sys.stdout)
-        return 1
     except Exception as error:  # boundary: any error becomes one sentence and an exit status
         if debug:
             sys.stderr.write(outgoing(traceback.format_exc()))
@@ -354,9 +351,13 @@ class _Redacting:
         try:
             yield
         except OSError as error:
-            if self._drops:
+            is_closed = isinstance(error, BrokenPipeError)
+            if self._drops or is_closed:
                 discard_output(self._stream)
+            if self._drops:
                 return
+            if is_closed:  # `| head` has seen enough
+                raise SystemExit(128 + signal.SIGPIPE) from error
             error.filename = _STREAMS.get(getattr(self._stream, "name", ""), error.filename)
             raise
 

@@ -74,6 +74,8 @@ def gate(
             print_sentence(line)
         if reader.report_problems():
             raise typer.Exit(2)
+        if not found.judged:
+            print_sentence("warning: no cell was judged; this gate says nothing about the candidate", err=True)
         if found.fallen or found.judged < require:
             raise typer.Exit(1)
 

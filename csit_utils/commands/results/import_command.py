@@ -13,7 +13,7 @@ import typer
 from csit_utils.commands.results.inputs import INPUTS, print_problems, shown_imports
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, print_sentence
 from csit_utils.dataset.items import ImportedTest
-from resources.libraries.python.errors import message
+from resources.libraries.python.errors import ConfigError, message
 from resources.libraries.python.model.bounds import quoted
 
 
@@ -53,11 +53,12 @@ def import_(
     ./csit report history -o site
     """  # noqa: D301 - \b keeps the lines of the examples apart
     from csit_utils.dataset.foreign.place import NameTemplate  # noqa: PLC0415 - pydantic costs time of every --help
-    from csit_utils.dataset.store.batch import import_all  # noqa: PLC0415 - pyarrow costs time of every --help
-    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as above
+    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - pyarrow costs time of every --help
     from csit_utils.dataset.store.layout import Layout  # noqa: PLC0415 - as above
 
     convert_without_pandas()
+    if missing := [path for path in inputs if not path.exists()]:
+        raise ConfigError(f"{quoted(str(missing[0]))} does not exist; nothing was imported")
     template = NameTemplate(place) if place is not None else None
     run = os.path.commonpath([path.resolve() for path in inputs])
     names: dict[bool, list[str]] = {True: [], False: []}
@@ -74,8 +75,7 @@ def import_(
     layout = Layout.make(output)
     tests, files, problems = 0, Counter[str](), list[str]()
     with layout.writing(lambda: typer.echo(f"{output}: waiting for another import to finish", err=True)):
-        outcomes = import_all(layout, inputs, label, processes or os.cpu_count() or 1, placed=placed)
-        for outcome in shown_imports(outcomes):
+        for outcome in shown_imports(layout, inputs, label, processes, placed=placed):
             files.update({name: getattr(outcome, name) for name in ("files", "added", "earlier", "repeated")})
             tests += 0 if outcome.known else outcome.tests
             problems += outcome.problems

@@ -1,5 +1,6 @@
 """`show`: results in the terminal."""
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,7 @@ from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, prin
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.store.chosen_runs import newest
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import quoted
 
 
 def show(
@@ -39,6 +41,8 @@ def show(
     """  # noqa: D301 - \b keeps the lines of the examples apart
     if form is TableForm.JSON and page is not None:
         raise ConfigError("--format json prints objects only; leave out --page")
+    if page is not None and not page.exists():
+        raise ConfigError(f"--page {quoted(str(page))} does not exist; ./csit report writes it")
     from csit_utils.report.characterizations import (  # noqa: PLC0415 - numpy costs time of every --help
         characterization_lines,
         characterization_objects,
@@ -53,12 +57,16 @@ def show(
             others = characterization_objects(found.characterizations)
             print_table((), [TableLine((), each) for each in others], TableForm.JSON)
             return found
-        if found.tests:
+        skipped = Counter(row.message for row in found.tests if row.status == "SKIP" and not row.recorded)
+        if skipped.total() < len(found.tests):
+            skipped.clear()  # their lines are in the table
             print_results(found, why=why)
             for line in far_below(found.tests):
                 print_sentence(line)
         for line in characterization_lines(views(found.characterizations), why=why):
             print_sentence(line)
+        for message, count in skipped.items():
+            print_sentence(f"{count} test{'s' * (count > 1)} skipped: {message}")
         return found
 
     found = from_contents(inputs, printed, partial(newest, max_tests=max_tests))

@@ -20,8 +20,10 @@ from csit_utils.dataset.inputs import output_of
 from csit_utils.report.units import percent, rate
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.writer import check_folder
+from resources.libraries.python.studies.density.model.selection import parse_selection
 
 _SPACE_BYTES = 50_000_000
 _SEARCH = "quick,mrr=3,mrr_trial=1"
@@ -62,7 +64,8 @@ def twin(
     stored = None if b.suffix in (".yaml", ".yml") else opened([b]).contents()
     if stored is None:
         load_topology(b)
-    asked = cells.split(",") if stored is None else _cells_of(stored, b)
+    points = parse_selection(cells=cells).points if stored is None else _cells_of(stored, b)
+    asked = [str(Dimensions(*each)) for each in points]
     if not 1 <= len(asked) <= _MAX_CELLS:
         raise ConfigError(f"--cells {cells}: {len(asked)} cells; from 1 to {_MAX_CELLS} can be compared")
     folder = output or PROJECT / "results" / f"twin-{datetime.now(UTC):%Y%m%d-%H%M%S}"
@@ -115,7 +118,7 @@ def _measured(
         yield made
 
 
-def _cells_of(stored: Contents, path: Path) -> list[str]:
+def _cells_of(stored: Contents, path: Path) -> list[tuple[int, int]]:
     """Return the largest cells of CSC of a stored run that have MRR.
 
     Raises:
@@ -125,7 +128,7 @@ def _cells_of(stored: Contents, path: Path) -> list[str]:
     found = sorted({(row.nf_chains or 0, row.nf_nodes or 0) for row in rows}, key=lambda cell: cell[0] * cell[1])
     if not found:
         raise ConfigError(f"{path}: no result of MRR of CSC cells with NF-1c, which A could be compared with")
-    return [f"{chains}x{nodes}" for chains, nodes in found[-_MAX_CELLS:]]
+    return found[-_MAX_CELLS:]
 
 
 def _figures(contents: Contents) -> dict[str, list[float]]:

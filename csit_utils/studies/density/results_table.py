@@ -1,5 +1,6 @@
 """Results of density tests as a table for a terminal or a pipe."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -16,6 +17,8 @@ from resources.libraries.python.search.findings.verdict import verdict_text
 
 _LEFT = ("cell", "test", "frame", "verdict")
 """Heads of columns that hold words."""
+_PARAGRAPHS = re.compile(r"\n\n+")
+"""Between a failure and that of the teardown, in Robot's messages."""
 _STYLES = {
     "failed": "red",
     "quarantined": "red",
@@ -77,7 +80,7 @@ def _metrics(rows: Sequence[TestRow]) -> list[Measure]:
 def _texts(row: TestRow, latencies: list[LatencyRow], metrics: list[Measure], *, types: bool) -> list[str]:
     cell = f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
     sizes = f" NF-{row.nf_size}" if row.nf_size else ""
-    texts = [_verdicts(row, metrics) if row.status == "PASS" else f"{row.status}: {row.message}"]
+    texts = [_verdicts(row, metrics) if row.status == "PASS" else f"{row.status}: {_PARAGRAPHS.sub('; ', row.message)}"]
     if row.simulated:
         texts.insert(0, "SIMULATED")
     if row.oversubscribed and "oversubscribed" not in row.verdicts:

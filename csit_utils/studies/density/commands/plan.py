@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, print_sentence
 from csit_utils.studies.density.preview.duration import Times, times
@@ -126,7 +125,7 @@ def plan(
             typer.echo(json.dumps(cell_object(row)))
         typer.echo(json.dumps(summary_object(testbed, rows, took)))
         return
-    print_plan(_console(), rows, took)
+    print_plan(rows, took)
     for line in (*attached(testbed), *assumptions(testbed), *filter(None, (counting_limit(testbed.tg),))):
         print_sentence(line)
     if html is not None:
@@ -213,19 +212,10 @@ def _cpus(testbed: Topology, text: str) -> tuple[str, CpuLayout]:
         raise ConfigError(f"{name}: CPUs of {node}: {error}") from error
 
 
-_MIN_COLUMNS = 40
-
-
-def _console() -> Console:
-    console = Console(highlight=False, markup=False)
-    console.width = max(console.width, _MIN_COLUMNS)  # with COLUMNS=0 or 1 it prints nothing
-    return console
-
-
 def _one_cell(testbed: Topology, selection: Selection, layout: Layouts, memory: MemoryLayout | None) -> None:
     (row,) = candidates(testbed, layout, selection, memory)
     made = make_plan(testbed, row.cell, layout) if row.runs else None
-    print_cell(_console(), row, made, selection.frames)
+    print_cell(row, made, selection.frames)
     of_dut = next(iter(layouts_of(testbed, layout).values()))
     if pages := in_pages(need(testbed, row.cell, of_dut), node_of(testbed, memory)):
         print_sentence(f"  huge pages: {pages}")

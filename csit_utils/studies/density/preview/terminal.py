@@ -4,10 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from rich.console import Console
-from rich.table import Table
-
-from csit_utils.commands.tables import print_sentence
+from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import DASH, rate, seconds
 from csit_utils.studies.density.preview.duration import Times
 from resources.libraries.python.model.core_map import Thread, ThreadRole
@@ -47,11 +44,11 @@ MEANINGS = {
 }
 
 
-def print_plan(console: Console, rows: Sequence[Candidate], times: Times) -> None:
+def print_plan(rows: Sequence[Candidate], times: Times) -> None:
     """Print a matrix for each service type and size, then reasons and time."""
     for (kind, size, nf_kinds, vs_dtc), group in groupby(rows, key=_group):
         title = f"{kind}  NF-{size}{'  ' + nf_kinds if nf_kinds else ''}  vSwitch-{vs_dtc}c"
-        console.print(_matrix(title, list(group)))
+        _print_matrix(title, list(group))
     limits = {reason.limit for row in rows if not row.runs for reason in row.reasons}
     letters = ", ".join(f"{letter} {MEANINGS[limit]}" for limit, letter in LETTERS.items() if limit in limits)
     print_sentence("Numbers: physical cores of a cell, system core included. *: queues or threads are uneven.")
@@ -71,17 +68,14 @@ def print_plan(console: Console, rows: Sequence[Candidate], times: Times) -> Non
     for heading, found in lists:
         for example, count in found:
             print_sentence(f"  {heading}: {example}" + (f" (and {count - 1} similar cells)" if count > 1 else ""))
-    _print_times(console, times)
+    _print_times(times)
 
 
-def _print_times(console: Console, times: Times) -> None:
-    table = Table(box=None, pad_edge=False)
-    for name in ("suite", "tests", f"about, with {times.profile}"):
-        table.add_column(name, justify="left" if name == "suite" else "right")
-    for suite in times.suites:
-        table.add_row(suite.suite, str(suite.tests), seconds(suite.seconds) if suite.tests else DASH)
-    table.add_row("all", str(times.tests), seconds(times.seconds))
-    console.print(table)
+def _print_times(times: Times) -> None:
+    rows = [(suite.suite, str(suite.tests), seconds(suite.seconds) if suite.tests else DASH) for suite in times.suites]
+    rows.append(("all", str(times.tests), seconds(times.seconds)))
+    heads = ("suite", "tests", f"about, with {times.profile}")
+    print_table(heads, [TableLine(row, {}) for row in rows], TableForm.TABLE, ("suite",))
     print_sentence(f"Times are estimates: {times.error()}.")
     if times.simulated:
         print_sentence(f"They are virtual time; in real time all tests take about {seconds(times.real_seconds)}.")
@@ -91,16 +85,20 @@ def _group(row: Candidate) -> tuple[str, str, str, int]:
     return row.cell.service_type.value, row.cell.size_name, "+".join(row.cell.nf_kinds), row.cell.vs_dtc
 
 
-def _matrix(title: str, rows: Sequence[Candidate]) -> Table:
+def _print_matrix(title: str, rows: Sequence[Candidate]) -> None:
+    """Print a matrix, or a sentence where none of its cells runs."""
+    if not any(row.runs for row in rows):
+        print_sentence(f"{title}: no cell fits: {rows[0].reason}\n")
+        return
     columns = sorted({row.cell.nf_nodes for row in rows})
-    table = Table(title=title, title_justify="left")
-    table.add_column("services \\ NFs", justify="right")
-    for column in columns:
-        table.add_column(str(column), justify="right")
     by_point = {row.cell.dimensions: row for row in rows}
-    for chains in sorted({chains for chains, _ in by_point}):
-        table.add_row(str(chains), *(_mark(by_point.get(Dimensions(chains, column))) for column in columns))
-    return table
+    lines = [
+        TableLine((str(chains), *(_mark(by_point.get(Dimensions(chains, column))) for column in columns)), {})
+        for chains in sorted({chains for chains, _ in by_point})
+    ]
+    print_sentence(title)
+    print_table(("services \\ NFs", *map(str, columns)), lines, TableForm.TABLE)
+    print_sentence("")
 
 
 def mark(row: Candidate) -> str:
@@ -153,7 +151,7 @@ def _grouped(labelled: Iterable[tuple[Candidate, str]]) -> list[tuple[str, int]]
     return [(found[0], len(found)) for found in kinds.values()]
 
 
-def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequence[Frame] = ()) -> None:
+def print_cell(row: Candidate, plan: Plan | None, frames: Sequence[Frame] = ()) -> None:
     """Print all of one cell.
 
     `plan`: its plan; None where it cannot run.
@@ -180,24 +178,28 @@ def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequ
         if short := too_few_senders(plan, frame):
             print_sentence(f"  {short}")
     for name, physical in _machines(plan):
-        console.print(_core_table(name, physical, cores.on(name)))
+        _core_table(name, physical, cores.on(name)).print()
     if plan.cache:
-        console.print(_cache_table(plan))
-    for table in (
-        _segment_table(plan),
-        _link_table(plan),
-        _queue_table(plan),
-        _function_table(plan),
-        _flow_table(plan),
-    ):
-        console.print(table)
+        _cache_table(plan).print()
+    for table in (_segment_table, _link_table, _queue_table, _function_table, _flow_table):
+        table(plan).print()
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+class _Table:
+    """A table with a title, of words."""
+
+    def __init__(self, title: str, *heads: str) -> None:
+        self._title, self._heads = title, heads
+        self._lines: list[TableLine] = []
+
+    def add_row(self, *texts: str) -> None:
+        """Add a line."""
+        self._lines.append(TableLine(texts, {}))
+
+    def print(self) -> None:
+        """Print it below an empty line."""
+        print_sentence(f"\n{self._title}")
+        print_table(self._heads, self._lines, TableForm.TABLE, self._heads)
 
 
 def _machines(plan: Plan) -> list[tuple[str | None, tuple[tuple[int, ...], ...]]]:
@@ -205,46 +207,46 @@ def _machines(plan: Plan) -> list[tuple[str | None, tuple[tuple[int, ...], ...]]
     return [(None, plan.cores.physical), *((each.machine, each.physical) for each in plan.cores.elsewhere)]
 
 
-def _core_table(machine: str | None, physical: Sequence[Sequence[int]], threads: Iterable[Thread]) -> Table:
+def _core_table(machine: str | None, physical: Sequence[Sequence[int]], threads: Iterable[Thread]) -> _Table:
     by_cpu: dict[int, list[str]] = {}
     for thread in threads:
         role = "" if thread.role is ThreadRole.SYSTEM else f" {thread.role} {thread.index}"
         by_cpu.setdefault(thread.cpu, []).append(f"{thread.owner}{role}")
     width = max(len(core) for core in physical)
     title = f"Thread to core map of {machine}" if machine else "Thread to core map"
-    table = _table(title, "core", *(f"thread {number}" for number in range(width)))
+    table = _Table(title, "core", *(f"thread {number}" for number in range(width)))
     for number, core in enumerate(physical):
         table.add_row(str(number), *(f"CPU {cpu}: {', '.join(by_cpu.get(cpu, ['idle']))}" for cpu in core))
     return table
 
 
-def _cache_table(plan: Plan) -> Table:
-    table = _table("Ways of the last-level cache", "owner", "CPUs", "cache", "ways", "mask")
+def _cache_table(plan: Plan) -> _Table:
+    table = _Table("Ways of the last-level cache", "owner", "CPUs", "cache", "ways", "mask")
     for part in plan.cache:
         for domain, mask in part.masks.items():
             table.add_row(part.owner, part.cpu_list, str(domain), str(mask.bit_count()), f"{mask:#x}")
     return table
 
 
-def _segment_table(plan: Plan) -> Table:
+def _segment_table(plan: Plan) -> _Table:
     copied = any(segment.copies for segment in plan.segments)
-    table = _table("Segments of the vSwitch", "segment", "instance", "joins", *(["copies to"] if copied else []))
+    table = _Table("Segments of the vSwitch", "segment", "instance", "joins", *(["copies to"] if copied else []))
     for segment in plan.segments:
         copies = [", ".join(segment.copies)] if copied else []
         table.add_row(segment.name, str(segment.instance), " - ".join(segment.members), *copies)
     return table
 
 
-def _link_table(plan: Plan) -> Table:
-    table = _table("Links", "from", "to", "medium")
+def _link_table(plan: Plan) -> _Table:
+    table = _Table("Links", "from", "to", "medium")
     for link in plan.links:
         table.add_row(_end(plan, link.a), _end(plan, link.b), link.medium)
     return table
 
 
-def _queue_table(plan: Plan) -> Table:
+def _queue_table(plan: Plan) -> _Table:
     """Which data thread polls each receive queue, and on which CPU; the ports of the generator are its own affair."""
-    table = _table("Receive queues", "port", "queue", "data thread", "CPU")
+    table = _Table("Receive queues", "port", "queue", "data thread", "CPU")
     for port in (end for link in plan.links for end in (link.a, link.b)):
         if port.owner == GENERATOR:
             continue
@@ -267,8 +269,8 @@ def _place(plan: Plan, port: Port) -> str:
     return f" at {plan.machines[port.owner]}.{port.nic.port}{vlan} by {how(port.nic)}"
 
 
-def _function_table(plan: Plan) -> Table:
-    table = _table("NFs", "NF", "kind", "size", "address", "route")
+def _function_table(plan: Plan) -> _Table:
+    table = _Table("NFs", "NF", "kind", "size", "address", "route")
     for function in plan.functions:
         for side in (function.left, function.right):
             route = f"{side.route.prefix} via {side.route.address} {side.route.mac}"
@@ -278,8 +280,8 @@ def _function_table(plan: Plan) -> Table:
     return table
 
 
-def _flow_table(plan: Plan) -> Table:
-    table = _table("Flows", "instance", "direction", "from", "to", "source", "destination")
+def _flow_table(plan: Plan) -> _Table:
+    table = _Table("Flows", "instance", "direction", "from", "to", "source", "destination")
     for flow in plan.flows:
         table.add_row(
             str(flow.instance),

@@ -98,15 +98,12 @@ def place(
     matrix, findings = dict(matrices(measured))[chosen], measured.findings
     if chosen and not matrix:
         raise ConfigError(f"{measured.spec.name} was not measured with guaranteed {chosen.words}")
+    heading = f"{measured.spec.name}{' (simulated)' if item.record.simulated else ''}:"
+    for sentence in (heading, *advice_in_words(measured), *summary_in_words(measured)):
+        print_sentence(sentence, err=form is not TableForm.TABLE)
     print_table(_HEADS, [_line(row, findings) for row in matrix], form, _LEFT)
-    lines = [*summary_in_words(measured), *advice_in_words(measured)]
     if form is TableForm.JSON:
         print_table((), list(_advice(measured)), form)
-    print_sentence(
-        f"{measured.spec.name}{' (simulated)' if item.record.simulated else ''}:", err=form is not TableForm.TABLE
-    )
-    for sentence in lines:
-        print_sentence(sentence, err=form is not TableForm.TABLE)
     report_problems(found)
 
 
