@@ -207,6 +207,7 @@ def _plan(choices: NightChoices, stored: Contents, budget_s: float, clock: Night
 
 
 def _announce(plan: NightPlan, *, simulated: bool, form: TableForm = TableForm.TABLE) -> None:
+    print_sentence(f"{'simulated: ' if simulated else ''}{summary(plan)}.", err=form is TableForm.JSON)
     lines = []
     for line in plan.lines:
         raw: dict[str, object] = {
@@ -225,7 +226,6 @@ def _announce(plan: NightPlan, *, simulated: bool, form: TableForm = TableForm.T
         omitted.append(TableLine((left.test.title, why_left_out(left)), raw))
     if omitted:
         print_table(("left out", "why"), omitted, form, ("left out", "why"))
-    print_sentence(f"{'simulated: ' if simulated else ''}{summary(plan)}.", err=form is TableForm.JSON)
 
 
 def _measure(folder: Path, choices: NightChoices, plan: NightPlan | None = None) -> None:

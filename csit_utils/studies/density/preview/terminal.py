@@ -58,11 +58,12 @@ def print_plan(rows: Sequence[Candidate], times: Times) -> None:
     print_sentence(f"{len(rows)} cells: {fits} fit, {runs - fits} run oversubscribed, {len(rows) - runs} do not.")
     lists = (
         ("Why not", examples(row for row in rows if not row.runs)),
+        ("Also", examples((row for row in rows if not row.runs), others=True)),
         ("Frames", untaken(row for row in rows if row.runs)),
         ("Oversubscribed", examples(row for row in rows if row.runs)),
         ("Uneven", uneven(rows)),
         ("Queues", unspread(rows)),
-        ("Shared", shared(rows)),
+        ("Shared", shared(row for row in rows if row.balance and row.balance.sibling_nfs)),
         ("Cores", unlike(rows)),
     )
     for heading, found in lists:
@@ -114,9 +115,12 @@ def _mark(row: Candidate | None) -> str:
     return f"{mark(row)} over" if row.oversubscribed else mark(row)
 
 
-def examples(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
-    """The first example of each kind of reason, and how many there are: those that differ only in numbers are one."""
-    return _grouped((row, reason.text) for row in rows for reason in row.reasons)
+def examples(rows: Iterable[Candidate], *, others: bool = False) -> list[tuple[str, int]]:
+    """The first example of each kind of reason, and how many there are: those that differ only in numbers are one.
+
+    `others`: Of reasons beside the first one of each cell, so that each cell counts once.
+    """
+    return _grouped((row, reason.text) for row in rows for reason in row.reasons[others : None if others else 1])
 
 
 def untaken(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
@@ -147,7 +151,7 @@ def unspread(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
 def _grouped(labelled: Iterable[tuple[Candidate, str]]) -> list[tuple[str, int]]:
     kinds: dict[str, list[str]] = {}
     for row, text in labelled:
-        kinds.setdefault(re.sub(r"\d+", "n", text), []).append(f"{row.cell.name}: {text}")
+        kinds.setdefault(re.sub(r"\d+( physical cores?)?", "n", text), []).append(f"{row.cell.name}: {text}")
     return [(found[0], len(found)) for found in kinds.values()]
 
 
