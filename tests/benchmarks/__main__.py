@@ -68,7 +68,7 @@ def bench(
 
     \b
     Example:
-    ./csit bench --only search_time --json
+    ./csit bench --only search_time --format json
     """  # noqa: D301 - \b keeps the lines of the example apart
     if unknown := [name for name in only or () if name not in BENCHMARKS]:
         raise ConfigError(f"no benchmark '{unknown[0]}'; choose from {', '.join(BENCHMARKS)}")

@@ -12,7 +12,7 @@ from tests.simulated.conftest import SLOWER
 from tests.simulated.in_process import Ended, csit, passed
 
 ELSEWHERE = {"run", "label", "source"}
-"""Keys of `show --json` that differ between a dataset and its files."""
+"""Keys of `show --format json` that differ between a dataset and its files."""
 
 
 def figures(shown: Ended) -> dict[str, dict[str, Any]]:

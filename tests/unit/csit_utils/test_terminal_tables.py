@@ -116,7 +116,7 @@ _MESSAGES = (
     f"reserve {_SIM} --reason test",
     f"release {_SIM}",
     "emulate status --name none",
-    "import {studies} {before} --into history",
+    "import {studies} {before} -o history",
     "export {before} {studies} --uti -o uti",
     "report {before} -o page.html",
     "outcome {before}",
