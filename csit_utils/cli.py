@@ -85,9 +85,10 @@ class CsitGroup(TyperGroup):
         """Write a list of commands for each group."""
         width = max(map(len, self.commands))
         for title in _GROUPS:
-            own = [each for name, each in self.commands.items() if _declared(name)[1] == title]
+            own = {name: each for name, each in self.commands.items() if _declared(name)[1] == title}
+            rows = [(name.ljust(width), each.get_short_help_str(formatter.width)) for name, each in own.items()]
             with formatter.section(title):
-                formatter.write_dl([(each.name.ljust(width), each.get_short_help_str(formatter.width)) for each in own])
+                formatter.write_dl(rows)
 
 
 def _arguments(command: TyperCommand, ctx: Context) -> list[TyperArgument]:
