@@ -63,7 +63,7 @@ def print_plan(rows: Sequence[Candidate], times: Times) -> None:
         ("Oversubscribed", examples(row for row in rows if row.runs)),
         ("Uneven", uneven(rows)),
         ("Queues", unspread(rows)),
-        ("Shared", shared(row for row in rows if row.balance and row.balance.sibling_nfs)),
+        ("Shared", shared(rows)),
         ("Cores", unlike(rows)),
     )
     for heading, found in lists:
@@ -134,8 +134,9 @@ def uneven(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
 
 
 def shared(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
-    """The same for siblings."""
-    return _grouped((row, text) for row in rows if row.balance for text in row.balance.siblings())
+    """The same for siblings of cells where different NFs share a core: one NF has siblings wherever SMT is on."""
+    found = ((row, row.balance) for row in rows if row.balance and row.balance.sibling_nfs)
+    return _grouped((row, text) for row, balance in found for text in balance.siblings())
 
 
 def unlike(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
