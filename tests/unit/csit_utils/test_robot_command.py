@@ -379,6 +379,12 @@ def test_robot_itself_refuses_a_variable_file_that_does_not_exist(
     assert not {"FAIL", "PASS"} & set(re.findall(r"\w+", capfd.readouterr().out))
 
 
+def test_help_begins_with_the_variables_of_the_suites(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_suites(["--help"]) == 0
+    ours, _, robots = capfd.readouterr().out.partition("Robot Framework -- ")
+    assert "./csit robot" in ours and "-v CELLS:" in ours and "--include" in robots
+
+
 def test_resume_without_a_folder_says_what_is_missing() -> None:
     with pytest.raises(ConfigError, match=r"^--resume: expected the folder of a run"):
         _resumed(["--resume"])
