@@ -61,6 +61,10 @@ def digest_of_source(source: Source) -> str:
     return digest.hexdigest()
 
 
+def _ignore(_: float) -> None:
+    """Report nothing."""
+
+
 @dataclass(frozen=True)
 class _Target:
     """Where files are imported, and how."""
@@ -274,7 +278,7 @@ def import_all(
     *,
     validated: bool = False,
     placed: Placing = lambda item: item,
-    reading: Callable[[float], object] = lambda _: None,
+    reading: Callable[[float], object] = _ignore,
 ) -> Iterator[FileImport | int]:
     """Import files, folders and archives; the caller holds the lock of `Layout.writing`.
 
@@ -345,7 +349,8 @@ def _staged(
         yield from _staged_in_turn(into, files)
         return
     largest_first = sorted(files, key=_size, reverse=True)
-    yield from shared(partial(_stage, into), largest_first, processes, meanwhile=meanwhile)
+    quiet = replace(into, reading=_ignore)  # of several at once there is no present one
+    yield from shared(partial(_stage, quiet), largest_first, processes, meanwhile=meanwhile)
 
 
 def _size(source: Source) -> int:
