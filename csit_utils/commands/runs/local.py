@@ -12,6 +12,7 @@ from csit_utils.commands.results.report import report
 from csit_utils.commands.results.show import show
 from csit_utils.commands.runs.robot import run_suites
 from csit_utils.dataset.inputs import output_of
+from csit_utils.studies.density.commands.plan import CACHE_WAYS, NF_KINDS, NF_SIZES, TYPES, VSWITCH
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology, World
@@ -40,7 +41,7 @@ def local(
     topology: Annotated[
         Path, typer.Option("-t", "--topology", help="Topology file.", show_default="topologies/local.yaml")
     ] = LOCAL_TOPOLOGY,
-    types: Annotated[str, typer.Option(help="Service types.")] = "VSC,CSC,CSP",
+    types: TYPES = "VSC,CSC,CSP",
     cells: Annotated[
         str,
         typer.Option(
@@ -48,18 +49,16 @@ def local(
             "virtual machines, runs only 1x1."
         ),
     ] = CELLS,
-    nf_sizes: Annotated[str, typer.Option(help="Data cores per NF.")] = "1c",
-    nf_kinds: Annotated[
-        str, typer.Option(help="Kinds of NF, such as linux_router+linux_nat; default: as in the topology.")
-    ] = "",
-    vswitch: Annotated[str, typer.Option(help="Data cores of the vSwitch.")] = "1",
+    nf_sizes: NF_SIZES = "1c",
+    nf_kinds: NF_KINDS = "",
+    vswitch: VSWITCH = "1",
     frames: Annotated[str, typer.Option(help="Frame sizes, such as 64B,IMIX.")] = "64B",
     flows: Annotated[
         str,
         typer.Option(help="Flows of each instance and direction, such as 1,1000,1000000; default: 254 addresses."),
     ] = "",
     ip_version: Annotated[str, typer.Option(help="Versions of IP, such as 4,6.")] = "",
-    cache_ways: Annotated[str, typer.Option(help="Ways of the last-level cache for each NF, by resctrl.")] = "",
+    cache_ways: CACHE_WAYS = "",
     search: Annotated[
         str, typer.Option(help="Search profile: quick (rough), ladder, reference, rfc2544 or soak.")
     ] = "quick",
