@@ -208,7 +208,7 @@ def test_a_matrix_of_this_machine_needs_root_at_once() -> None:
         done = entry.run("local", "--cells", "1x1", user=OTHER_UID)
         assert (done.returncode, entry.asked) == (2, "")
         assert done.stderr.startswith("csit: local needs root ") and done.stderr.count("\n") == 1
-        for words in (("--help",), ("--topology", "topologies/sim.yaml")):
+        for words in (("--help",), ("-h",), ("--topology", "topologies/sim.yaml"), ("-t", "topologies/sim.yaml")):
             assert entry.run("local", *words, user=OTHER_UID).returncode == 0
             assert entry.asked == f"-m csit_utils local {' '.join(words)}\n"
 

@@ -319,6 +319,13 @@ def test_every_file_beside_and_in_an_archive_is_counted_and_has_its_outcome(outp
     assert [("z.zip" in text, "absent.xml" in text) for text in sorted(problems)] == [(False, True), (True, False)]
 
 
+def test_the_share_of_a_file_that_was_read_grows_to_its_end(output: Path, tmp_path: Path) -> None:
+    layout, shares = Layout.make(tmp_path / "d"), list[float]()
+    with layout.writing(lambda: None):
+        list(import_all(layout, [output], None, reading=shares.append))
+    assert shares == sorted(shares) and 0 < shares[0] <= shares[-1] < 1
+
+
 def test_a_file_that_vanishes_is_named_and_its_neighbours_are_imported(output: Path, tmp_path: Path) -> None:
     every = [tmp_path / f"output-{number}.xml" for number in range(1, 5)]
     for number, path in enumerate(every):
