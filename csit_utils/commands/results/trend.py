@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from csit_utils.analysis.cells import CellMetric
     from csit_utils.analysis.trends.trend import Trend
     from csit_utils.dataset.rows import TestRow
+    from resources.libraries.python.model.result import Environment
 
-_HEADS = ("cell", "state", "change", "since", "version", "notes", "runs", "trend")
-_LEFT = ("cell", "state", "since", "version", "notes", "trend")
+_HEADS = ("cell", "state", "change", "since", "changed then", "notes", "runs", "trend")
+_LEFT = ("cell", "state", "since", "changed then", "notes", "trend")
 
 
 def trend(
@@ -72,12 +73,13 @@ def trend(
         shown = [each for each in found if every or each.state not in plain or each.suspected is not None]
         if steps is not None:
             write_steps(steps, [_called(each) for each in found if each.state is TrendState.REGRESSION])
-        print_table(_HEADS, [_line(each) for each in shown], form, _LEFT)
+        print_table(_HEADS, [_line(each, reader.environments) for each in shown], form, _LEFT)
         counts = {state: sum(each.state is state for each in found) for state in TrendState}
         suspected = sum(each.suspected is not None for each in found)
         listed = [f"{count} {state}" for state, count in counts.items() if count]
         few = f" (fewer than {FEWEST} figures)" if counts[TrendState.TOO_FEW] else ""
-        print_sentence(f"{len(found)} cells and metrics: {', '.join(listed)}{few}, {suspected} suspected", err=True)
+        texts = (f"{', '.join(listed)}{few}" if listed else "", f"{suspected} suspected")
+        print_sentence(f"{len(found)} cells and metrics: {', '.join(filter(None, texts))}", err=True)
         if lost:
             print_sentence(f"acknowledged steps that these results do not have: {lost}", err=True)
         if reader.report_problems():
@@ -89,19 +91,20 @@ def _called(found: "Trend") -> tuple["CellMetric", float, "TestRow", "TestRow"]:
     return found.cell, last.change, found.figures[last.index - 1].row, found.figures[last.index].row
 
 
-def _line(found: "Trend") -> TableLine:
+def _line(found: "Trend", environments: Mapping[str, "Environment"]) -> TableLine:
     from csit_utils.commands.results.trend import history  # noqa: PLC0415 - as above
+    from csit_utils.report.trends.event_view import causes  # noqa: PLC0415 - as above
     from csit_utils.report.units import percent  # noqa: PLC0415 - as above
 
     last = found.unexplained or (found.steps[-1] if found.steps else None)
-    first = found.figures[last.index].row if last else None
+    before, first = (found.figures[last.index + side].row for side in (-1, 0)) if last else (None, None)
     change = last.change if last else found.drift.change if found.drift else None
     texts = (
         found.cell.name,
         found.state,
         "" if change is None else percent(change, signed=True),
         (first.started_at or "")[:10] if first else "",
-        (first.version or "") if first else "",
+        "; ".join(causes(before, first, environments)) if before and first else "",
         "; ".join(_notes(found)),
         str(len(found.figures)),
         history([(each.at, each.value_pps) for each in found.figures], found.gaps),
