@@ -194,6 +194,8 @@ def test_a_ledger_is_read_strictly(tmp_path: Path, changes: dict[str, object]) -
     path = ledger_path(tmp_path / "history")
     whole = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert read_ledger(tmp_path / "history").steps == (STEP,)
+    path.write_text(path.read_text(encoding="utf-8").replace("CSC 1x1", "CSC 1R1C"), encoding="utf-8")
+    assert read_ledger(tmp_path / "history").steps == (STEP,), "CSIT's tag is the same cell"
     whole["steps"][0] |= changes
     path.write_text(yaml.safe_dump(whole), encoding="utf-8")
     with pytest.raises(ConfigError, match=f"{path}:\\d+: steps.0.{next(iter(changes))}: "):
