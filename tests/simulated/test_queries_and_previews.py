@@ -141,7 +141,7 @@ def test_a_specification_is_previewed(command: str) -> None:
 
 def test_plan_counts_the_tests_that_a_run_makes(matrix: Dataset) -> None:
     text = passed("plan", SIM, "-v", "CELLS:1x1,2x2", "-v", "NF_SIZES:1c").stdout
-    (total,) = (line.split() for line in text.splitlines() if line.startswith("all "))
+    (total,) = (line.split() for line in text.splitlines() if line.startswith("all\t"))
     assert int(total[1]) == len(matrix.recorded)
 
 
