@@ -324,7 +324,7 @@ class ReadingProgress:
             return
         self._shown_at = now
         left_s = (now - self._begun) / done * (total - done)
-        sys.stderr.write(f"\r\x1b[K{done / total:.0%} of {total} {self._what}, about {left_s:.0f} s left")
+        sys.stderr.write(f"\r\x1b[K{100 * done / total:.0f} % of {total} {self._what}, about {left_s:.0f} s left")
         sys.stderr.flush()
 
 
