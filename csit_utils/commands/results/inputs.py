@@ -341,16 +341,24 @@ def shown_imports(
     """
     from csit_utils.dataset.store.batch import import_all  # noqa: PLC0415 - as in OpenedInputs
 
-    total, done = 0, 0
+    total, done, begun, last, shown = 0, 0, 0, 0.0, 0.0
     with ReadingProgress("files") as progress:
 
+        def show(count: float) -> None:
+            nonlocal shown
+            shown = max(shown, count)
+            progress(shown, max(done, total, 1))
+
         def reading(share: float) -> None:
-            progress(done + share, max(done + 1, total))
+            nonlocal begun, last
+            begun += share < last  # the next file, while the one before is committed
+            last = share
+            show(begun + share)
 
         for each in import_all(layout, paths, label, processes or os.cpu_count() or 1, reading=reading, **options):
             if isinstance(each, int):
                 total = each
                 continue
             done += each.files
-            progress(done, max(done, total))
+            show(done)
             yield each
