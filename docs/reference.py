@@ -26,6 +26,7 @@ from csit_utils.studies.registry import explanations
 from resources.libraries.python.driver_registry import settings_of
 from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.model.request.variables import VARIABLES
+from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.records import RECORDS
 from resources.libraries.python.studies.chains.model.spec import ChainFile
@@ -135,7 +136,8 @@ def _metrics() -> str:
         f"- **Unit**: {each.unit}\n- **How**: {each.how}\n- **Pitfalls**: {each.misread}"
         for each in explanations().values()
     )
-    return _page("Metrics", "What `./csit explain NAME` prints.", parts)
+    verdicts = _table(("verdict", "meaning"), ((_code(kind.value), kind.meaning) for kind in VerdictKind))
+    return _page("Metrics and verdicts", "What `./csit explain NAME` prints.", [*parts, f"## Verdicts\n\n{verdicts}"])
 
 
 def _csv() -> Iterator[str]:
