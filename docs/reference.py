@@ -3,12 +3,14 @@
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from html import escape
 from importlib import import_module
 from inspect import cleandoc, getdoc, getsource
 from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import NoneType
 from typing import Any, cast, get_args, get_type_hints
 
@@ -21,6 +23,8 @@ from typer.testing import CliRunner
 from csit_utils import cli
 from csit_utils.bisection.spec import BisectionSpec
 from csit_utils.dataset import rows
+from csit_utils.dataset.frames import write_csv
+from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.store.views import views
 from csit_utils.studies.registry import explanations
 from resources.libraries.python.driver_registry import settings_of
@@ -37,10 +41,6 @@ from resources.libraries.python.studies.stateful.model.spec import StatefulFile
 _WIDTH = 100
 """Of --help, in characters: it fits a page."""
 _SPECIFICATIONS = (ChainFile, InterferenceFile, OutageFile, StatefulFile, BisectionSpec)
-_TABLES = {
-    "tests": rows.TestRow, "latency": rows.LatencyRow, "trials": rows.TrialRow, "flows": rows.FlowRow,
-    "instances": rows.InstanceRow, "hops": rows.HopRow, "threads": rows.ThreadRow,
-}  # fmt: skip
 _UNITS = {
     "ns": "ns", "us": "µs", "ms": "ms", "s": "s", "hz": "Hz", "pps": "packets/s", "bps": "bit/s", "gbps": "Gbit/s",
     "mb": "MiB", "mib": "MiB", "bytes": "bytes", "percent": "%", "ratio": "ratio", "share": "ratio", "w": "W", "j": "J",
@@ -141,19 +141,19 @@ def _metrics() -> str:
 
 
 def _csv() -> Iterator[str]:
-    for name, kind in _TABLES.items():
-        hints, texts = get_type_hints(kind), _docstrings(kind)
+    kinds = [each for name, each in vars(rows).items() if name.endswith("Row") and is_dataclass(each)]
+    with TemporaryDirectory() as made:
+        written = {path: path.read_text(encoding="utf-8") for path in write_csv(Dataset(), Path(made))}
+    for path, text in written.items():
+        columns = text.strip().split(",")
+        having = [kind for kind in kinds if {*columns} <= {each.name for each in fields(kind)}]
+        kind = min(having, key=lambda each: len(fields(each)))
+        types, texts, declared = get_type_hints(kind), _docstrings(kind), {each.name: each for each in fields(kind)}
         lines = (
-            (
-                _code(each.name),
-                _name_of_type(hints[each.name]),
-                _unit(each.name),
-                _default(each),
-                texts.get(each.name, ""),
-            )
-            for each in fields(kind)
+            (_code(name), _name_of_type(types[name]), _unit(name), _default(declared[name]), texts.get(name, ""))
+            for name in columns
         )
-        yield f"## {name}.csv\n\n{kind.__doc__}\n\n{_table(('column', 'type', 'unit', 'default', 'meaning'), lines)}"
+        yield f"## {path.name}\n\n{kind.__doc__}\n\n{_table(('column', 'type', 'unit', 'default', 'meaning'), lines)}"
     for view in views():
         columns = ((_code(name), type_) for name, type_ in view.types())
         yield f"## View {view.name}\n\n{_table(('column', 'type'), columns)}"
