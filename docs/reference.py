@@ -141,7 +141,7 @@ def _metrics() -> str:
 
 
 def _csv() -> Iterator[str]:
-    kinds = [each for name, each in vars(rows).items() if name.endswith("Row") and is_dataclass(each)]
+    kinds: list[type[Any]] = [each for name, each in vars(rows).items() if name.endswith("Row") and is_dataclass(each)]
     with TemporaryDirectory() as made:
         written = {path: path.read_text(encoding="utf-8") for path in write_csv(Dataset(), Path(made))}
     for path, text in written.items():
@@ -155,8 +155,8 @@ def _csv() -> Iterator[str]:
         )
         yield f"## {path.name}\n\n{kind.__doc__}\n\n{_table(('column', 'type', 'unit', 'default', 'meaning'), lines)}"
     for view in views():
-        columns = ((_code(name), type_) for name, type_ in view.types())
-        yield f"## View {view.name}\n\n{_table(('column', 'type'), columns)}"
+        viewed = ((_code(name), kind_of_column) for name, kind_of_column in view.types())
+        yield f"## View {view.name}\n\n{_table(('column', 'type'), viewed)}"
 
 
 def _name_of_type(hint: Any) -> str:  # noqa: ANN401 - an annotation
