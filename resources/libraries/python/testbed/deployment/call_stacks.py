@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
-from resources.libraries.python.model.bounds import LONGEST_ACCOUNT
+from resources.libraries.python.model.measurements.node_costs import heaviest
 from resources.libraries.python.model.measurements.stacks import Stacks
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.testbed.deployment.parts import Parts, Testbed
@@ -47,7 +47,7 @@ def sample_stacks(parts: Parts, measure: Callable[[Trial], TrialResult], trial: 
         raise
     try:
         nodes = sampler.stop()
-        accounts = {owner: text for part in accounting for owner, text in part.accounts().items()}
+        accounts = heaviest(row for part in accounting for row in part.accounts())
     except _UNSAMPLED as error:
         return str(error)
     return Stacks(
@@ -56,5 +56,5 @@ def sample_stacks(parts: Parts, measure: Callable[[Trial], TrialResult], trial: 
         received=result.received,
         trial_s=trial.duration_s,
         nodes=nodes,
-        accounts={owner: text[:LONGEST_ACCOUNT] for owner, text in accounts.items()},
+        accounts=accounts,
     )
