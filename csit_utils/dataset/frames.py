@@ -18,7 +18,17 @@ from csit_utils.dataset.flatten import (
     trial_rows,
 )
 from csit_utils.dataset.items import Dataset
-from csit_utils.dataset.rows import LISTS, CostRow, FlowRow, HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow, TrialRow
+from csit_utils.dataset.rows import (
+    LISTS,
+    CostRow,
+    FlowRow,
+    HopRow,
+    InstanceRow,
+    LatencyRow,
+    TestRow,
+    ThreadRow,
+    TrialRow,
+)
 from resources.libraries.python.csv_tables import harmless
 from resources.libraries.python.whole_files import write_whole
 

@@ -108,11 +108,12 @@ PDR_CLOCKS, MRR_CLOCKS = (
         explanation=Explanation(
             f"{load.lower()}-clocks",
             f"Clocks per packet of the vSwitch {where}",
-            "Time that the threads of the vSwitch take for a packet, by their own account: nodes of VPP, PMD threads of Open vSwitch.",
+            "Time that the threads of the vSwitch take for a packet, by their own account.",
             "Clocks of the CPU's time-stamp counter per packet that came back.",
-            f"Counted from zero {how}, read once. The page of a test has the nodes, and `./csit compare` those that changed.",
-            "A polling input node takes its empty polls on the packets that came: the fewer packets, the more clocks for each. "
-            "Few packets per call mean a starved thread, and each packet then carries more of what a call costs.",
+            f"Sum over all nodes of VPP, or the PMD threads of Open vSwitch; set to zero {how}, and read once after it. "
+            "The page of a test has the nodes, and `./csit compare` names those that changed.",
+            "Packets that are lost behind the vSwitch have cost its time, too. Polls without a packet count for the "
+            "packets that came, so VPP has more clocks for each at a lower load.",
         ),
     )
     for load, where, how in (

@@ -38,14 +38,14 @@ def stage_costs(found: Stacks) -> tuple[NodeCost, ...]:
     if not found.received:
         return ()
     counts: Counter[tuple[str, str]] = Counter()
-    times_s: Counter[tuple[str, str]] = Counter()
+    times_s: dict[tuple[str, str], float] = {}
     for node in found.nodes:
         for stack, count in node.stacks.items():
             part, *functions = stack.split(SEPARATOR)
             stage = next((_STAGE_OF[name] for name in reversed(functions) if name in _STAGE_OF), None)
             if stage is not None:
                 counts[part, stage] += count
-                times_s[part, stage] += count / node.hz
+                times_s[part, stage] = times_s.get((part, stage), 0.0) + count / node.hz
     return tuple(
         NodeCost(
             part=part,

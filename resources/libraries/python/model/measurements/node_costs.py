@@ -91,7 +91,7 @@ def _total(rows: Iterable[NodeCost]) -> float:
 def _together(load: str, rows: Sequence[NodeCost]) -> CostByNode:
     first, packets = rows[0], sum(row.packets for row in rows)
     calls = [row.calls for row in rows if row.calls is not None]
-    known = packets and all(row.cost is not None for row in rows)
+    known = packets > 0 and all(row.cost is not None for row in rows)
     return CostByNode(
         load=load,
         part=first.part,

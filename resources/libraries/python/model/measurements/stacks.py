@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, FiniteFloat, StringConstraints
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_STACK, MAX_NFS, MAX_NODE_COSTS, MAX_STACKS
-from resources.libraries.python.model.measurements.node_costs import NodeCost
+from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
 
 SOFTIRQ = "softirq"
 """First frame of work of the kernel on behalf of packets that interrupted a thread of no part of the cell."""
@@ -70,6 +70,13 @@ class Stacks(Frozen):
         default=(), exclude_if=lambda accounts: not accounts
     )
     """What programs counted of their own work in the trial."""
+
+    @property
+    def costs(self) -> NodeCosts:
+        """The accounts with the load that they are of."""
+        return NodeCosts(
+            load=self.label, load_pps=self.load_pps, received=self.received, read_s=0.0, nodes=self.accounts
+        )
 
     @property
     def counts(self) -> dict[str, int]:

@@ -125,9 +125,7 @@ class ChainUnderLoad:
                 owner, separator, rest = stack.partition(SEPARATOR)
                 stacks[f"{self._names.get(owner, owner)}{separator}{rest}"] = count
             nodes.append(node.model_copy(update={"stacks": stacks}))
-        accounts = [
-            row.model_copy(update={"part": self._names.get(row.part, row.part)}) for row in found.accounts
-        ]
+        accounts = [row.model_copy(update={"part": self._names.get(row.part, row.part)}) for row in found.accounts]
         return found.model_copy(update={"nodes": tuple(nodes), "accounts": tuple(accounts)})
 
     def _check(self) -> None:

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import NoTraffic, PlanError, Unsupported
 from resources.libraries.python.model.measurements.energy import Energy
-from resources.libraries.python.model.measurements.node_costs import NodeCosts
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.qualification import Qualification
 from resources.libraries.python.model.measurements.stacks import described
@@ -401,18 +400,14 @@ class DensityTest(StudyTest[MeasurementRequest]):
         draft, found = self.draft, self._found()
         if found is None:
             return self._unsampled("no rate was found")
-        trial = Trial(
-            load_pps=found.lower_pps or 0.0, duration_s=trial_s, frame=draft.asked.frame, purpose="stacks"
-        )
+        trial = Trial(load_pps=found.lower_pps or 0.0, duration_s=trial_s, frame=draft.asked.frame, purpose="stacks")
         sampled = sample_stacks(self.deployment.parts, self.measure, trial, found.goal.name)
         if isinstance(sampled, str):
             return self._unsampled(sampled)
         text = described(sampled)
         draft.stacks, draft.stacks_sampled = sampled, text
         if stages := stage_costs(sampled):
-            costs = draft.costs or NodeCosts(
-                load=sampled.label, load_pps=sampled.load_pps, received=sampled.received, read_s=0.0, nodes=()
-            )
+            costs = draft.costs or sampled.costs
             draft.costs = costs.model_copy(update={"nodes": (*costs.nodes, *stages)})
         return text
 

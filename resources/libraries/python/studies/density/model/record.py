@@ -27,7 +27,6 @@ from resources.libraries.python.model.result import (
     Verdict,
 )
 
-
 _MOST_NODES = 64
 """Nodes of a row, those that take the most time; the packed part has all, by thread."""
 
