@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from csit_utils.analysis.flames import Flame, StackSide, flame, path_differences
-from csit_utils.report.details.node_costs import CostTable
+from csit_utils.report.details.node_costs import NodeCostTable
 from csit_utils.report.units import percent
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks, described
 
@@ -44,7 +44,7 @@ class FlameGraph:
     caption: str
     notes: tuple[str, ...]
     simulated: bool
-    costs: tuple[CostTable, ...] = ()
+    costs: tuple[NodeCostTable, ...] = ()
     """What programs counted of their own work meanwhile."""
 
 

@@ -25,7 +25,7 @@ class NodeCostView:
 
 
 @dataclass(frozen=True)
-class CostTable:
+class NodeCostTable:
     """All nodes of a reading, those of a part that cost most first."""
 
     caption: str
@@ -34,7 +34,7 @@ class CostTable:
     note: str
 
 
-def cost_table(found: NodeCosts | None, *, simulated: bool, of: str = "") -> CostTable | None:
+def cost_table(found: NodeCosts | None, *, simulated: bool, of: str = "") -> NodeCostTable | None:
     """Return the table of a reading; None without any.
 
     `of`: what it is of, where a page has several.
@@ -44,7 +44,9 @@ def cost_table(found: NodeCosts | None, *, simulated: bool, of: str = "") -> Cos
     rows = sorted((_view(row, found.received) for row in found.nodes), key=lambda row: (row.part, -(row.total or 0.0)))
     where = f"at {found.load}" if found.load != "MRR" else "in MRR"
     text = f"{rate(found.load_pps)} offered" + (f", read in {seconds(found.read_s)}" if found.read_s else "")
-    return CostTable(f"Cost of packets by node {where}{f', {of}' if of else ''}", tuple(rows), simulated, f"{text}.")
+    return NodeCostTable(
+        f"Cost of packets by node {where}{f', {of}' if of else ''}", tuple(rows), simulated, f"{text}."
+    )
 
 
 def _view(row: NodeCost, received: int) -> NodeCostView:
