@@ -110,10 +110,10 @@ PDR_CLOCKS, MRR_CLOCKS = (
             f"Clocks per packet of the vSwitch {where}",
             "Time that the threads of the vSwitch take for a packet, by their own account.",
             "Clocks of the CPU's time-stamp counter per packet that came back.",
-            f"Sum over all nodes of VPP, or PMD threads of Open vSwitch; set to zero {how}, and read once after it. "
+            f"Sum over all nodes of its graph, or its polling threads; set to zero {how}, and read once after it. "
             "The page of a test has the nodes, and `./csit compare` names those that changed.",
             "Packets that are lost behind the vSwitch have cost its time, too. Polls without a packet count for the "
-            "packets that came, so VPP has more clocks for each at low load.",
+            "packets that came, so each has more clocks at low load.",
         ),
     )
     for load, where, how in (

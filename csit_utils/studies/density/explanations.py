@@ -284,12 +284,12 @@ EXPLANATIONS = (
     Explanation(
         "node-costs",
         "Cost of packets by node",
-        "Time that a packet takes in each node of VPP's graph, in a PMD thread of Open vSwitch, and, with "
-        "`-v STACKS:10`, in stages of the kernel such as NAPI and nftables hooks.",
+        "Time that a packet takes in each node of the graph, or in a polling thread, of vSwitch and NFs that count it, "
+        "and, with `-v STACKS:10`, in stages of the kernel such as NAPI and netfilter hooks.",
         "Clocks of the CPU's time-stamp counter by the program's own account, with the resolution in which it prints "
         "them; nanoseconds of CPU time by samples, with a 95 % interval.",
         "Counters are set to zero before a trial at PDR, or before those of MRR, and read once after it, so that "
-        "reading costs no rate. Packets per call are VPP's vectors per call, at most 256.",
+        "reading costs no rate. Packets per call are those of a batch, in a graph its vectors per call.",
         "Few packets per call mean that a thread is starved, not slow: each packet then carries more of what a call "
         "costs. Polls without a packet count for the packets that came. `./csit compare` names nodes that changed, "
         "between single runs from 2 % on only: two deployments of one system differ, too.",

@@ -34,12 +34,12 @@ def test_a_sample_belongs_to_the_innermost_stage() -> None:
         {
             ("nf-1-1", "NAPI poll"): 40_000.0,
             ("nf-1-1", "connection tracking"): 10_000.0,
-            ("nf-1-1", "nftables hook"): 90_000.0,
+            ("nf-1-1", "netfilter hook"): 90_000.0,
             ("softirq", "bridge"): 20_000.0,
         }
     )
     assert {row.unit for row in found} == {"ns"}
-    (hook,) = (row for row in found if row.node == "nftables hook")
+    (hook,) = (row for row in found if row.node == "netfilter hook")
     assert hook.error == pytest.approx(1.96 * 90_000 / 3), "of 9 samples"
 
 

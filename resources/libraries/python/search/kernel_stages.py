@@ -1,7 +1,7 @@
 """Cost of packets by stage of the Linux kernel, from sampled call stacks. Pure.
 
 A sample belongs to the innermost function of its stack that begins a stage: what `nft_do_chain` calls is the work of
-an nftables hook, whether NAPI or a system call has called it.
+a netfilter hook, whether NAPI or a system call has called it.
 """
 
 from collections import Counter
@@ -13,16 +13,16 @@ from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stac
 _STAGES = {
     "NAPI poll": ("napi_threaded_poll", "napi_poll", "__napi_poll", "net_rx_action", "process_backlog"),
     "XDP": ("bpf_prog_run_xdp", "do_xdp_generic", "xdp_do_redirect"),
-    "nftables hook": ("nft_do_chain",),
+    "netfilter hook": ("nft_do_chain",),
     "connection tracking": ("nf_conntrack_in",),
     "address translation": ("nf_nat_inet_fn", "nf_nat_packet"),
     "bridge": ("br_handle_frame", "br_forward", "br_flood"),
-    "Open vSwitch datapath": ("ovs_vport_receive", "ovs_dp_process_packet"),
+    "flow table": ("ovs_vport_receive", "ovs_dp_process_packet"),
     "IP receive": ("ip_rcv", "ipv6_rcv", "ip_list_rcv", "ipv6_list_rcv"),
     "route lookup": ("fib_table_lookup", "fib6_table_lookup", "ip_route_input_slow"),
     "IP forward": ("ip_forward", "ip6_forward"),
     "transmit": ("__dev_queue_xmit", "dev_hard_start_xmit", "sch_direct_xmit"),
-    "IPsec": ("xfrm_input", "xfrm_output"),
+    "xfrm": ("xfrm_input", "xfrm_output"),
     "socket receive": ("packet_rcv", "tpacket_rcv", "udp_queue_rcv_skb"),
 }
 _STAGE_OF = {function: stage for stage, functions in _STAGES.items() for function in functions}

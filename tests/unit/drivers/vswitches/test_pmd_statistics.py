@@ -66,8 +66,7 @@ def test_threads_without_packets_and_the_main_thread_have_no_costs() -> None:
 
 
 def test_two_threads_are_two_rows_each_with_its_own_counts() -> None:
-    two = STATS_SHOW.split("main", maxsplit=1)[0] + STATS_SHOW.split("main", maxsplit=1)[0].replace(
-        "core_id 2", "core_id 14"
-    )
+    one, _, _ = STATS_SHOW.partition("main")
+    two = one + one.replace("core_id 2", "core_id 14")
     rows = [row for row in node_costs("vswitch", two, PERF_SHOW) if row.node == "processing"]
     assert [(row.thread, row.calls) for row in rows] == [("core 2", 12), ("core 14", None)]
