@@ -90,14 +90,14 @@ def _total(rows: Iterable[NodeCost]) -> float:
 
 def _together(load: str, rows: Sequence[NodeCost]) -> CostByNode:
     first, packets = rows[0], sum(row.packets for row in rows)
-    calls = [row.calls for row in rows if row.calls is not None]
+    calls = 0 if any(row.calls is None for row in rows) else sum(row.calls or 0 for row in rows)
     known = packets > 0 and all(row.cost is not None for row in rows)
     return CostByNode(
         load=load,
         part=first.part,
         node=first.node,
         packets=packets,
-        packets_per_call=packets / sum(calls) if len(calls) == len(rows) and sum(calls) else None,
+        packets_per_call=packets / calls if calls else None,
         cost=_total(rows) / packets if known else None,
         unit=first.unit,
         error=sum(row.packets * row.error for row in rows) / packets if known else 0.0,
