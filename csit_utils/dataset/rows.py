@@ -7,6 +7,7 @@ Rates are aggregates of all instances and both directions in packets per second,
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import lru_cache
+from operator import attrgetter
 from typing import Annotated, Any, get_args, get_type_hints
 
 from csit_utils.dataset.goal_words import profile_text
@@ -204,9 +205,11 @@ def _worst_latency(label: str, name: str) -> Callable[[Any], int | None]:
     return read
 
 
+_cost_fields = attrgetter(*(field.name for field in fields(CostByNode)))
+
+
 def _costs(found: Any) -> tuple[CostByNode, ...] | None:  # noqa: ANN401 - fields of each `CostByNode`
-    names = [field.name for field in fields(CostByNode)]
-    return tuple(CostByNode(*(getattr(each, name) for name in names)) for each in found) or None
+    return tuple(CostByNode(*_cost_fields(each)) for each in found) if found else None
 
 
 def _clocks_at(load: str) -> Callable[[Any], float | None]:
