@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from resources.libraries.python.drivers.sim.drivers import SimSwitch
+from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame
@@ -56,6 +58,20 @@ def test_costs_in_mrr_take_no_trial_of_their_own() -> None:
 def test_a_vswitch_that_counts_nothing_costs_no_trial() -> None:
     draft = measured(TestType.NDRPDR, {}).draft
     assert draft.costs is None and not any(each.trial.purpose == "costs" for each in draft.trials)
+
+
+@pytest.mark.parametrize("call", ["begin_accounts", "accounts"])
+@pytest.mark.parametrize("test_type", [TestType.NDRPDR, TestType.MRR])
+def test_a_program_that_does_not_answer_costs_nothing_but_a_warning(
+    monkeypatch: pytest.MonkeyPatch, call: str, test_type: TestType
+) -> None:
+    def silent(_: object) -> None:
+        raise NotReady("VPP", 10.0, "no answer")
+
+    monkeypatch.setattr(SimSwitch, call, silent)
+    draft = measured(test_type, PLANTED).draft
+    assert draft.costs is None and any("no answer" in text for text in draft.warnings)
+    assert (draft.mrr if test_type is TestType.MRR else draft.pdr) is not None
 
 
 def test_threads_of_a_node_are_one_row_and_the_lightest_nodes_are_left_out() -> None:

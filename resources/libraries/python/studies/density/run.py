@@ -206,14 +206,24 @@ class DensityTest(StudyTest[MeasurementRequest]):
     def _read_costs(self) -> None:
         """Run a trial at the rate that was found, where programs count their work, and read what they counted."""
         goal = self._found()
-        if goal is not None and (reading := CostReading(self.deployment.parts)).counts:
+        if goal is None:
+            return
+        reading = CostReading(self.deployment.parts)
+        results = []
+        if reading.counts:
             trial = Trial(
                 load_pps=goal.lower_pps or 0.0,
                 duration_s=min(_COST_TRIAL_S, goal.goal.final_trial_duration_s),
                 frame=self.draft.asked.frame,
                 purpose="costs",
             )
-            self.draft.costs = reading.read(goal.goal.name, [self.measure(trial)])
+            results.append(self.measure(trial))
+        self._keep_costs(reading, goal.goal.name, results)
+
+    def _keep_costs(self, reading: CostReading, load: str, results: Sequence[TrialResult]) -> None:
+        self.draft.costs = reading.read(load, results)
+        if reading.failed:
+            self.draft.warnings.append(f"costs by node were not read: {reading.failed}")
 
     def _found(self) -> GoalResult | None:
         """PDR, else the soak rate or NDR; None where no rate was found."""
@@ -422,7 +432,7 @@ class DensityTest(StudyTest[MeasurementRequest]):
         with self._locating() as trials:
             reading = CostReading(self.deployment.parts)
             self.draft.mrr, self._mrr_trials = measure_receive_rate(self.measure, asked.profile, asked.frame, load_pps)
-            self.draft.costs = reading.read(MRR, self._mrr_trials)
+            self._keep_costs(reading, MRR, self._mrr_trials)
             trials.extend(self._mrr_trials)
         self._itemize_rate(MRR, self._mrr_trials)
         return _rate_in_words(MRR, self.draft.mrr)

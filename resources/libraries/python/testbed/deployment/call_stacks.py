@@ -9,8 +9,8 @@ from resources.libraries.python.model.measurements.stacks import Stacks
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.testbed.deployment.parts import Parts, Testbed
 
-_UNSAMPLED = (Unsupported, NotReady, CommandFailed)
-"""Errors of sampling, which cost a test nothing but its stacks."""
+UNSAMPLED = (Unsupported, NotReady, CommandFailed)
+"""Errors of sampling and of accounts, which cost a test nothing but these."""
 
 
 def refuse_unsampled(world: Testbed) -> None:
@@ -37,18 +37,18 @@ def sample_stacks(parts: Parts, measure: Callable[[Trial], TrialResult], trial: 
         for part in accounting:
             part.begin_accounts()
         sampler.start()
-    except _UNSAMPLED as error:
+    except UNSAMPLED as error:
         return str(error)
     try:
         result = measure(trial)
     except BaseException:
-        with suppress(*_UNSAMPLED):  # what broke the trial counts
+        with suppress(*UNSAMPLED):  # what broke the trial counts
             sampler.stop()
         raise
     try:
         nodes = sampler.stop()
         accounts = heaviest(row for part in accounting for row in part.accounts())
-    except _UNSAMPLED as error:
+    except UNSAMPLED as error:
         return str(error)
     return Stacks(
         label=label,
