@@ -114,9 +114,20 @@ def _plain(values: Iterable[Sequence[Any] | None]) -> list[list[dict[str, Any]] 
     return [None if rows is None else [asdict(row) for row in rows] for rows in values]
 
 
-def _rows(name: str, values: Iterable[Sequence[Mapping[str, Any]] | None]) -> list[Any]:
-    """The same as Arrow gives them."""
-    return [None if rows is None else tuple(LISTS[name](**row) for row in rows) for rows in values]
+def _rows(name: str, values: Iterable[Sequence[Mapping[str, Any] | None] | None]) -> list[Any]:
+    """The same as Arrow gives them.
+
+    Raises:
+        ReadError: A row, or a value that each has, is missing.
+    """
+    needed = [each for each, hint in get_type_hints(LISTS[name]).items() if type(None) not in get_args(hint)]
+
+    def row_of(row: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - of the type of the column's rows
+        if row is None or any(row[each] is None for each in needed):
+            raise ReadError(f"its column '{name}' has a row without values")
+        return LISTS[name](**row)
+
+    return [None if rows is None else tuple(map(row_of, rows)) for rows in values]
 
 
 def check_columns(schema: pa.Schema, wanted: pa.Schema, needed: Iterable[str]) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -78,6 +80,17 @@ def test_a_dataset_has_them_as_a_view_and_gives_them_back(sides: tuple[str, str]
     assert {(row["nf_chains"], row["load"], row["node"]) for row in rows} == {(2, "PDR", "ip4-lookup")}
     (shown, _) = objects("show", history, "--json")
     assert [each["node"] for each in cast(list[dict[str, object]], shown["costs"])] == ["ip4-lookup", "ip4-rewrite"]
+
+
+def test_a_row_without_values_is_damage(sides: tuple[str, str], tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    csit("import", sides[0], "--into", str(history))
+    (part,) = (history / "tests").rglob("*.parquet")
+    table = pq.read_table(part, partitioning=None)
+    at = table.schema.get_field_index("costs")
+    pq.write_table(table.set_column(at, "costs", pa.array([[None]], table.schema.field(at).type)), part)
+    done = csit("show", str(history), "--json")
+    assert done.exit_code == 1 and "a row without values" in done.output
 
 
 def test_the_export_has_them_as_telemetry_of_the_runtime() -> None:
