@@ -54,7 +54,7 @@ def objects(*words: str) -> list[dict[str, object]]:
 
 
 def test_compare_names_the_node_that_changed_beside_the_rate(sides: tuple[str, str]) -> None:
-    rows = {row["metric"]: row for row in objects("compare", *sides, "--json")}
+    rows = {row["metric"]: row for row in objects("compare", *sides, "--format", "json")}
     pdr = cast(list[str], rows["PDR"]["remarks"])
     assert len([text for text in pdr if "vswitch ip4-lookup +11 clocks" in text and "starved: 4 " in text]) == 1
     assert not any("ip4-rewrite" in text for text in pdr), "it is the same on both sides"
@@ -63,7 +63,7 @@ def test_compare_names_the_node_that_changed_beside_the_rate(sides: tuple[str, s
 
 
 def test_compare_lists_all_nodes(sides: tuple[str, str]) -> None:
-    rows = {row["node"]: row for row in objects("compare", *sides, "--nodes", "--json")}
+    rows = {row["node"]: row for row in objects("compare", *sides, "--nodes", "--format", "json")}
     assert [(row["metric"], row["cost_a"], row["cost_b"], row["changed"]) for row in rows.values()] == [
         ("PDR", 30.0, 41.0, True),
         ("PDR", 23.0, 23.0, False),
@@ -73,25 +73,25 @@ def test_compare_lists_all_nodes(sides: tuple[str, str]) -> None:
 
 def test_a_dataset_has_them_as_a_view_and_gives_them_back(sides: tuple[str, str], tmp_path: Path) -> None:
     history = str(tmp_path / "history")
-    csit("import", *sides, "--into", history)
+    csit("import", *sides, "-o", history)
     asked = "SELECT nf_chains, load, node, cost FROM costs WHERE cost > 25"
     found = csit("query", history, asked, "--format", "json")
     rows = [json.loads(line) for line in found.stdout.splitlines()]
     assert sorted(row["cost"] for row in rows) == [30.0, 41.0]
     assert {(row["nf_chains"], row["load"], row["node"]) for row in rows} == {(2, "PDR", "ip4-lookup")}
-    (shown, _) = objects("show", history, "--json")
+    (shown, _) = objects("show", history, "--format", "json")
     assert [each["node"] for each in cast(list[dict[str, object]], shown["costs"])] == ["ip4-lookup", "ip4-rewrite"]
 
 
 def test_a_row_without_values_is_damage(sides: tuple[str, str], tmp_path: Path) -> None:
     history = tmp_path / "history"
-    csit("import", sides[0], "--into", str(history))
+    csit("import", sides[0], "-o", str(history))
     (part,) = (history / "tests").rglob("*.parquet")
     table = pq.read_table(part, partitioning=None)
     at = table.schema.get_field_index("costs")
     pq.write_table(table.set_column(at, "costs", pa.array([[None]], table.schema.field(at).type)), part)
     with pytest.raises(ConfigError, match="a row without values"):
-        csit("show", str(history), "--json")
+        csit("show", str(history), "--format", "json")
 
 
 def test_the_export_has_them_as_telemetry_of_the_runtime() -> None:
