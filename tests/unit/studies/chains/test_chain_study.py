@@ -30,7 +30,7 @@ def test_a_vnf_throttled_in_one_order_only_makes_that_chain_the_first_suspect(
     assert first.chain == FAULTY
     assert first.planted == "nat is limited to 0.1 CPUs"
     assert first.mean_distance > 2 * max((each.mean_distance for each in found.suspects[1:]), default=0.0)
-    assert any(reason.startswith("nat is throttled: its CPU quota is used up 6") for reason in first.reasons)
+    assert any(reason.startswith("nat is throttled, as its CPU quota is used up: 6") for reason in first.reasons)
     assert any((each.owner, each.feature) == ("nat", "throttled_percent") for each in first.deviations)
     assert all(each.distance > each.threshold for each in first.distances)
 
