@@ -131,6 +131,9 @@ def test_a_single_repetition_is_not_tested_and_says_so() -> None:
     assert lines[0].endswith("on average (one repetition: nothing is tested)")
     assert lines[1].startswith("most sensitive, not tested, is A: it loses ")
     assert made.findings is not None and made.findings.none_p is None
+    none = study(pairs_with(dict.fromkeys("ABC", 1.0), 0.0), repetitions=1, share={Resource.NETWORK: 0.0})
+    assert none.findings is not None and not any(each.share for each in none.findings.shares), "any share may come out"
+    assert none.advice[0].sentence.endswith("; not tested, with one repetition")
 
 
 def test_a_share_has_its_interval_and_is_stated_by_pair_where_the_pair_degrades() -> None:

@@ -249,12 +249,12 @@ def _text(placement: Placement) -> str:
 
 
 def _doubt(advice: Advice) -> str:
-    """Remark if other placements are equivalent."""
-    if abs(advice.best.capacity - advice.others[0].capacity) < _SHOWN:
-        return "; the next best is as good"
+    """Remark if other placements may be as good."""
+    if advice.best.low is None:
+        return "; not tested, with one repetition"
     count = len(advice.ties)
     if not count:
-        return ""
+        return "; the next best is as good" if advice.best.capacity - advice.others[0].capacity < _SHOWN else ""
     if count == 1 and advice.ties[0].servers == advice.others[0].servers:
         return "; the two cannot be told apart"
     return f"; {count} other{'s' * (count > 1)} cannot be told apart from it"

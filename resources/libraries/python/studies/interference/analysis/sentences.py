@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from resources.libraries.python.quantities import rate
+from resources.libraries.python.quantities import MINUS, rate
 from resources.libraries.python.studies.interference.analysis.estimates import ALPHA
 from resources.libraries.python.studies.interference.analysis.findings import lowest
 from resources.libraries.python.studies.interference.analysis.tables import MatrixSlice, spots
@@ -94,10 +94,14 @@ def _shares(shares: Sequence[ResourceShare]) -> Iterator[str]:
         for row in rows:
             sets = "pairs" if row.together == 2 else f"{row.together} co-located NFs"
             if row.share is None:
-                yield (
-                    f"the share of {resource.words} is not known for {sets}: their degradation of "
-                    f"{percent(row.degradation)} may be 0"
+                is_tested = row.degradation.low is not None
+                yield f"the share of {resource.words} is not known for {sets}: " + (
+                    f"their degradation of {percent(row.degradation)} may be 0" if is_tested else "one repetition"
                 )
+            elif row.share.value < 0:
+                yield f"{sets} lose more with {resource.words} guaranteed: its share is {percent(row.share)}"
+            elif row.share.value > 1:
+                yield f"all of the degradation of {sets} comes from {cause}: its share is {percent(row.share)}"
             else:
                 yield f"{percent(row.share)} of the degradation of {sets} comes from {cause}"
 
@@ -114,7 +118,7 @@ def _relations(relations: Sequence[ResourceRelation]) -> Iterator[str]:
         rest = f", not with that of {_joined([each.quantity for each in others])}" if others else ""
         yield f"degradation in pairs goes with the change of {named}{rest}"
     else:
-        yield f"degradation in pairs is not related to the change of {named}"
+        yield f"whether degradation in pairs goes with the change of {named} cannot be told"
 
 
 def advice_in_words(found: Interference) -> tuple[str, ...]:
@@ -132,9 +136,9 @@ def cell_in_words(row: Normalized) -> str:
 def percent(interval: EstimatedValue) -> str:
     """`36.1 % (35.5 to 36.8 %)`."""
     text = f"{100 * interval.value:.1f} %"
-    if interval.low is None or interval.high is None:
-        return text
-    return f"{text} ({100 * interval.low:.1f} to {100 * interval.high:.1f} %)"
+    if interval.low is not None and interval.high is not None:
+        text += f" ({100 * interval.low:.1f} to {100 * interval.high:.1f} %)"
+    return text.replace("-", MINUS)
 
 
 def _joined(words: Sequence[str]) -> str:
