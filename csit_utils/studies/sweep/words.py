@@ -36,6 +36,8 @@ def _saturation(record: SweepRecord, sweep: Sweep) -> str:
     rates = f"{rate(found.rate / bits)} ({bandwidth(found.rate * GIGA)})"
     if found.low is not None and found.high is not None:
         rates += f", 95 % interval {rate(found.low / bits)} to {rate(found.high / bits)}"
+    elif found.high is not None:
+        rates += " or below"
     second = record.profile.second if record.profile else None
     other = f"; another break-point is at {rate(second.rate / bits)}: {second.reason}" if second else ""
     return f"saturates at {rates}, by {found.indicator}: {found.reason}{other}"

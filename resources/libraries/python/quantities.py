@@ -47,7 +47,7 @@ def count(value: float | None) -> str:
 
 def grouped(value: float, digits: int = 10) -> str:
     """Return so many significant digits without an exponent, grouped: `62,500`, `0.35`."""
-    return f"{float(f'{value:.{digits}g}'):,.10g}".replace("-", MINUS)
+    return f"{float(f'{value:.{digits}g}'):,.10f}".rstrip("0").rstrip(".").replace("-", MINUS)
 
 
 @lru_cache(KEPT_TEXTS)
