@@ -233,7 +233,9 @@ def _several(advice: Advice, count: int, worst: float) -> str:
     if count == 1:
         return f"{sentence}{_model(advice)}"
     last = f", {worst:.2f} in the worst of {count} placements" if count > 2 else ""
-    return f"{sentence} against {_text(advice.others[0])} in the next best one{last}{_doubt(advice)}{_model(advice)}"
+    following = advice.others[0]
+    other = "one that was not measured" if following.capacity > advice.best.capacity else "the next best one"
+    return f"{sentence} against {_text(following)} in {other}{last}{_doubt(advice)}{_model(advice)}"
 
 
 def where(placement: Placement) -> str:
