@@ -56,6 +56,8 @@ def resources_in_words(found: Interference) -> Iterator[str]:
 def findings_in_words(findings: PairsFindings) -> tuple[str, ...]:
     """What is lost in pairs; if anything is, then the most sensitive and the most aggressive network functions."""
     lost = f"pairs lose {percent(findings.degradation)} of their throughput on average"
+    if (findings.degradation.high or 0.0) < 0:
+        lost = f"pairs have {percent(findings.degradation.below(0.0))} more throughput than alone on average"
     if findings.none_p is not None and findings.none_p >= ALPHA:
         return (
             f"no interference was found: {lost}, and no pair differs from its baseline (p = {findings.none_p:.2f})",
@@ -78,6 +80,8 @@ def most_sensitive(findings: PairsFindings) -> tuple[str, ...]:
 def _extreme(quality: str, clause: str, means: Sequence[RankedMean]) -> str:
     """Name the lowest mean, or all that may be the lowest."""
     names = lowest(means)
+    if names[0].lost.value <= 0:
+        return f"no NF is {quality}: none costs throughput on average"
     if len(names) == 1:
         tested = "" if names[0].ranks else ", not tested,"
         return f"most {quality}{tested} is {names[0].name}: {clause.format(percent(names[0].lost))}"
@@ -99,9 +103,10 @@ def _shares(shares: Sequence[ResourceShare]) -> Iterator[str]:
                     f"their degradation of {percent(row.degradation)} may be 0" if is_tested else "one repetition"
                 )
             elif row.share.value < 0:
-                yield f"{sets} lose more with {resource.words} guaranteed: its share is {percent(row.share)}"
+                more = percent(row.share.below(0.0))
+                yield f"{sets} lose more with {resource.words} guaranteed: that adds {more} to their degradation"
             elif row.share.value > 1:
-                yield f"all of the degradation of {sets} comes from {cause}: its share is {percent(row.share)}"
+                yield f"all of the degradation of {sets} comes from {cause}: with its guarantee they lose nothing"
             else:
                 yield f"{percent(row.share)} of the degradation of {sets} comes from {cause}"
 
