@@ -141,6 +141,13 @@ def test_of_a_service_that_the_lowest_load_saturates_an_upper_bound_is_known_onl
     assert break_point_in_words(profile).startswith("v saturates at 2.1 Gbit/s or below, ")
 
 
+def test_packets_lost_at_too_few_loads_are_said_where_no_break_point_is_known() -> None:
+    points = sweep_of(np.linspace(2.1, 3.2, 4), plain_router(1.5), {"v": (growing_to(1.0, 1.5),)})
+    profile = profile_of("v", points, {"v": 1})
+    assert profile.break_point is None
+    assert any("53.1 % of the packets are lost at 3.2 Gbit/s" in note for note in profile.notes)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_where_noise_may_hide_a_second_break_point_a_note_says_so(seed: int) -> None:
     """A twentieth of what exceeds 1 Gbit/s is lost."""

@@ -177,6 +177,11 @@ def find_break_point(
     else:
         saturated = _by_throughput(observed) or _by_loss(observed)
     memory, remarks = _by_memory(observed, tuple(vcpus), saturated, step)
+    lost_percent = observed[-1].values.get(ProfileMetric.LOSS) if observed else None
+    if not memory and not saturated and (lost_percent or 0.0) >= 100 * LOSES:
+        lost = f"{lost_percent:.3g} % of the packets are lost at {observed[-1].rate:.4g} Gbit/s"
+        few = f": {len(observed)} loads are too few, {FEWEST} are needed" if len(observed) < FEWEST else ""
+        notes.append(f"{lost}, but it is not known from which load on{few}")
     return memory or saturated, (*notes, *remarks)
 
 

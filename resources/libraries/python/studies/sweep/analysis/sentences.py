@@ -46,7 +46,7 @@ def break_point_in_words(profile: Profile) -> str:
     """Return the saturation of a service, and its other break-point where there is one."""
     first, second = profile.break_point, profile.second
     if first is None:
-        return f"{profile.name} has no break-point: no load is known to have saturated it"
+        return f"{profile.name} has no known break-point"
     return f"{profile.name} saturates at {rate_in_words(first)}, by {first.indicator}: {first.reason}" + (
         "" if second is None else f"; another break-point is at {rate_in_words(second)}: {second.reason}"
     )
