@@ -85,8 +85,7 @@ def excess_in_words(each: Excess) -> str:
     """A sentence with the numbers, the interval and the load."""
     at = "" if each.owner == CHAIN else "the vSwitch" if each.owner == VSWITCH else each.owner
     load = "" if each.feature in {IDLE_LATENCY, DELAY} else f" at {each.workload.volume_bps / 1e6:.4g} Mbit/s"
-    low, high = _excess_amount(each.feature, each.low), _excess_amount(each.feature, each.high)
-    error = f"excess {low} to {high}, {each.runs} runs" if each.high > each.low else f"{each.runs} runs"
+    error = f"excess {_interval(each)}, {each.runs} runs" if each.high > each.low else f"{each.runs} runs"
     if each.runs == 1:
         error = error.removesuffix("1 runs") + "1 run"
     return f"{_EXCESS[each.feature](at, each)}{load} ({error})"
@@ -102,14 +101,21 @@ def _excess_amount(feature: str, value: float) -> str:
     return text.replace("-", MINUS)
 
 
+def _interval(each: Excess | CommonCause) -> str:
+    """Both ends, with the unit once where it is the same."""
+    low, high = (_excess_amount(each.feature, end) for end in (each.low, each.high))
+    number, unit = low.split(" ", 1)
+    return f"{number if high.endswith(f' {unit}') else low} to {high}"
+
+
 _EFFECT: Mapping[str, Callable[[str, str], str]] = {
     THROUGHPUT: lambda _, much: f"carries {much} less than predicted",
     LOSS: lambda at, much: f"loses {much} of the packets{f' in {at}' if at else ''}",
     LATENCY: lambda _, much: f"takes {much} longer under load than predicted",
     IDLE_LATENCY: lambda _, much: f"takes {much} longer than predicted",
     DELAY: lambda at, much: f"is delayed {much} more in {at} than predicted",
-    WAITING: lambda at, much: f"lets {at} wait for a CPU {much} more than predicted",
-    THROTTLED: lambda at, much: f"has {at} throttled {much} more than alone",
+    WAITING: lambda at, much: f"lets {at} wait for a CPU more than predicted, by {much}",
+    THROTTLED: lambda at, much: f"has {at} throttled more than alone, by {much}",
     READ: lambda at, much: f"has {at} read {much} more from storage than alone",
     CPU_PER_PACKET: lambda at, much: f"takes {much} more CPU time per packet in {at} than alone",
 }
@@ -118,8 +124,7 @@ _EFFECT: Mapping[str, Callable[[str, str], str]] = {
 def cause_in_words(cause: CommonCause) -> str:
     """A sentence: which chains, what is wrong with them, with which error, and what else describes them."""
     at = "" if cause.owner == CHAIN else "the vSwitch" if cause.owner == VSWITCH else cause.owner
-    low, high = _excess_amount(cause.feature, cause.low), _excess_amount(cause.feature, cause.high)
-    interval = f"; 95 % interval {low} to {high}" if cause.high > cause.low else ""
+    interval = f"; 95 % interval {_interval(cause)}" if cause.high > cause.low else ""
     some = "chain" if len(cause.chains) == 1 else "chains"
     others = f", none of the other {cause.others}" if cause.others else ""
     much = f"{'up to ' * (cause.excess > _UP_TO * cause.smallest)}{_excess_amount(cause.feature, cause.excess)}"
