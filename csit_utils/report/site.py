@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 
 from markupsafe import Markup, escape
@@ -19,7 +19,6 @@ from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.processes import shared
 from csit_utils.report.details.testview import TestView, view_of
 from csit_utils.report.exports.messages import write_messages
-from csit_utils.report.facts import facts
 from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style, visible_dumps
 from csit_utils.report.pages import pages as all_pages
@@ -52,6 +51,8 @@ class RenderedPage:
     figures: tuple[Figure, ...]
     count: int = 0
     """Number shown in the navigation, such as failed tests."""
+    group: str = ""
+    """Menu of the navigation."""
     packed: Mapping[str, str] = field(default_factory=dict)
     """Compressed contents of test entries (`deferred.deflated`), by anchor."""
 
@@ -96,15 +97,19 @@ def render(page: Page[ReportContents], shown: ReportContents) -> RenderedPage | 
     figures: Sequence[Figure] = rest.pop("figures", ())  # type: ignore[assignment]
     count: int = rest.pop("count", 0)  # type: ignore[assignment]
     html = fill(f"pages/{page.template or page.name}.html.j2", rest)
-    return RenderedPage(page.name, page.title, html, tuple(figures), count)
+    return RenderedPage(page.name, page.title, html, tuple(figures), count, page.group)
 
 
-def shell(
-    shown: ReportContents,
-    pages: Sequence[RenderedPage],
-    navigation: Sequence[tuple[str, RenderedPage]],
-    assets: str = "",
-) -> str:
+Menu = tuple[str, Sequence[tuple[str, RenderedPage]]]
+"""Name, and pages with their links; a page alone has no menu."""
+
+
+def menus(links: Iterable[tuple[str, RenderedPage]]) -> Sequence[Menu]:
+    """Return pages that follow each other in one group as a menu."""
+    return [(name, list(own)) for name, own in groupby(links, key=lambda link: link[1].group)]
+
+
+def shell(shown: ReportContents, pages: Sequence[RenderedPage], navigation: Sequence[Menu], assets: str = "") -> str:
     """Return an HTML file.
 
     `pages`: its pages, in order.
@@ -114,7 +119,6 @@ def shell(
         "shell.html.j2",
         {
             "title": _title(shown),
-            "facts": facts(shown.contents) if any(page.name == "overview" for page in pages) else (),
             "simulated": shown.simulated,
             "measured": shown.measured,
             "pages": pages,
@@ -161,7 +165,7 @@ def single_file(shown: ReportContents) -> str:
     places = {anchor: "" for page in pages for anchor in page.ids}
     missing = _missing(shown, places)
     linked = [page.linked({}, missing=missing) if missing else page for page in pages]
-    return shell(shown, linked, [(f"#{page.name}", page) for page in pages])
+    return shell(shown, linked, menus((f"#{page.name}", page) for page in pages))
 
 
 def write_site(
@@ -197,13 +201,13 @@ def write_site(
     missing = _missing(shown, places)
 
     def write_subjects() -> None:
-        navigation = [(files[page.name], page) for page in pages]
+        navigation = menus((files[page.name], page) for page in pages)
         for page in pages:
             html = shell(shown, [page.linked(places, missing=missing)], navigation, assets="assets/")
             write_whole(folder / files[page.name], html, sync=False)
         write_messages(shown, _marked_title(shown), folder, places, url)
 
-    navigation = [(f"../{files[page.name]}", page) for page in pages]
+    navigation = menus((f"../{files[page.name]}", page) for page in pages)
     TestPages(shown, folder, places, missing, navigation).write(processes, progress, write_subjects)
     return folder / "index.html"
 
@@ -249,7 +253,7 @@ class TestPages:
     """File of each anchor of the site."""
     missing: Mapping[str, TestRow]
     """Tests without a page, by anchor."""
-    navigation: Sequence[tuple[str, RenderedPage]]
+    navigation: Sequence[Menu]
 
     def write(
         self,
