@@ -337,8 +337,8 @@ def test_a_cell_leads_to_the_core_map_of_its_test(browser: Browser, site: Path) 
     file, anchor = browser.value("document.activeElement.getAttribute('href')").split("#")
     assert f"{file}#{anchor}" == test.replace("#test-", "#cores-test-")
     browser.open(site / file, f"#{anchor}")
-    assert "Core map" in browser.value("document.querySelector('h4.target').innerText")
-    assert 0 <= browser.value("document.querySelector('h4.target').getBoundingClientRect().top") < 900
+    assert "Core map" in browser.value("document.querySelector('h3.target').innerText")
+    assert 0 <= browser.value("document.querySelector('h3.target').getBoundingClientRect().top") < 900
     assert browser.complaints() == []
 
 

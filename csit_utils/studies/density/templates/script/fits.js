@@ -68,7 +68,9 @@
       [...section.querySelector("table.fits").tBodies[0].rows].forEach((row, at) => {
         [...row.querySelectorAll("td")].forEach((cell, column) => {
           const cells = data.lines[at][column];
-          if (cells) [cell.querySelector("b").textContent, cell.querySelector("small").textContent] = answer(cells, asked.rate, bound);
+          if (!cells) return;
+          [cell.dataset.v, cell.querySelector("small").textContent] = answer(cells, asked.rate, bound);
+          cell.querySelector("b").textContent = cell.dataset.v;
         });
       });
     };
