@@ -129,7 +129,7 @@ def _carried(block: Block, trends: Trends) -> Iterator[Carried]:
         services, nfs = dense.most
         change = _change(trends.get(CellMetric(dense.series, Dimensions(services, nfs), dense.metric)), cell)
         rest = (
-            f"({dense.metric}{change}) with {services * nfs} NF{'s' * (services * nfs > 1)} in {services} "
+            f"({dense.metric}, {dense.series.frame}{change}) with {services * nfs} NF{'s' * (services * nfs > 1)} in {services} "
             f"service{'s' * (services > 1)} ({dense.series.nf_name}, {dense.series.vswitch_name}){_limited(own)}."
         )
         href = cell_href(dense.series, dense.metric, dense.most)
