@@ -128,9 +128,13 @@ def _carried(block: Block, trends: Trends) -> Iterator[Carried]:
             continue
         services, nfs = dense.most
         change = _change(trends.get(CellMetric(dense.series, Dimensions(services, nfs), dense.metric)), cell)
+        nodes, instances = (
+            f"{services * nfs} NF{'s' * (services * nfs > 1)}",
+            f"{services} service{'s' * (services > 1)}",
+        )
         rest = (
-            f"({dense.metric}, {dense.series.frame}{change}) with {services * nfs} NF{'s' * (services * nfs > 1)} in {services} "
-            f"service{'s' * (services > 1)} ({dense.series.nf_name}, {dense.series.vswitch_name}){_limited(own)}."
+            f"({dense.metric}, {dense.series.frame}{change}) with {nodes} in {instances} "
+            f"({dense.series.nf_name}, {dense.series.vswitch_name}){_limited(own)}."
         )
         href = cell_href(dense.series, dense.metric, dense.most)
         yield Carried(service, "carries", _text(cell), href, rest, cell.oversubscribed)
