@@ -14,8 +14,8 @@ from csit_utils.studies.registry import record_kinds
 
 
 def _build(shown: ReportContents) -> Mapping[str, object]:
-    asked = (view for view in shown.systems if not view.published for view in view.blocks)
-    question = next((each.tables.questions[-1].question for each in asked if each.tables.questions), None)
+    blocks = (block for view in shown.systems if not view.published for block in view.blocks)
+    question = next((block.tables.questions[-1].question for block in blocks if block.tables.questions), None)
     changed = {line.href for line in shown.changes}
     followed = ((f"#{CellNames.address(trend.cell)}", trend) for trend in shown.trends) if changed else ()
     return {

@@ -1,6 +1,6 @@
 """How many services fit at a rate and a latency: a table of short answers, and what a page needs to answer again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import Series
@@ -91,7 +91,7 @@ def fits_view(question: Question, seen: AnswerEvidence) -> FitsView:
 
 def _names(series: Sequence[Series]) -> dict[Series, str]:
     """The service type of each series, and what sets series apart."""
-    parts = (
+    parts: tuple[Callable[[Series], str], ...] = (
         lambda one: one.frame,
         lambda one: f"profile {one.profile}" if one.profile else one.goals,
         lambda one: one.system.name,
