@@ -88,6 +88,10 @@ class RenderedPage:
         return replace(self, html=html)
 
 
+Links = Sequence[tuple[str, RenderedPage]]
+"""Pages with their addresses."""
+
+
 def render(page: Page[ReportContents], shown: ReportContents) -> RenderedPage | None:
     """Return the body of a page; None if it is empty."""
     values = page.build(shown)
@@ -100,19 +104,11 @@ def render(page: Page[ReportContents], shown: ReportContents) -> RenderedPage | 
     return RenderedPage(page.name, page.title, html, tuple(figures), count, page.group)
 
 
-Menu = tuple[str, Sequence[tuple[str, RenderedPage]]]
-"""Name, and pages with their links; a page alone has no menu."""
-
-
-def menus(links: Iterable[tuple[str, RenderedPage]]) -> Sequence[Menu]:
-    """Return pages that follow each other in one group as a menu."""
-    return [(name, list(own)) for name, own in groupby(links, key=lambda link: link[1].group)]
-
-
-def shell(shown: ReportContents, pages: Sequence[RenderedPage], navigation: Sequence[Menu], assets: str = "") -> str:
+def shell(shown: ReportContents, pages: Sequence[RenderedPage], navigation: Links, assets: str = "") -> str:
     """Return an HTML file.
 
     `pages`: its pages, in order.
+    `navigation`: all pages; those that follow each other in one group are a menu.
     `assets`: relative path of the folder with style and scripts; empty: inline.
     """
     return fill(
@@ -122,7 +118,8 @@ def shell(shown: ReportContents, pages: Sequence[RenderedPage], navigation: Sequ
             "simulated": shown.simulated,
             "measured": shown.measured,
             "pages": pages,
-            "navigation": navigation,
+            "menus": [(name, list(own)) for name, own in groupby(navigation, key=lambda link: link[1].group)],
+            "home": navigation[0][0],
             "figures": {figure.identity: figure.payload() for page in pages for figure in page.figures},
             "assets": assets,
             "plotly": None if assets else plotly(),
@@ -165,7 +162,7 @@ def single_file(shown: ReportContents) -> str:
     places = {anchor: "" for page in pages for anchor in page.ids}
     missing = _missing(shown, places)
     linked = [page.linked({}, missing=missing) if missing else page for page in pages]
-    return shell(shown, linked, menus((f"#{page.name}", page) for page in pages))
+    return shell(shown, linked, [(f"#{page.name}", page) for page in pages])
 
 
 def write_site(
@@ -201,13 +198,13 @@ def write_site(
     missing = _missing(shown, places)
 
     def write_subjects() -> None:
-        navigation = menus((files[page.name], page) for page in pages)
+        navigation = [(files[page.name], page) for page in pages]
         for page in pages:
             html = shell(shown, [page.linked(places, missing=missing)], navigation, assets="assets/")
             write_whole(folder / files[page.name], html, sync=False)
         write_messages(shown, _marked_title(shown), folder, places, url)
 
-    navigation = menus((f"../{files[page.name]}", page) for page in pages)
+    navigation = [(f"../{files[page.name]}", page) for page in pages]
     TestPages(shown, folder, places, missing, navigation).write(processes, progress, write_subjects)
     return folder / "index.html"
 
@@ -253,7 +250,7 @@ class TestPages:
     """File of each anchor of the site."""
     missing: Mapping[str, TestRow]
     """Tests without a page, by anchor."""
-    navigation: Sequence[Menu]
+    navigation: Links
 
     def write(
         self,
