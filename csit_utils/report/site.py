@@ -313,7 +313,7 @@ def all_rendered(shown: ReportContents) -> RenderedPage:
         else:
             figures += view.figures
     html = fill("pages/tests.html.j2", {"entries": entries, "packed": packed})
-    return RenderedPage("tests", "Tests", html, tuple(figures), packed=insides)
+    return RenderedPage("tests", "Tests", html, tuple(figures), group="Density", packed=insides)
 
 
 def _entry(view: TestView, body: Markup | None, *, alone: bool = False) -> Markup:

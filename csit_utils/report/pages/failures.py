@@ -28,6 +28,11 @@ class CauseView:
     most: int = _LINES
 
     @property
+    def failed(self) -> bool:
+        """Whether any of its tests failed; others were skipped."""
+        return any(row.status != "SKIP" for row in self.cause.tests)
+
+    @property
     def seen(self) -> tuple[str, str]:
         """First and last time for a table; times of runs if those of tests are unknown."""
         times = sorted(found for row in self.cause.tests if (found := row.started_at or self.begun.get(row.anchor)))

@@ -27,7 +27,6 @@ def _build(shown: ReportContents) -> Mapping[str, object]:
         "changes": shown.changes,
         "sparks": {href: sparkline(trend.values) for href, trend in followed if href in changed},
         "compared": shown.has_earlier_runs,
-        "tests": len(shown.latest),
         "oversubscribed": sum(bool(row.oversubscribed) for row in shown.latest),
         "problems": shown.contents.problems,
         "characterizations": shown.characterizations,
