@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.dataset.rows import PDR
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
@@ -28,7 +29,8 @@ def shown() -> ReportContents:
     """Cells of several densities with latency, some without, one that does not fit, and a repeated one."""
     cells = [result(kind, chains, nfs) for kind in (CSC, CSP) for chains in (1, 2, 4) for nfs in (1, 2)]
     others = [plain(8, 1, 1e5), plain(2, 1, 1.1e5, test_id="again"), does_not_fit(VSC, 8, 2), result(VSC, 1, 2)]
-    return ReportContents(InMemory(dataset_of(*cells, *others)))
+    asked = Unrecorded("S.a", "a", (), "output.xml", Status.SKIP, "Test skipped using 'robot:skip' tag.")
+    return ReportContents(InMemory(dataset_of(*cells, *others, unrecorded=(asked,))))
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +62,13 @@ def test_other_questions_have_the_answers_of_the_command(browser: Browser, shown
     )
     assert browser.value("document.querySelector('#fits-question [role=status]').innerText")
     assert browser.value("document.querySelector('#fits-question input').getAttribute('aria-invalid')") == "true"
+
+
+def test_every_outcome_is_seen(browser: Browser, site: Path) -> None:
+    browser.look(390, 900)
+    browser.open(site)
+    marks = "[...document.querySelectorAll('.tally .mark')].map((mark) => mark.getBoundingClientRect().left)"
+    assert len(lefts := browser.value(marks)) == 3 and min(lefts) >= 0
 
 
 @pytest.mark.parametrize("width", [1280, 390])
