@@ -7,7 +7,13 @@ from math import floor, log10
 from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.latency import HALF_LOADS
 from csit_utils.report.units import DASH, digits3, percent, rate
-from csit_utils.studies.density.analysis.answers import AnswerEvidence, Question, answers, latency_points
+from csit_utils.studies.density.analysis.answers import (
+    AnswerEvidence,
+    Question,
+    answer,
+    latency_points,
+    measured_services,
+)
 from csit_utils.studies.density.analysis.density import CellState, Matrix
 from csit_utils.studies.density.analysis.efficiency import Efficiency, Ratio, efficiencies, ratios
 from csit_utils.studies.density.analysis.summary import BEST_FIRST
@@ -152,5 +158,5 @@ def _down(value: float) -> float:
 
 
 def _question(question: Question, series: Sequence[Series], seen: AnswerEvidence) -> QuestionView:
-    own = (each for each in answers(question, seen) if each.series in series)
-    return QuestionView(question, question_text(question), tuple(map(view, own)))
+    found = (answer(question, each) for each in measured_services(question.metric, seen, series))
+    return QuestionView(question, question_text(question), tuple(map(view, found)))

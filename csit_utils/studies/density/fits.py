@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.grouping import Series
+from csit_utils.analysis.grouping import Series, all_series
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.report.units import latency, rate
 from csit_utils.studies.density.analysis.answers import (
@@ -62,12 +62,11 @@ class FitsView:
 
 def fits_view(question: Question, seen: AnswerEvidence) -> FitsView:
     """Return the answers to a question from all tests that are not published figures."""
-    by_series: dict[Series, dict[int, MeasuredServices]] = {}
-    for each in measured_services(question.metric, seen):
-        if each.series.system.world != PUBLISHED:
-            by_series.setdefault(each.series, {})[each.nfs] = each
-    called = _names(list(by_series))
-    shown = dict(list(by_series.items())[:_MAX_LINES])
+    every = [series for series in all_series(seen.rows) if series.system.world != PUBLISHED]
+    called = _names(every)
+    shown: dict[Series, dict[int, MeasuredServices]] = {}
+    for each in measured_services(question.metric, seen, every[:_MAX_LINES]):
+        shown.setdefault(each.series, {})[each.nfs] = each
     nfs = tuple(sorted({nfs for own in shown.values() for nfs in own}))
     table = [[own.get(length) for length in nfs] for own in shown.values()]
     lines = tuple(
@@ -85,7 +84,7 @@ def fits_view(question: Question, seen: AnswerEvidence) -> FitsView:
         "lines": [[[_facts(cell) for cell in each.cells] if each else None for each in own] for own in table],
     }
     bound = latency(question.p99_ns) if question.p99_ns is not None else ""
-    more = len(by_series) - len(shown)
+    more = len(every) - len(shown)
     return FitsView(question, rate(question.rate_pps), bound, nfs, lines, more, data if few else None)
 
 

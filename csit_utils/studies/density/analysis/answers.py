@@ -258,14 +258,14 @@ class MeasuredServices:
 
 def answers(question: Question, seen: AnswerEvidence) -> list[DensityAnswer]:
     """Return an answer for every series and length of service with a test."""
-    return [answer(question, each) for each in measured_services(question.metric, seen)]
+    return [answer(question, each) for each in measured_services(question.metric, seen, all_series(seen.rows))]
 
 
-def measured_services(metric: Measure, seen: AnswerEvidence) -> list[MeasuredServices]:
-    """Return every series and length of service with a test; `metric` is the goal whose loss ratio is allowed."""
+def measured_services(metric: Measure, seen: AnswerEvidence, of: Iterable[Series]) -> list[MeasuredServices]:
+    """Return every length of service with a test, of some series; `metric` is the goal whose loss ratio is allowed."""
     sources = systems_by_source(seen.rows)
     found = []
-    for series in all_series(seen.rows):
+    for series in of:
         cells: dict[tuple[int, int], list[TestRow]] = {}
         for row in seen.rows:
             at = row.dimensions
