@@ -140,7 +140,7 @@ def test_a_link_to_a_cell_shows_it_with_what_it_says(browser: Browser, site: Pat
     assert browser.value(f"document.getElementById('{anchor}').matches('.target')")
     assert "CSC 2x2" in browser.value("document.getElementById('tip').innerText")
     browser.open(site / "index.html")
-    href = browser.value("document.querySelector('.verdicts a').getAttribute('href')")
+    href = browser.value("document.querySelector('.carried a').getAttribute('href')")
     assert href.startswith("density.html#csc-1x1-ndr-")
 
 
