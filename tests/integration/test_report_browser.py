@@ -141,7 +141,7 @@ def test_a_link_to_a_cell_shows_it_with_what_it_says(browser: Browser, site: Pat
     assert "CSC 2x2" in browser.value("document.getElementById('tip').innerText")
     browser.open(site / "index.html")
     href = browser.value("document.querySelector('.carried a').getAttribute('href')")
-    assert href.startswith("density.html#csc-1x1-ndr-")
+    assert href.startswith("density.html#csc-2x2-pdr-")
 
 
 def test_maps_are_chosen_by_what_they_are_of(browser: Browser, site: Path) -> None:
