@@ -73,7 +73,7 @@ def test_a_failed_test_is_an_error_of_junit_and_a_skipped_one_is_skipped() -> No
     baseline = [*nights(3, lambda _: RATE), *nights(3, lambda _: RATE, cell=TWO)]
     suite = fromstring(junit_xml(gate(baseline, [row(None), row(None, cell=TWO, status="SKIP")])))
     assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["4", "0", "2", "2"]
-    assert all("1R1C" in str(each.get("name")) for each in suite if each.find("error") is not None)
+    assert all("1x1" in str(each.get("name")) for each in suite if each.find("error") is not None)
 
 
 def test_a_failed_test_of_another_tool_is_the_reason_though_it_names_no_goals() -> None:
