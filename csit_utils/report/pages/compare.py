@@ -99,7 +99,7 @@ def _pairs(history: History) -> Iterator[tuple[ComparisonSide, ComparisonSide]]:
             yield a, b
 
 
-PAGE = Page("compare", "Compare", _build)
+PAGE = Page("compare", "Compare", _build, group="History")
 
 
 class RunFigure(NamedTuple):

@@ -73,7 +73,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     }
 
 
-PAGE = Page("spread", "Repeated runs", _build)
+PAGE = Page("spread", "Repeated runs", _build, group="History")
 
 
 def boxes_figure(identity: str, title: str, found: Mapping[str, Sequence[Repeats]]) -> Figure | None:

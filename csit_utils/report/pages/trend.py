@@ -304,7 +304,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     }
 
 
-PAGE = Page("trend", "Trend", _build)
+PAGE = Page("trend", "Trend", _build, group="History")
 
 
 def _stacks_at(
