@@ -71,6 +71,8 @@ def test_links_of_pages_lead_somewhere(page: Path) -> None:
     for target in links(page):
         file, _, anchor = target.partition("#")
         there = (page.parent / file).resolve() if file else page
+        if there.parent == ROOT / "docs" / "reference":  # of the built site, whose build checks them
+            continue
         assert there.exists(), target
         assert not anchor or anchor in anchors(there), target
 

@@ -152,7 +152,7 @@ def _spread(side: "CellSide") -> str:
 
 
 def as_object(change: "Change", called: str) -> Mapping[str, Any]:
-    """Return a change as a JSON object; docs/how-to/compare-runs.md describes the keys."""
+    """Return a change as a JSON object."""
     sides = {
         f"{name}_{key}": value
         for name, side in (("a", change.a), ("b", change.b))

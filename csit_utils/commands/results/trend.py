@@ -141,7 +141,7 @@ def _notes(found: "Trend") -> Sequence[str]:
 
 
 def as_object(found: "Trend") -> Mapping[str, Any]:
-    """Return a trend as a JSON object; docs/how-to/find-regressions.md describes the keys."""
+    """Return a trend as a JSON object."""
     cell, bands, drift = found.cell, found.bands, found.drift
     return {
         "cell": cell.name,

@@ -127,7 +127,7 @@ def _line(cell: "CellStacks", row: "StackDifference") -> TableLine:
 
 
 def as_object(cell: "CellStacks", row: "StackDifference") -> Mapping[str, Any]:
-    """Return a difference as a JSON object; docs/how-to/sample-call-stacks.md describes the keys."""
+    """Return a difference as a JSON object."""
     return {
         "cell": cell.name,
         "simulated": cell.simulated,

@@ -244,7 +244,7 @@ def _print(found: Sequence[DensityAnswer], form: TableForm, *, evidence: bool) -
 
 
 def as_object(found: DensityAnswer) -> dict[str, Any]:
-    """Return an answer as a JSON object; docs/how-to/ask-how-many.md describes the keys."""
+    """Return an answer as a JSON object."""
     series, best, question = found.series, found.best, found.question
     run, point = (best.run, best.point) if best else (None, None)
     return {
