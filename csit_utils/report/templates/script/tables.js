@@ -106,4 +106,8 @@
   }
   csit.onContent((root) => csit.all(root, "table.data").forEach(equip));
   csit.equip = equip;
+
+  // Heads of long tables stay below the navigation, which is as high as its lines.
+  const nav = document.querySelector("nav.page");
+  if (nav) new ResizeObserver(() => document.documentElement.style.setProperty("--nav-height", `${nav.offsetHeight}px`)).observe(nav);
 }
