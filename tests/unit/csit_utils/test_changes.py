@@ -132,8 +132,9 @@ def test_an_environment_that_changed_is_reported_with_its_differences() -> None:
 def test_the_pairs_that_most_readers_want_come_first(compare_page: RenderedPage) -> None:
     rows = re.findall(r"<tr><td><a[^>]*>(.*?)</a></td><td>(.*?)</td>(.*?)</tr>", compare_page.html, re.DOTALL)
     assert [(a, b) for a, b, _ in rows] == [
-        ("lab-a, 10 runs before the latest", "lab-a 2026-11-20"),
+        ("lab-a, 7 runs since the step of 2026-11-13, before the latest", "lab-a 2026-11-20"),
         ("lab-a 2026-11-19", "lab-a 2026-11-20"),
+        ("lab-a, 10 runs before the step of 2026-11-13", "lab-a, 8 runs since the step of 2026-11-13"),
         ("lab-a VPP 26.06, all runs", "lab-a 2026-11-20"),
         ("lab-b, 5 runs before the latest", "lab-b 2026-11-06"),
         ("lab-b 2026-11-05", "lab-b 2026-11-06"),
@@ -141,7 +142,17 @@ def test_the_pairs_that_most_readers_want_come_first(compare_page: RenderedPage)
     ]
     counts = [re.findall(r'<td class="num">(\d+)</td>', rest) for _, _, rest in rows]
     assert counts[0] == ["2", "0", "10", "0", "0"], "the planted fall of the last night, and nothing else"
-    assert counts[3] == ["0", "0", "2", "0", "0"]
+    assert counts[2] == ["2", "2", "8", "0", "0"], "CSC 2x1 fell at the step, CSC 4x1 rose three nights earlier"
+    assert counts[4] == ["0", "0", "2", "0", "0"]
+
+
+def test_runs_of_different_tests_are_no_pair_and_make_no_page() -> None:
+    apart = [row(1e6, 0), row(1e6, 1, cell=("CSP", 1, 1)), row(1e6, 2, cell=("VSC", 1, 1))]
+    assert render(compare.PAGE, ReportContents(Rows(apart))) is None
+    assert render(trend.PAGE, ReportContents(Rows(apart))) is None
+    made = render(compare.PAGE, ReportContents(Rows([*apart, row(1.2e6, 3), row(1e6, 4, cell=("VSC", 1, 1))])))
+    pairs = re.findall(r"<tr><td><a[^>]*>(.*?)</a></td><td>(.*?)</td>", made.html)
+    assert pairs == [("lab-a 2026-11-03", "lab-a 2026-11-05"), ("lab-a 2026-11-01", "lab-a 2026-11-04")]
 
 
 def test_a_history_of_one_run_has_neither_page() -> None:
@@ -181,4 +192,4 @@ def test_a_pair_that_was_asked_for_comes_before_all_others() -> None:
 
 def test_a_side_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(ConfigError, match=r"no such run, release or testbed; choose from lab-b 2026-11-\d+, "):
-        _check_side("lab-b 2026-11-20", ReportContents(planted()).history)
+        _check_side("lab-b 2026-11-20", list(compare.comparable(ReportContents(planted()))))
