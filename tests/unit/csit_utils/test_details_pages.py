@@ -250,6 +250,7 @@ def test_three_runs_make_a_box_and_two_do_not() -> None:
     (against,) = figure.variants["against the median|CSC|NDR"]["data"]
     assert against["y"][0] == pytest.approx([-4.7619, 0.0, 9.5238])
     assert "3 runs each" in figure.variants["rates|CSC|NDR"]["layout"]["xaxis"]["title"]["text"]
+    assert "A search finds rates to ± 0.2" in text_of(made), "half of the width between bounds"
 
 
 def test_a_cell_whose_level_changed_has_a_box_for_each_with_its_nights() -> None:
