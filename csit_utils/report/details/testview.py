@@ -14,6 +14,7 @@ from csit_utils.report.details.coremap import CoreMapView, core_map
 from csit_utils.report.details.energy import EnergyView, energy_figure, energy_lines, energy_notes
 from csit_utils.report.details.flames import FlameGraph, flame_graph
 from csit_utils.report.details.loss_patterns import LossPatternView, loss_notes, loss_pattern_figure, loss_patterns
+from csit_utils.report.details.node_costs import NodeCostTable, cost_table
 from csit_utils.report.details.noise import NoiseView, noise_figure, noise_floor
 from csit_utils.report.details.qualification import QualificationView, qualification_figure, qualification_view
 from csit_utils.report.details.search_steps import SearchPath, search_path
@@ -243,6 +244,8 @@ class TestView:
     """Whether a meter told the power of the system under test."""
     energy_notes: tuple[str, ...]
     energy_figure: Figure | None
+    costs: NodeCostTable | None
+    """None where no program counts its work, and no call stacks were sampled."""
     flames: FlameGraph | None
     """None where no call stacks were sampled."""
     noise: tuple[NoiseView, ...]
@@ -325,6 +328,7 @@ def view_of(
             result.energy,
             simulated=result.simulated,
         ),
+        costs=cost_table(result.costs, simulated=result.simulated),
         flames=flame_graph(result.stacks, simulated=result.simulated),
         noise=noise_floor(result.plan, result.noise),
         noise_figure=noise_figure(

@@ -12,6 +12,7 @@ from csit_utils.report.study import View
 from csit_utils.report.units import DASH, percent, seconds
 from csit_utils.studies.sizing.trace_figure import traces_figure
 from resources.libraries.python.model.service.spec import MeasuredSize, Sizing
+from resources.libraries.python.quantities import grouped
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.search.size_search import carried
 
@@ -27,7 +28,7 @@ def _short(value: float) -> str:
 def capacity_words(size: MeasuredSize, unit: str) -> str:
     """`600 calls/s (estimate 612, 95 % interval 605 to 619)`, `at least 1000 replies/s`."""
     if size.capacity is None:
-        return f"less than {size.offered[0].load:g} {unit}" if size.offered else DASH
+        return f"less than {grouped(size.offered[0].load)} {unit}" if size.offered else DASH
     return f"{'at least ' if size.at_top else ''}{carried(size, unit)}"
 
 
@@ -39,7 +40,8 @@ def _setup(sizing: Sizing) -> Iterator[str]:
     yield (
         f"Components {', '.join(component.name for component in deployment.components)}; {deployment.mode} mode"
         f"{scaling}{budget}; core pinning {'on' if deployment.servers.core_pinning else 'off'}. Offered: "
-        f"{workload.range.min:g} to {workload.range.max:g} {workload.unit} by {workload.increase:g}{repeats}, "
+        f"{grouped(workload.range.min)} to {grouped(workload.range.max)} {workload.unit} by "
+        f"{grouped(workload.increase)}{repeats}, "
         f"{workload.duration_s:g} s each. A load is carried where the indicator is at least "
         f"{100 * workload.threshold:g} % of it."
     )
@@ -53,9 +55,9 @@ def _sizes(sizing: Sizing) -> Iterator[Row]:
         best = size.name == sizing.best
         remarks = ("best" * best, "measured before, by the run that was resumed" * size.carried_over, size.failed)
         for at in size.capacities:
-            estimate = f" ({at.estimate:.4g}, {at.interval})" if at.estimate else ""
+            estimate = f" ({at.estimate_in_words})" if at.estimate else ""
             row[f"at_{at.threshold:g}"] = at.carried
-            row[f"at_{at.threshold:g}_words"] = None if at.carried is None else f"{at.carried:.4g}{estimate}"
+            row[f"at_{at.threshold:g}_words"] = None if at.carried is None else f"{grouped(at.carried)}{estimate}"
         ticks = f"{size.name}\n{size.vcpus:g} vCPU{'s' * (size.vcpus != 1)}".replace("-", "\n")
         yield {
             **row,

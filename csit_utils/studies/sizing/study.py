@@ -48,7 +48,9 @@ def headline(sizing: Sizing) -> str:
     best = best_of(sizing)
     if best is None:
         return f"no size carries the lowest load; {end}"
-    among = f", the highest of {len(sizing.sizes)} sizes measured" if len(sizing.sizes) > 1 else ""
+    is_highest = best.capacity == max(size.capacity or 0.0 for size in sizing.sizes)
+    rank = "the highest" if is_highest else "not told apart from the highest"
+    among = f", {rank} of {len(sizing.sizes)} sizes measured" if len(sizing.sizes) > 1 else ""
     carries = f"{best.name} carries {capacity_words(best, sizing.workload.unit)} with {best.vcpus:g} vCPUs"
     return f"{carries}{among}; {end}"
 

@@ -2,6 +2,7 @@
 
 from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate
 from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.studies.sweep.analysis.saturation import LOSES
 from resources.libraries.python.studies.sweep.analysis.sentences import gain_in_words
 from resources.libraries.python.studies.sweep.model.profile import GIGA, Prediction, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
@@ -30,12 +31,18 @@ def headline(record: SweepRecord) -> str | None:
 def _saturation(record: SweepRecord, sweep: Sweep) -> str:
     found = record.profile.break_point if record.profile else None
     if found is None:
-        most = max((point.input_pps for point in sweep.points), default=None)
-        return f"does not saturate up to {rate(most)}" if most else "has no profile"
+        last = max(sweep.points, key=lambda point: point.input_pps, default=None)
+        if last is None or not last.input_pps:
+            return "has no profile"
+        if last.loss_ratio is not None and last.loss_ratio >= LOSES:
+            return f"loses {percent(last.loss_ratio)} at {rate(last.input_pps)}; its break-point is not known"
+        return f"does not saturate up to {rate(last.input_pps)}"
     bits = 8 * sweep.spec.frame.mean_bytes / GIGA
     rates = f"{rate(found.rate / bits)} ({bandwidth(found.rate * GIGA)})"
     if found.low is not None and found.high is not None:
         rates += f", 95 % interval {rate(found.low / bits)} to {rate(found.high / bits)}"
+    elif found.high is not None:
+        rates += " or below"
     second = record.profile.second if record.profile else None
     other = f"; another break-point is at {rate(second.rate / bits)}: {second.reason}" if second else ""
     return f"saturates at {rates}, by {found.indicator}: {found.reason}{other}"

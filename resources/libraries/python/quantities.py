@@ -45,6 +45,11 @@ def count(value: float | None) -> str:
     return DASH if value is None else f"{value:,.0f}"
 
 
+def grouped(value: float, digits: int = 10) -> str:
+    """Return so many significant digits without an exponent, grouped: `62,500`, `0.35`."""
+    return f"{float(f'{value:.{digits}g}'):,.10f}".rstrip("0").rstrip(".").replace("-", MINUS)
+
+
 @lru_cache(KEPT_TEXTS)
 def rate(value_pps: float | None) -> str:
     """Return a packet rate: `212 kpps`."""

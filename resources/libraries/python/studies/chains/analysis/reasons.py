@@ -122,7 +122,7 @@ def _locks(each: Evidence) -> Iterator[WeightedReason]:
     if here >= MIN_PER_S and here >= MORE_OFTEN * alone:
         yield WeightedReason(
             1 - alone / here,
-            f"{each.name} has lock contention: {here:.0f} VM exits a second by PAUSE instructions, {alone:.0f} alone",
+            f"{each.name} has lock contention: {here:,.0f} VM exits a second by PAUSE instructions, {alone:,.0f} alone",
         )
 
 
@@ -136,7 +136,7 @@ def _drops(each: Evidence) -> Iterator[WeightedReason]:
         if more >= MIN_PER_S and share >= NOTABLE / 10:
             yield WeightedReason(
                 share,
-                f"{where} {each.name} overflows: {each.here[name]:.0f} packets a second are dropped, "
+                f"{where} {each.name} overflows: {each.here[name]:,.0f} packets a second are dropped, "
                 f"{100 * share:.1f} % more than alone",
             )
 
@@ -151,7 +151,7 @@ def _dropped_between(each: QueueDrops) -> Iterator[WeightedReason]:
     ):
         yield WeightedReason(
             share,
-            f"{each.where} drops {each.here:.0f} packets a second, {each.alone:.0f} at most with its VNFs alone",
+            f"{each.where} drops {each.here:,.0f} packets a second, {each.alone:,.0f} at most with its VNFs alone",
         )
 
 
@@ -169,7 +169,7 @@ def _switches(each: Evidence) -> Iterator[WeightedReason]:
         if alone is not None and here >= MIN_PER_S and here >= MORE_OFTEN * alone:
             yield WeightedReason(
                 NOTABLE * (1 - alone / here),
-                f"{what} of {each.name} rose to {here:.1f} a second, {alone:.1f} alone",
+                f"{what} of {each.name} rose to {here:,.1f} a second, {alone:,.1f} alone",
             )
 
 
@@ -180,7 +180,8 @@ def _portions_changed(each: Evidence) -> Iterator[WeightedReason]:
             continue
         verb = _MEANING.get(portion.workflow)
         if verb is not None and (portion.time_ratio > alone) == verb.more:
-            grown = "" if not alone else f" ({100 * (portion.time_ratio / alone - 1):+.0f} %)"
+            # Of next to nothing any share is thousands of percent more.
+            grown = "" if alone < NOTABLE else f" ({100 * (portion.time_ratio / alone - 1):+.0f} %)"
             yield WeightedReason(
                 abs(portion.time_ratio - alone),
                 f"{each.name} {verb.words}: {100 * portion.time_ratio:.0f} % of the time, "

@@ -260,6 +260,11 @@ class EstimatedValue(Frozen):
     high: float | None
     """None with one repetition."""
 
+    def below(self, whole: float) -> "EstimatedValue":
+        """How much this is below a number, with the interval of that."""
+        low, high = (None if end is None else whole - end for end in (self.high, self.low))
+        return EstimatedValue(value=whole - self.value, low=low, high=high)
+
 
 class RankedMean(Frozen):
     """Mean normalized throughput of a row or column of the matrix, and its place among all."""
@@ -273,8 +278,7 @@ class RankedMean(Frozen):
     @property
     def lost(self) -> EstimatedValue:
         """Mean degradation: sensitivity of a row, aggressiveness of a column."""
-        low, high = (None if end is None else 1 - end for end in (self.normalized.high, self.normalized.low))
-        return EstimatedValue(value=1 - self.normalized.value, low=low, high=high)
+        return self.normalized.below(1.0)
 
 
 class ResourceShare(Frozen):

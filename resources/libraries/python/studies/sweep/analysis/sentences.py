@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from resources.libraries.python.quantities import grouped
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import WITHIN, Trust, trust
 from resources.libraries.python.studies.sweep.analysis.fitting import coefficient_intervals
 from resources.libraries.python.studies.sweep.analysis.flavors import FlavorStep, ProfiledFlavor
@@ -45,7 +46,7 @@ def break_point_in_words(profile: Profile) -> str:
     """Return the saturation of a service, and its other break-point where there is one."""
     first, second = profile.break_point, profile.second
     if first is None:
-        return f"{profile.name} has no break-point: no load is known to have saturated it"
+        return f"{profile.name} has no known break-point"
     return f"{profile.name} saturates at {rate_in_words(first)}, by {first.indicator}: {first.reason}" + (
         "" if second is None else f"; another break-point is at {rate_in_words(second)}: {second.reason}"
     )
@@ -57,7 +58,10 @@ def rate_in_words(point: BreakPoint) -> str:
 
 
 def _value_in_words(value: float, low: float | None, high: float | None) -> str:
-    return f"{value:.4g} Gbit/s" + ("" if low is None or high is None else f" ({interval_in_words(low, high)})")
+    rate = f"{value:.4g} Gbit/s"
+    if low is None:
+        return rate if high is None else f"{rate} or below"
+    return rate if high is None else f"{rate} ({interval_in_words(low, high)})"
 
 
 def interval_in_words(low: float | None, high: float | None) -> str:
@@ -155,4 +159,4 @@ def _named(flavor: ProfiledFlavor) -> str:
 
 
 def _relative(fit: Fit) -> str:
-    return "" if fit.relative_error is None else f", relative error {100 * fit.relative_error:.2g} %"
+    return "" if fit.relative_error is None else f", relative error {grouped(100 * fit.relative_error, 2)} %"
