@@ -151,6 +151,7 @@ def study_files(folder: str, suffix: str) -> tuple[str, ...]:
 
 SCRIPTS = (
     "base",
+    "menus",
     "deferred_content",
     "plots",
     "tables",

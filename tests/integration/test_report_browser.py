@@ -65,13 +65,14 @@ def pages_of(site: Path) -> list[Path]:
 def test_every_page_is_silent_and_as_wide_as_its_window(browser: Browser, site: Path, width: int, dark: bool) -> None:
     browser.look(width, 900, dark=dark)
     browser.events.clear()
-    plots = 0
+    plots, titles = 0, set()
     for page in pages_of(site):
         plots += browser.shown(page, printed=not dark)
         assert browser.complaints() == [], page.name
-        assert browser.value("document.title").startswith("partly SIMULATED: NF service density")
+        titles.add(title := browser.value("document.title"))
+        assert title.startswith("partly SIMULATED: ")
         assert browser.value("document.documentElement.scrollWidth") <= width, f"{page.name} scrolls sideways"
-    assert plots >= 8
+    assert plots >= 8 and len(titles) == len(pages_of(site))
 
 
 def test_all_of_it_in_one_file(browser: Browser, shown: ReportContents, tmp_path: Path) -> None:
@@ -139,8 +140,8 @@ def test_a_link_to_a_cell_shows_it_with_what_it_says(browser: Browser, site: Pat
     assert browser.value(f"document.getElementById('{anchor}').matches('.target')")
     assert "CSC 2x2" in browser.value("document.getElementById('tip').innerText")
     browser.open(site / "index.html")
-    href = browser.value("document.querySelector('.verdicts a').getAttribute('href')")
-    assert href.startswith("density.html#csc-1x1-ndr-")
+    href = browser.value("document.querySelector('.carried a').getAttribute('href')")
+    assert href.startswith("density.html#csc-2x2-pdr-")
 
 
 def test_maps_are_chosen_by_what_they_are_of(browser: Browser, site: Path) -> None:
@@ -337,8 +338,8 @@ def test_a_cell_leads_to_the_core_map_of_its_test(browser: Browser, site: Path) 
     file, anchor = browser.value("document.activeElement.getAttribute('href')").split("#")
     assert f"{file}#{anchor}" == test.replace("#test-", "#cores-test-")
     browser.open(site / file, f"#{anchor}")
-    assert "Core map" in browser.value("document.querySelector('h4.target').innerText")
-    assert 0 <= browser.value("document.querySelector('h4.target').getBoundingClientRect().top") < 900
+    assert "Core map" in browser.value("document.querySelector('h3.target').innerText")
+    assert 0 <= browser.value("document.querySelector('h3.target').getBoundingClientRect().top") < 900
     assert browser.complaints() == []
 
 

@@ -123,5 +123,5 @@ def test_an_entry_that_is_opened_has_plots_tables_and_the_plan(
 def test_a_core_map_has_an_address_in_one_file_too(browser: Browser, page: Path, shown: ReportContents) -> None:
     anchor = shown.rows[0].anchor
     browser.open(page, f"#cores-{anchor}")
-    assert browser.value("document.querySelector('h4.target').innerText").startswith("Core map")
-    assert 0 <= browser.value("document.querySelector('h4.target').getBoundingClientRect().top") < 900
+    assert browser.value("document.querySelector('h3.target').innerText").startswith("Core map")
+    assert 0 <= browser.value("document.querySelector('h3.target').getBoundingClientRect().top") < 900

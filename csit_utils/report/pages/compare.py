@@ -90,7 +90,7 @@ def _rows(side: ComparisonSide) -> list[TestRow]:
     return [row for run in side.runs for row in run.rows]
 
 
-PAGE = Page("compare", "Compare", _build)
+PAGE = Page("compare", "Compare", _build, group="History")
 
 
 class RunFigure(NamedTuple):

@@ -76,7 +76,7 @@ def _resolution(found: Iterable[Repeats]) -> float | None:
     )
 
 
-PAGE = Page("spread", "Repeated runs", _build)
+PAGE = Page("spread", "Repeated runs", _build, group="History")
 
 
 def boxes_figure(identity: str, title: str, found: Mapping[str, Sequence[Repeats]]) -> Figure | None:

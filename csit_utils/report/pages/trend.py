@@ -356,7 +356,7 @@ def _few(trends: Iterable[Trend], names: CellNames) -> Iterator[Figure]:
             yield figure
 
 
-PAGE = Page("trend", "Trend", _build)
+PAGE = Page("trend", "Trend", _build, group="History")
 
 
 def _stacks_at(

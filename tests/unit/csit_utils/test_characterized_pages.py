@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from csit_utils.report.exports.messages import message_parts
-from csit_utils.report.pages import OVERVIEW
+from csit_utils.report.pages import overview
 from csit_utils.report.site import RenderedPage, single_file
 from csit_utils.studies.registry import views
 from csit_utils.studies.sizing import page as sizings
@@ -131,13 +131,13 @@ def test_what_shared_cores_says_so_wherever_it_is_named() -> None:
     cores = plan.cores.model_copy(update={"oversubscribed": True})
     crowded = one_of_each(plan=plan.model_copy(update={"cores": cores}))
     # Profiles: a line and a section for each of five, and one comparison; the sizing has no part in them.
-    for page, places in ((profiles.PAGE, 11), (predictions.PAGE, 2), (bursts.PAGE, 1), (OVERVIEW, 7)):
+    for page, places in ((profiles.PAGE, 11), (predictions.PAGE, 2), (bursts.PAGE, 1), (overview.PAGE, 7)):
         assert str(made(page, *crowded).html).count('class="mark over"') == places, page.name
         assert 'class="mark over"' not in made(page, *one_of_each()).html
 
 
 def test_the_overview_has_a_sentence_and_a_link_for_each() -> None:
-    page = made(OVERVIEW, *one_of_each())
+    page = made(overview.PAGE, *one_of_each())
     anchors = re.findall(r'href="#([a-z]+-[0-9a-f]{12})"', str(page.html))
     assert len(anchors) == 7
     html = single_file(shown(*one_of_each()))
@@ -149,7 +149,7 @@ def test_a_skipped_one_is_not_called_failed() -> None:
         record(kind, f"Bare {kind}", passed=False, skipped=True, message="needs 33 cores")
         for kind in ("sweep", "chain", "bursts", "sizing")
     ]
-    for page in (*PAGES, OVERVIEW):
+    for page in (*PAGES, overview.PAGE):
         html = made(page, *bare).html
         assert ">skipped</span>" in html and ">failed</span>" not in html, page.name
     (studies,) = [part for part in message_parts(shown(*bare), lambda _: None) if part.heading == "Studies"]

@@ -287,7 +287,7 @@ def test_failures_are_grouped_and_linked() -> None:
     assert "b.xml: broken off" in text
     assert "./csit doctor" in text
     assert shown is not None
-    assert shown.count == 5
+    assert shown.count == 4
     assert len(re.findall(r'href="#test-csc-\dr1c', str(shown.html))) == 3
 
 

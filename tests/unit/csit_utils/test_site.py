@@ -13,9 +13,8 @@ from csit_utils.dataset.rows import NDR
 from csit_utils.report.links import cell_anchor
 from csit_utils.report.report_context import Details, ReportContents
 from csit_utils.report.site import single_file, write_site
-from csit_utils.studies.density.analysis.density import CellState, matrices
+from csit_utils.studies.density.analysis.density import matrices
 from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, speedups
-from csit_utils.studies.density.analysis.summary import headlines
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, speedup_figure
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
@@ -170,15 +169,6 @@ def test_one_size_alone_has_no_speedup() -> None:
     rows = InMemory(dataset_of(SIZED[0])).tests
     found = [matrix for series in all_series(rows) for matrix in matrices(rows, series)]
     assert speedup_figure("s", "Speedup", found, SpeedupLimits()) is None
-
-
-def test_a_headline_names_one_alone_and_the_most() -> None:
-    rows = InMemory(dataset_of(plain(1, 1, 2e5), plain(2, 2, 1e5), plain(4, 1, 1.5e5))).tests
-    (series,) = all_series(rows)
-    (headline,) = headlines(matrices(rows, series))
-    assert (headline.alone, headline.most) == ((1, 1), (4, 1)), "of two cells with four NFs the one with more services"
-    assert headline.kept == pytest.approx(0.75)
-    assert dict(headline.states) == {CellState.VALUE: 3, CellState.NOT_RUN: 3}
 
 
 def test_an_address_of_a_cell_does_not_depend_on_the_report() -> None:

@@ -6,7 +6,7 @@ from statistics import fmean
 
 import pytest
 
-from csit_utils.report.pages import OVERVIEW, environment
+from csit_utils.report.pages import environment, overview
 from csit_utils.report.site import render
 from csit_utils.studies.chains import study as chain_page
 from csit_utils.studies.interference import page as interference
@@ -149,7 +149,7 @@ def test_a_headline_names_no_harm_where_there_is_none() -> None:
 
 def test_the_overview_and_the_environment_stand_with_such_records_only(study: ChainStudy) -> None:
     records = (chain_studied(study, simulated=True, testbed="sim", world="sim"), interfered())
-    text = words(made(OVERVIEW, *records))
+    text = words(made(overview.PAGE, *records))
     assert "Chain study" in text and "Interference" in text and "suspects, first nat &gt; firewall" in text
     assert render(environment.PAGE, shown(*records)) is not None
 
