@@ -5,7 +5,8 @@ from enum import StrEnum
 from functools import cached_property, partial
 
 from csit_utils.analysis.cells import CellMetric
-from csit_utils.analysis.runs import History, Run, history, latest_runs, rows_of
+from csit_utils.analysis.comparisons.baselines import suggested_pairs
+from csit_utils.analysis.runs import ComparisonSide, History, Run, history, latest_runs, rows_of
 from csit_utils.analysis.trends.trend import Trend, trends
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.ledger import NONE, Acknowledged
@@ -58,7 +59,7 @@ class ReportContents:
             mean: Show means over all runs instead of the latest run.
             details: Tests with their own page; None: all up to `MAX_PAGES`, beyond that those of the latest runs, also
                 up to `MAX_PAGES`, and those that stand out.
-            compared: Names of the two initial sides of the compare page, from `History.sides`.
+            compared: Names of the two initial sides of the compare page, from its `comparable`.
             papers: Published figures to show beside other studies.
             acknowledged: Steps of trends whose cause is known.
         """
@@ -167,6 +168,11 @@ class ReportContents:
     def whole_history(self) -> History:
         """Runs of each testbed, including those without density tests."""
         return history(self.figured) if self.contents.characterizations else self.history
+
+    @cached_property
+    def suggested_pairs(self) -> Sequence[tuple[ComparisonSide, ComparisonSide]]:
+        """Pairs of runs that most readers want to compare."""
+        return list(suggested_pairs(self.whole_history, self.trends))
 
     @cached_property
     def trends(self) -> Sequence[Trend]:

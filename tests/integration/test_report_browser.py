@@ -201,7 +201,7 @@ def test_maps_of_unlike_figures_have_none_and_say_why(browser: Browser, site: Pa
 
 def test_filter_by_address_and_by_typing(browser: Browser, site: Path) -> None:
     browser.open(site / "results.html", "#filter=csc%202x1")
-    assert browser.value("document.querySelector('.shown').textContent") == "1 of 7 tests"
+    assert browser.value("document.querySelector('.shown').textContent") == "1 of 6 cells"
     browser.value(
         "{ const box = document.querySelector('.tools input'); box.value = 'CSP';"
         " box.dispatchEvent(new Event('input', { bubbles: true })); }"
@@ -213,7 +213,7 @@ def test_filter_by_address_and_by_typing(browser: Browser, site: Path) -> None:
 def test_sorting_by_keyboard_keeps_the_unknown_last(browser: Browser, site: Path) -> None:
     browser.open(site / "results.html")
     column = browser.value(
-        "[...document.querySelectorAll('#list thead th')].findIndex((one) => one.innerText === 'NDR')"
+        "[...document.querySelectorAll('#list thead th')].findIndex((one) => one.innerText.startsWith('NDR'))"
     )
     rates = (
         f"[...document.querySelectorAll('#list tbody tr')].map((row) => row.cells[{column}].dataset.v)"
@@ -226,7 +226,7 @@ def test_sorting_by_keyboard_keeps_the_unknown_last(browser: Browser, site: Path
         values = browser.value(rates)
         known = [value for value in values if value is not None]
         assert known == sorted(known, reverse=order == "descending")
-        assert values[len(known) :] == [None, None]
+        assert values[len(known) :] == [None]
 
 
 def test_tables_are_saved_as_they_are_shown(browser: Browser, site: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.grouping import beside, bounds
+from csit_utils.analysis.grouping import ThroughputBounds, beside, bounds
 from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
 from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.measures import Measure
@@ -20,7 +20,7 @@ from csit_utils.report.details.qualification import QualificationView, qualifica
 from csit_utils.report.details.search_steps import SearchPath, search_path
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables
-from csit_utils.report.units import DASH, amount, common_unit, digits3, percent, rate, seconds
+from csit_utils.report.units import DASH, amount, percent, rate, seconds
 from csit_utils.studies.density.analysis.checklist import CheckedRequirement, checklist
 from csit_utils.studies.density.analysis.losses import busiest_cpu
 from csit_utils.studies.density.analysis.other_goals import other_goals
@@ -375,21 +375,16 @@ def bounds_text(row: TestRow, metric: Measure) -> str:
     found = bounds(row, metric)
     if found is None:
         return DASH
-    mark, value = ("< ", found.upper) if found.lower is None else ("", found.lower)
+    return bound_mark(found) + amount(metric, row, found.upper if found.lower is None else found.lower)
+
+
+def bound_mark(found: ThroughputBounds) -> str:
+    """Return the mark of a figure without an upper or a lower bound, or with bounds farther apart than asked for."""
     if found.upper is None:
-        mark = "≥ "
-    elif not found.complete and not mark:
-        mark = "≈ "
-    return mark + amount(metric, row, value)
-
-
-def bounds_pair(row: TestRow, metric: Measure) -> tuple[str, str]:
-    """Return both bounds in one unit, `206` and `207 kpps`; the second is empty if there is only one."""
-    found = bounds(row, metric)
-    if found is None or found.lower is None or found.upper is None or found.lower == found.upper:
-        return bounds_text(row, metric), ""
-    factor, _ = common_unit([found.upper])
-    return ("" if found.complete else "≈ ") + digits3(found.lower / factor), rate(found.upper)
+        return "≥ "
+    if found.lower is None:
+        return "< "
+    return "" if found.complete else "≈ "
 
 
 def _goals(item: RecordedTest, row: TestRow) -> list[GoalView]:

@@ -54,10 +54,17 @@ def _search(found: StatefulDensity) -> Iterator[Row]:
 
 
 def _checks(found: StatefulDensity) -> Iterator[Row]:
-    for cell in found.cells:
-        for check in cell.checks:
+    """Yield the requirements that all cells meet once, with the finding in the first, and others for each cell."""
+    for of_cells in zip(*(cell.checks for cell in found.cells), strict=True):
+        rows = list(zip((cell.name for cell in found.cells), of_cells, strict=True))
+        if len(rows) > 1 and all(check.met for check in of_cells):
+            alike = len({check.text for check in of_cells}) == 1
+            text = of_cells[0].text if alike else f"{rows[0][0]}: {of_cells[0].text}"
+            yield {"cell": f"all {len(rows)}", "subject": of_cells[0].subject, "text": text, "met": "yes"}
+            continue
+        for name, check in rows:
             met = "yes" if check.met else "no"
-            yield {"cell": cell.name, "subject": check.subject, "text": check.text, "met": met, "failed": not check.met}
+            yield {"cell": name, "subject": check.subject, "text": check.text, "met": met, "failed": not check.met}
     for subject, text in DEVIATIONS:
         yield {"cell": "all", "subject": subject, "text": text, "met": "differs"}
 
