@@ -9,6 +9,7 @@ from csit_utils.report.record_page import record_page
 from csit_utils.report.study import RecordKind, Study
 from csit_utils.report.units import count, digits3
 from resources.libraries.python.model.request.cell import Dimensions
+from resources.libraries.python.quantities import DECIMAL, scaled
 from resources.libraries.python.studies.stateful.analysis import DEVIATIONS, in_words, stateful_tables
 from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
@@ -16,6 +17,11 @@ from resources.libraries.python.studies.stateful.planning import cost
 
 _RATE = "rate_lower_cps"
 _CHECKED = {"cell": "cell", "subject": "subject", "text": "finding", "met": "met"}
+
+
+def _per_s(value: float) -> str:
+    """`15.8 M/s`."""
+    return scaled(value, DECIMAL, "/s")
 
 
 def _setup(found: StatefulDensity) -> Iterator[str]:
@@ -29,7 +35,7 @@ def _setup(found: StatefulDensity) -> Iterator[str]:
 
 def _by_instances(found: StatefulDensity) -> Iterator[Row]:
     for cell in sorted(found.cells, key=lambda cell: (cell.nodes, cell.instances)):
-        for share, parts in (("in sum", 1), ("per instance", cell.instances)):
+        for share, parts in (("total", 1), ("per instance", cell.instances)):
             yield {
                 "share": share,
                 "nodes": f"{cell.nodes} NF{'s' * (cell.nodes > 1)} per instance",
@@ -118,10 +124,12 @@ PAGE = record_page(
             (
                 Column("instances", write=count),
                 Column("nodes", "NFs", count),
-                Column(_RATE, "connections/s", count, explain=("connection-rate", "the connection establishment rate")),
-                Column("rate_upper_cps", "failed at", count),
-                Column("rate_instance_cps", "fewest of an instance", count),
-                Column("tear_down_cps", "tear-downs/s", count, explain=("tear-down-rate", "the tear-down rate")),
+                Column(
+                    _RATE, "new connections", _per_s, explain=("connection-rate", "the connection establishment rate")
+                ),
+                Column("rate_upper_cps", "failed at", _per_s),
+                Column("rate_instance_cps", "fewest of an instance", _per_s),
+                Column("tear_down_cps", "tear-downs", _per_s, explain=("tear-down-rate", "the tear-down rate")),
                 Column(
                     "capacity_entries",
                     "entries of a table",
@@ -150,7 +158,7 @@ EXPLANATIONS = (
     Explanation(
         "connection-rate",
         "Connection establishment rate",
-        "How many new connections per second NATs and firewalls take, per service instance and in sum.",
+        "How many new connections per second NATs and firewalls take, per service instance and in total.",
         "Connections per second, of all instances together; the share of each instance is beside it.",
         "Maximum connection establishment rate of RFC 9693: each packet is a UDP datagram with a 5-tuple "
         "that no earlier one of the trial had, from the initiator's side only. A rate counts where every packet "

@@ -41,6 +41,9 @@
     return { ...trace, ...(meta.samples ? percentile(trace) : {}), ...own };
   }
 
+  // Longest name in a legend beside the plot, from which a longer one would take the width.
+  const MAX_NAME = 30;
+
   // Some of the traces, where there are more than a plot can show: `facets` names what readers narrow by.
   const fits = (trace, narrowed) => Object.entries(narrowed)
     .every(([name, value]) => value === "all" || (trace.meta.facets?.[name] ?? value) === value);
@@ -65,16 +68,19 @@
       ...(mark.font && { font: { ...mark.font, color: tint(scheme, mark.font.color ?? "dim") } }),
     }));
     // The legend is below the plot, with room for its lines, where it would take the width from the plot.
-    const legends = data.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap").length;
-    const below = legends > 0 && (narrow || legends > 14);
-    const lines = below ? Math.ceil((legends * (narrow ? 165 : 190)) / Math.max(300, wide - 110)) : 0;
-    const inner = (variant.layout.height ?? 380) - 100;
+    const listed = data.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap");
+    const legends = listed.length, longest = Math.max(0, ...listed.map((trace) => (trace.name ?? "").length));
+    const below = legends > 0 && (narrow || legends > 14 || longest > MAX_NAME);
+    const lines = below ? Math.ceil((legends * (45 + 6.5 * longest)) / Math.max(300, wide - 110)) : 0;
+    // Texts above the plot are below the buttons of the library.
+    const top = (variant.layout.annotations ?? []).some((note) => note.yref === "paper" && note.y === 1) ? 56 : 32;
+    const inner = (variant.layout.height ?? 380) - 100 + top - 32;
     const layout = {
       ...variant.layout,
       font: { family: "system-ui, Segoe UI, Noto Sans, DejaVu Sans, sans-serif", size: narrow ? 11 : 13, color: ink },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
-      margin: { l: 60, r: 12, t: 32, b: below ? 56 + lines * 19 : 48 },
+      margin: { l: 60, r: 12, t: top, b: below ? 56 + lines * 19 : 48 },
       height: below ? 88 + inner + lines * 19 : inner + 100,
       modebar: { bgcolor: "rgba(0,0,0,0)", color: grid, activecolor: ink },
       showlegend: legends > 0,
