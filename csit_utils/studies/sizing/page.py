@@ -119,7 +119,7 @@ def _overheads(sizing: Sizing) -> Iterator[Row]:
             "base": words.get(row.base, row.base),
             "size": words.get(row.size, row.size),
             "scaling": f"scaling {row.scaling}",
-            "step": f"{row.base} to {row.size}",
+            "step": "\nto\n".join(words.get(each, each) for each in (row.base, row.size)).replace(", ", "\n"),
             "components": ", ".join(row.components),
             "change": f"{row.vcpus_ratio:g} x vCPUs, {row.capacity_ratio:.2f} x capacity",
         }

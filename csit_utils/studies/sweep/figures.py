@@ -160,7 +160,7 @@ def _break_points(profile: Profile, factor: float) -> Json:
             for found in points
             for kind, start, end, style in (
                 ("line", found.rate, found.rate, {"line": line}),
-                *([("rect", found.low, found.high, band)] if found.low is not None else []),
+                *([("rect", found.low, found.high, band)] if found.low is not None and found.high is not None else []),
             )
         ],
         "annotations": [
@@ -185,12 +185,11 @@ def _measured_and_fitted(profile: Profile | None, metric: ProfileMetric, sweep: 
         if found is metric and profile is not None:
             name = fit.function if profile.break_point is None else f"{fit.function} {_REGIONS[region]}"
             rates = np.linspace(fit.first_rate, fit.last_rate, _ON_A_LINE).tolist()
-            bits = l2_bps(1, sweep.spec.frame)
+            packets = GIGA / l2_bps(1, sweep.spec.frame)
             for row in function_rows(profile, rates, (metric,)):
-                packets = {"input_pps": row["rate"] * GIGA / bits}
-                if metric is ProfileMetric.THROUGHPUT:
-                    packets["output_pps"] = row[metric.value] * GIGA / bits
-                yield {**row, **packets, "line": name, "text": function_in_words(fit)}
+                known = {"input_pps": row["rate"], "output_pps": row.get(ProfileMetric.THROUGHPUT.value)}
+                pps = {name: None if value is None else value * packets for name, value in known.items()}
+                yield {**row, **pps, "line": name, "text": function_in_words(fit)}
 
 
 def _cpu(sweep: Sweep) -> Iterator[Row]:
