@@ -51,10 +51,23 @@
   // Whether a trace has anything to draw: what was not measured gets no line, and no entry in the legend.
   const known = (trace) => trace.type === "heatmap" || (trace.y ?? []).some((value) => value !== null && value !== undefined);
 
+  // Plots beside each other, as `figures.side_by_side` makes them, are below each other where there is little room.
+  function piled(variant) {
+    const { annotations, meta, ...layout } = variant.layout;
+    const ends = Object.keys(layout).filter((name) => name.startsWith("xaxis")).map((name) => name.slice(5));
+    const { title } = layout.xaxis, share = 1.12 / ends.length;
+    ends.forEach((end, at) => {
+      layout[`xaxis${end}`] = { ...layout[`xaxis${end}`], domain: [0, 1], title: at < ends.length - 1 ? {} : title };
+      layout[`yaxis${end}`] = { ...layout.yaxis, ...(at && { matches: "y" }), anchor: `x${end}`, domain: [Math.max(0, 1 - (at + 1) * share + 0.12), 1 - at * share] };
+    });
+    return { ...variant, layout: { ...layout, height: 100 + 190 * ends.length,
+      annotations: annotations.map((name, at) => ({ ...name, x: 0.5, y: 1 - at * share })) } };
+  }
+
   function styled(figure, key, narrowed, scheme, wide) {
     const { ink, grid, water } = inks[scheme];
-    const variant = figure.variants[key];
     const narrow = wide < 640;
+    const variant = narrow && figure.variants[key].layout.xaxis2 ? piled(figure.variants[key]) : figure.variants[key];
     const axis = { tickangle: 0, gridcolor: grid, zerolinecolor: grid, linecolor: grid, automargin: true };
     const named = (own) => ({ ...axis, ...own, title: { font: { size: narrow ? 12 : 13 }, ...own?.title } });
     const data = variant.data.filter((trace) => known(trace) && fits(trace, narrowed)).map((trace) => coloured(trace, scheme));
