@@ -235,6 +235,13 @@
   };
   const redraw = () => drawn.forEach((_, element) => draw(element));
   csit.onScheme(redraw);
-  addEventListener("beforeprint", () => { printing = true; redraw(); drawAll(); });
-  addEventListener("afterprint", () => { printing = false; redraw(); });
+  // The width of the page at which plots are as wide as on A4 paper, landscape: browsers tell it after they have printed.
+  const PAPER_PX = 1076;
+  function print(begins) {
+    printing = begins;
+    document.body.style.width = begins ? `${PAPER_PX}px` : "";
+    redraw();
+  }
+  addEventListener("beforeprint", () => { print(true); drawAll(); });
+  addEventListener("afterprint", () => print(false));
 }
