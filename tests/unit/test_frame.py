@@ -3,7 +3,7 @@
 import ast
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,12 @@ from typer.testing import CliRunner
 
 from csit_utils.bisection.spec import BisectionSpec
 from csit_utils.cli import COMMANDS, make_app
-from resources.libraries.python.model.request.cell import Cell, ServiceType
-from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.chains.model.spec import ChainFile
-from resources.libraries.python.studies.density.planning.matrix import core_usage
 from resources.libraries.python.studies.interference.model.record import InterferenceFile
 from resources.libraries.python.studies.outage.model.spec import OutageFile
 from resources.libraries.python.studies.stateful.model.spec import StatefulFile
 from resources.libraries.python.testbed.connection.authentication import HostsOfPasswords
-from tests.builders import cores_of_nfs
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "jenkins").glob("*.md")])
@@ -215,35 +211,18 @@ def test_examples_of_pages_can_be_read(page: Path) -> None:
             subprocess.run(["sh", "-n"], input=body, text=True, check=True)
 
 
-def test_tables_of_cores_are_those_of_the_planner() -> None:
-    text = (ROOT / "docs" / "methodology.md").read_text(encoding="utf-8")
-    formulas: dict[str, Callable[[int, int], float]] = {
-        "vSwitch-1c, NF-1c": lambda s, n: core_usage(cell(s, n, NfSize.ONE)),
-        "vSwitch-1c, NF-0.5c": lambda s, n: core_usage(cell(s, n, NfSize.HALF)),
-        "NFs alone, NF-1c": lambda s, n: cores_of_nfs(cell(s, n, NfSize.ONE)),
-    }
-    for title, formula in formulas.items():
-        table = text.split(f"**{title}**")[1].split("\n\n")[1].splitlines()
-        columns = [int(word) for word in re.findall(r"\d+", table[0])]
-        for row in table[2:]:
-            services, *values = (float(word) for word in re.findall(r"[\d.]+", row))
-            assert values == [formula(int(services), nodes) for nodes in columns], (title, services)
-
-
-def cell(services: int, nodes: int, size: NfSize) -> Cell:
-    """A cell with a vSwitch of one core."""
-    return Cell(service_type=ServiceType.CSC, nf_chains=services, nf_nodes=nodes, nf_sizes=(size,))
-
-
 def test_decision_records_are_numbered_and_listed() -> None:
     folder = ROOT / "docs" / "adr"
+    listed = re.findall(
+        r"^(\d+)\. .*\]\(([\w-]+\.md)\)$", (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert [int(number) for number, _ in listed] == list(range(1, len(listed) + 1))
     records = sorted(folder.glob("[0-9]*.md"))
-    assert [int(record.name[:4]) for record in records] == list(range(1, len(records) + 1))
-    index = (folder / "README.md").read_text(encoding="utf-8")
+    assert {record.name for record in records} == {name for _, name in listed}
     for record in records:
         text = record.read_text(encoding="utf-8")
-        assert f"({record.name})" in index, record.name
-        assert re.search(r"^Status: (accepted|superseded by \d{4}), \d{4}-\d\d-\d\d$", text, re.MULTILINE), record.name
+        assert (f"{int(record.name[:4])}", record.name) in listed
+        assert re.search(r"^Status: accepted, \d{4}-\d\d-\d\d$", text, re.MULTILINE), record.name
         assert re.findall(r"^## (\w+)", text, re.MULTILINE) == ["Why", "Decision", "Consequences"], record.name
 
 

@@ -170,7 +170,7 @@ EXPLANATIONS = (
         "switches, computation, memory access, interrupts, I/O, idleness, and other.",
         "Share of the traced time; times a second.",
         "Of virtual machines by events of KVM (Table 2 of Probius), of network namespaces by scheduling, interrupt, "
-        "NAPI and network events, by a mapping that docs/methodology.md defines.",
+        "NAPI and network events, by a mapping that docs/method/chains.md defines.",
         "Shares of the two sources are not comparable. A polling thread always computes.",
     ),
 )

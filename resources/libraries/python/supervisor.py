@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -92,7 +92,24 @@ def _watch() -> None:
     for line in sys.stdin:
         inode, _, name = line.rstrip("\n").partition(" ")
         known[Path(name)] = int(inode)
-    _end(lambda: _inside(known))
+    with ExitStack() as held:
+        places = _existing(known, held)
+        _end(lambda: _inside(*places))
+
+
+def _existing(known: dict[Path, int], held: ExitStack) -> tuple[set[int], list[Path]]:
+    """Return the namespaces, kept until no process is in them, and groups that still have their names.
+
+    The number of a namespace that is gone is used again, and its name may end with the first process that is killed.
+    """
+    inodes, groups = set(), []
+    for path, inode in known.items():
+        with suppress(OSError):
+            if path.is_dir():
+                groups += [path] * (path.stat().st_ino == inode)
+            elif os.fstat(held.enter_context(path.open("rb")).fileno()).st_ino == inode:
+                inodes.add(inode)
+    return inodes - {Path("/proc/self/ns/net").stat().st_ino}, groups  # never all processes of a machine
 
 
 def _end(left: Callable[[], Iterable[int]]) -> None:
@@ -113,18 +130,12 @@ def _children() -> list[int]:
     return [*map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split())]
 
 
-def _inside(known: dict[Path, int]) -> set[int]:
-    """Processes in namespaces and groups that still have their names: numbers of removed ones are used again."""
-    inodes, found = set(), set()
-    for path, inode in known.items():
+def _inside(inodes: set[int], groups: list[Path]) -> set[int]:
+    """Return the processes in namespaces and groups."""
+    found = set()
+    for group in groups:
         with suppress(OSError):
-            if path.stat().st_ino != inode:
-                continue
-            if path.is_dir():
-                found |= {pid for procs in path.rglob("cgroup.procs") for pid in _programs(procs)}
-            else:
-                inodes.add(inode)
-    inodes.discard(Path("/proc/self/ns/net").stat().st_ino)  # never all processes of a machine
+            found |= {pid for procs in group.rglob("cgroup.procs") for pid in _programs(procs)}
     for process in Path("/proc").iterdir() if inodes else ():
         with suppress(OSError):
             if process.name.isdecimal() and (process / "ns" / "net").stat().st_ino in inodes:
