@@ -146,11 +146,11 @@ def test_every_feature_is_drawn_each_second_and_a_second_without_a_value_is_a_ga
     )
     figure = drawn(page.PAGE, "series", chain_studied(study.model_copy(update={"runs": runs})))
     assert figure is not None and figure.selectors[0][:2] == ("nat > firewall", "ids > nat")
-    lines = figure.variants["nat > firewall|queued_packets"]["data"]
+    lines = figure.variants["nat > firewall|queued packets"]["data"]
     assert [line["name"] for line in lines] == ["nat, 50.0 Mbit/s", "nat, 100 Mbit/s", "nat, 200 Mbit/s"]
     assert (lines[0]["x"], lines[0]["y"]) == ([1, 2, 3], [1, None, 7])
     assert len({line["line"]["dash"] for line in lines}) == 3
-    assert figure.variants["ids > nat|queued_packets"]["data"] == []
+    assert figure.variants["ids > nat|queued packets"]["data"] == []
 
 
 def test_a_page_has_no_more_seconds_than_it_can_show(study: ChainStudy, monkeypatch: pytest.MonkeyPatch) -> None:
