@@ -138,7 +138,7 @@ def test_drops_of_the_vswitch_are_compared_with_those_of_the_vnfs_alone(name: st
     ]
     first = analyse(spec_of(("a", "b", "c"), volumes_bps=volumes), runs).suspects[0]
     assert first.chain == chains[2]
-    assert first.reasons[1] == (f"the vSwitch, {where}, drops 9000 packets a second, 11 at most with its VNFs alone")
+    assert first.reasons[1] == (f"the vSwitch, {where}, drops 9,000 packets a second, 11 at most with its VNFs alone")
 
 
 def test_a_feature_is_changed_outside_three_standard_deviations_alone() -> None:

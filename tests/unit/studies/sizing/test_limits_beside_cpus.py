@@ -92,7 +92,7 @@ def test_out_scaling_that_lowers_capacity_is_stopped_and_taken_back() -> None:
     one, two = found.sizes
     assert (found.stopped, found.best) == ("no gain", one.name)
     assert found.steps[-1] == f"Taken back to {one.name}: {two.name} has 1 vCPUs more and carries no more."
-    assert any(note.startswith(f"{two.name} carries less than {one.name} (-9 %") for note in found.notes)
+    assert any(note.startswith(f"{two.name} carries less than {one.name} (\N{MINUS SIGN}9 %") for note in found.notes)
     (cost,) = found.overheads
     assert (cost.scaling, cost.base, cost.size, cost.vcpus_ratio) == (Scaling.OUT, one.name, two.name, 2)
     assert cost.low < 1 - 1 / 2.2 < cost.high
