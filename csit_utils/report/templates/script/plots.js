@@ -139,7 +139,7 @@
     // Named one by one, because the defaults of some versions would send the figure to a server.
     const options = { responsive: true, displaylogo: false, modeBarButtons: [["zoom2d", "pan2d", "resetScale2d"]] };
     // Where many things stand side by side, the plot is wider than a small window, which scrolls it.
-    canvas.style.minWidth = `${layout.meta?.width ?? 0}px`;
+    canvas.style.minWidth = `${printing ? 0 : layout.meta?.width ?? 0}px`;
     library.react(canvas, data, layout, options);
     const table = element.parentElement.querySelectorAll("tr[data-instance]");
     table.forEach((row) => { row.hidden = row.dataset.instance !== key; });
@@ -236,7 +236,7 @@
   const redraw = () => drawn.forEach((_, element) => draw(element));
   csit.onScheme(redraw);
   // The width of the page at which plots are as wide as on A4 paper, landscape: browsers tell it after they have printed.
-  const PAPER_PX = 1076;
+  const PAPER_PX = 1070;
   function print(begins) {
     printing = begins;
     document.body.style.width = begins ? `${PAPER_PX}px` : "";
