@@ -235,7 +235,7 @@
   };
   const redraw = () => drawn.forEach((_, element) => draw(element));
   csit.onScheme(redraw);
-  // The width of the page at which plots are as wide as on A4 paper, landscape: browsers tell it after they have printed.
+  // Width of a page whose plots are as wide as on A4 paper, landscape. No event tells when the paper is laid out.
   const PAPER_PX = 1070;
   function print(begins) {
     printing = begins;
