@@ -7,7 +7,7 @@ from csit_utils.dataset.rows import frame_text
 from csit_utils.report.record_blocks import Column, Plot, Row, Sentences, Table
 from csit_utils.report.record_page import record_page
 from csit_utils.report.study import RecordKind, Study
-from csit_utils.report.units import count, digits3
+from csit_utils.report.units import count, seconds
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.quantities import DECIMAL, scaled
 from resources.libraries.python.studies.stateful.analysis import DEVIATIONS, in_words, stateful_tables
@@ -59,6 +59,13 @@ def _search(found: StatefulDensity) -> Iterator[Row]:
                 }
 
 
+def _search_times(found: StatefulDensity) -> Iterator[Row]:
+    for cell in found.cells:
+        buckets = next(iter(cell.tables.values())).buckets
+        times = cell.rate.model_dump(include={"trials", "search_s", "sending_s", "emptying_s"})
+        yield {**times, "cell": cell.name, "empty_s": cell.empty_s, "buckets": buckets or None}
+
+
 def _checks(found: StatefulDensity) -> Iterator[Row]:
     for cell in found.cells:
         for check in cell.checks:
@@ -72,17 +79,8 @@ def _remarks(found: StatefulDensity) -> Iterator[str]:
     failed = sum(not check.met for cell in found.cells for check in cell.checks)
     yield f"Requirements of RFC 9693: {f'{failed} not met' if failed else 'all met'}"
     for cell in found.cells:
-        rate = cell.rate
-        emptied = f", between which tables were emptied in {digits3(rate.emptying_s)} s" * bool(rate.emptying_s)
-        buckets = next(iter(cell.tables.values())).buckets
-        with_buckets = f", with {count(buckets)} buckets" if buckets else ""
-        yield (
-            f"{cell.name}: the search took {digits3(rate.search_s)} s with {rate.trials} trials of "
-            f"{digits3(rate.sending_s)} s in total{emptied}; the deletion of empty tables took "
-            f"{digits3(1000 * cell.empty_s)} ms{with_buckets}"
-        )
-        if rate.remark:
-            yield f"{cell.name}, rate: {rate.remark}"
+        if cell.rate.remark:
+            yield f"{cell.name}, rate: {cell.rate.remark}"
         if cell.capacity and cell.capacity.remark:
             yield f"{cell.name}, capacity: {cell.capacity.remark}"
         yield from (f"{cell.name}: {note}" for note in cell.notes)
@@ -140,6 +138,20 @@ PAGE = record_page(
                 Column("valid", "valid", lambda valid: "yes" if valid else "no", text=True),
             ),
             classes="tight",
+        ),
+        Table(
+            "search-times",
+            _search_times,
+            (
+                Column("cell", text=True),
+                Column("trials", write=count),
+                Column("search_s", "search", seconds),
+                Column("sending_s", "of it sending", seconds),
+                Column("emptying_s", "of it emptying tables", seconds),
+                Column("empty_s", "deletion of empty tables", seconds),
+                Column("buckets", "buckets of a table", count),
+            ),
+            folded="Time of the search, and of emptying tables",
         ),
         Table(
             "checks",
