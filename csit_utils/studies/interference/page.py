@@ -307,6 +307,7 @@ PAGE = record_page(
                 *_mean("sensitivity", "loses beside others"),
                 *_mean("aggressiveness", "others lose beside it"),
             ),
+            classes="loose",
         ),
         Sentences(sentences.resources_in_words, "Resources", ("network-share", "the share of a resource")),
         Table(
