@@ -29,6 +29,7 @@ B64 = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
 IMIX_WEIGHTS = {64: 7, 570: 4, 1518: 1}
 IMIX = Frame(name="IMIX", parts=tuple(FramePart(frame_bytes=size, weight=n) for size, n in IMIX_WEIGHTS.items()))
 _REMOVED_WITHIN_S = 10.0
+_TRIALS = 10
 _SIOCETHTOOL = 0x8946
 _ETHTOOL_STSO, _ETHTOOL_SGRO = 0x1F, 0x2C
 
@@ -141,8 +142,11 @@ def plan(*, cpus: tuple[int, ...] = (0,)) -> Plan:
 
 
 def undisturbed(generator: BuiltInGenerator, trial: Trial) -> TrialResult:
-    """A trial in which the sender kept up with its load."""
-    result = generator.run(trial)
+    """A trial in which the sender kept up with its load: one in which the machine stood still says so, and is repeated."""
+    for _ in range(_TRIALS):
+        result = generator.run(trial)
+        if not result.generator_limited:
+            break
     assert not result.generator_limited, result.note
     return result
 
