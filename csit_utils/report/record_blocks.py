@@ -252,7 +252,7 @@ class Plot:
         # What stands out is drawn last, on top of the others.
         ordered = sorted(groups.items(), key=lambda group: not group[1][0].get(self.muted[0]))
         aside = [key for key, own in ordered if own[0].get(self.muted[0])]
-        for (name, dash), own in ordered if aside else groups.items():
+        for (name, dash), own in ordered:
             if any(row.get(y.name) is not None for row in own):
                 label = ", ".join(filter(None, (name, dash if len(dashes) > 1 else "")))
                 number = names.index(name) if name in names else _REFERENCE_COLOUR
