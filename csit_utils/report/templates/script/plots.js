@@ -240,6 +240,8 @@
   function print(begins) {
     printing = begins;
     document.body.style.width = begins ? `${PAPER_PX}px` : "";
+    // A plot that is there keeps its width when it is drawn again.
+    drawn.forEach((_, element) => window.Plotly?.purge(element.querySelector(".canvas")));
     redraw();
   }
   addEventListener("beforeprint", () => { print(true); drawAll(); });
