@@ -24,6 +24,7 @@ from resources.libraries.python.drivers.generators.builtin.arrivals import Arriv
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess
 from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowSpec,
+    Sending,
     TrialReport,
     TrialSpec,
     WorkerSpec,
@@ -68,25 +69,25 @@ class _Rate(NamedTuple):
 
 
 def measure_pps(rounds: int = _ROUNDS) -> dict[str, Any]:
-    """Measure the rate of unpaced frames: ours, ours with each packet counted (`losses`), and trafgen's.
+    """Measure the rate of unpaced frames: ours, with each packet counted (`losses`), by AF_XDP, and trafgen's.
 
     A data thread on the other CPU receives. Offered frames include those that the receiver dropped.
 
     Returns:
         `ours` and `peer`: offered pps; `arrived_ratio`: that of received ones; `counted_ratio`: offered pps with
-        counting over those without.
+        counting over those without; `af_xdp_ratio`: that of frames sent by AF_XDP sockets over the peer's.
 
     Raises:
         Unsupported: Not root, or fewer than two CPUs.
     """
-    ours, uncounted, counted, peer = (list[_Rate]() for _ in range(4))
+    ours, uncounted, counted, sockets, peer = (list[_Rate]() for _ in range(5))
     sending, trafgen = "", shutil.which("trafgen")
-    with _worker() as ask, trafgen_frames() as config:
+    with _worker() as ask, _worker_on_pair("af_xdp") as ask_af_xdp, trafgen_frames() as config:
         for number in range(rounds):
-            turns = ((ours, _UNPACED), (uncounted, _UNCOUNTED), (counted, _COUNTED))
+            turns = ((ours, _UNPACED), (uncounted, _UNCOUNTED), (counted, _COUNTED), (sockets, _UNPACED))
             for rates, spec in turns if number % 2 else turns[::-1]:
-                report = ask(spec)
-                (flow,), sending = report.flows, report.sending
+                report = (ask_af_xdp if rates is sockets else ask)(spec)
+                (flow,), sending = report.flows, sending if rates is sockets else report.sending
                 rates.append(_Rate(flow.sent / report.offered_s, flow.received / report.offered_s))
             if trafgen:
                 peer.append(_trafgen_round(trafgen, config))
@@ -104,7 +105,9 @@ def measure_pps(rounds: int = _ROUNDS) -> dict[str, Any]:
         return {**found, "note": f"{note}; trafgen is not installed"}
     found["ratio"] = median(mine.offered / other.offered for mine, other in zip(ours, peer, strict=True))
     found["arrived_ratio"] = median(mine.arrived / other.arrived for mine, other in zip(ours, peer, strict=True))
+    found["af_xdp_ratio"] = median(mine.offered / other.offered for mine, other in zip(sockets, peer, strict=True))
     note += f"; peer is trafgen (goal {_PPS_GOAL:g} x); received frames: {found['arrived_ratio']:.2f} x"
+    note += f"; by AF_XDP {found['af_xdp_ratio']:.2f} x"
     return {**found, "note": note}
 
 
@@ -180,10 +183,10 @@ def _worker() -> Iterator[Callable[[TrialSpec], TrialReport]]:
 
 
 @contextmanager
-def _worker_on_pair() -> Iterator[Callable[[TrialSpec], TrialReport]]:
+def _worker_on_pair(sending: Sending = "auto") -> Iterator[Callable[[TrialSpec], TrialReport]]:
     process = WorkerProcess()
     try:
-        process.send(asdict(WorkerSpec(NAMESPACE, (_SEND_CPU,), alone=True, flows=(_FLOW,), sending="auto")))
+        process.send(asdict(WorkerSpec(NAMESPACE, (_SEND_CPU,), alone=True, flows=(_FLOW,), sending=sending)))
         process.answer("worker", 10.0)
 
         def ask(spec: TrialSpec) -> TrialReport:

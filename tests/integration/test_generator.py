@@ -55,7 +55,7 @@ def cable(sending: Sending) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module", params=["ring", "xdp"])
+@pytest.fixture(scope="module", params=["ring", "xdp", "af_xdp"])
 def sending(request: pytest.FixtureRequest) -> Sending:
     """How to send."""
     if request.param == "xdp" and (reason := why_not()):

@@ -27,6 +27,7 @@ from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.loop_back import MAX_FLOWS, loop_cables, no_cable, no_loop_back, port_kind
 from resources.libraries.python.recording.qualifications import FOLDER, key_of, store, stored
 from resources.libraries.python.search.qualification import BRIEF, Effort
+from resources.libraries.python.testbed.deployment.loop_back import fastest_way
 from resources.libraries.python.testbed.deployment.loop_back import qualify as measure
 from resources.libraries.python.testbed.kinds.factory import located, make_testbed
 
@@ -68,7 +69,8 @@ def qualify(
     Measures rates, rate error, gaps between frames and the latency floor. Its ports are joined to each other, with no
     system under test between them. The result is kept by generator, version, kind of ports, machine and kernel; results
     of later runs that are beyond it have the verdict *unqualified*. A run measures a short one where there is none. A
-    lab's generator is looped back over the cables that join ports of its machine, else over virtual ports there.
+    lab's generator is looped back over the cables that join ports of its machine, else over virtual ports there. Where
+    the driver is auto, AF_XDP sockets are tried too, and runs send by what is faster; name a driver to have no choice.
 
     \b
     Examples:
@@ -94,8 +96,12 @@ def qualify(
         if show and found is None:
             raise ConfigError(f"{folder}: no qualification of {key}; ./csit qualify {topology} measures one")
         if found is None:
+            way, compared = (None, ()) if brief else fastest_way(chosen, world, key, counts[0])
+            for line in compared if len(compared) > 1 else ():
+                typer.echo(line, err=True)
+            progress = _Progress(time.monotonic())
             found = measure(
-                chosen, world, key, frames=sizes, flow_counts=counts, effort=effort, report=_Progress(time.monotonic())
+                chosen, world, key, frames=sizes, flow_counts=counts, effort=effort, way=way, report=progress
             )
             path = store(found, folder) if chosen.world is not World.SIM else None
             if path is not None:

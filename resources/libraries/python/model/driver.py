@@ -327,6 +327,8 @@ class GeneratorDriver(Driver):
     """Numbers and time-stamps every packet of a load where a trial asks for a timeline."""
     least_frame_bytes: int = 64
     """The shortest frame that it sends where a trial names no protocol."""
+    ways: tuple[str, ...] = ()
+    """Other drivers that `./csit qualify` compares it with, and of which it has runs take the fastest in its place."""
     loops_back: int = 0
     """Directions, 1 or 2, between two ports that are joined to each other, where it is qualified; 0: it cannot be."""
     opens_connections: bool = False

@@ -80,6 +80,8 @@ class Qualification(Frozen):
     """UTC, ISO 8601."""
     sending: _Word = ""
     """How frames were sent, in words; empty where the driver does not say."""
+    way: _Word | None = None
+    """Driver that sends in place of the testbed's, as it is faster on these ports; None where it sends itself."""
     loss_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.005
     """Loss that `highest_pps` allows."""
     trial_s: Annotated[float, Field(gt=0)]

@@ -297,6 +297,7 @@ class TestbedSession:
                 logger.warn(f"{line} was left and has been removed by force")
             return None
         if found is not None:
+            self._world.way = found.way
             logger.info(range_in_words(found))
         return found
 

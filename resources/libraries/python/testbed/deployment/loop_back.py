@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.measurements.qualification import Qualification, QualificationKey, QualifiedPoint
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
@@ -15,6 +15,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.loop_back import loop_back_plan, loop_cables, no_cable, no_loop_back, port_kind
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.qualifications import FOLDER, key_of, store, stored
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.qualification import BRIEF, LOGGED, Effort, qualify_point
@@ -22,6 +23,11 @@ from resources.libraries.python.testbed.deployment.health import within
 from resources.libraries.python.testbed.deployment.parts import Parts, Testbed
 
 BRIEF_FRAMES = ("64B", "1518B")
+WAY_FRAME = "64B"
+WAY_GAIN = 0.05
+"""Another way of sending has to be faster by more than a brief qualification resolves."""
+MAX_RATE_ERROR = 0.005
+"""Of a way of sending that keeps its rate."""
 LOSS_RATIO = 0.005
 """Of PDR: what the higher one of the rates allows."""
 _TRIAL_S = 30.0
@@ -35,10 +41,12 @@ def qualify(
     frames: Sequence[Frame],
     flow_counts: Sequence[int],
     effort: Effort,
+    way: str | None = None,
     report: Callable[[QualifiedPoint | None, int, int], None] = lambda *_: None,
 ) -> Qualification:
     """Measure a generator for frame sizes and numbers of flows.
 
+    `way`: Driver that sends in place of the testbed's.
     `report`: Called before the first point with None, and with each point, the number of points done, and of all.
 
     Raises:
@@ -56,7 +64,7 @@ def qualify(
     for flows in flow_counts:
         plan = loop_back_plan(topology, world.layout, flows, cables)
         notes += plan.warnings
-        with looped_back(plan, world, largest) as looped:
+        with looped_back(plan, world, largest, way) as looped:
             facts = dict(looped.generator.facts())
             sending = facts.pop("sending", "") or facts.pop("generator", "")
             notes += [f"{name}: {text}" for name, text in facts.items()]
@@ -88,12 +96,49 @@ def qualify(
         key=key,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         sending=sending,
+        way=way,
         loss_ratio=LOSS_RATIO,
         trial_s=effort.trial_s,
         points=tuple(points),
         notes=tuple(dict.fromkeys(notes)),
         simulated=world.simulation is not None,
     )
+
+
+def fastest_way(
+    topology: Topology, world: Testbed, key: QualificationKey, flows: int
+) -> tuple[str | None, tuple[str, ...]]:
+    """Return the driver that sends most without loss on the generator's ports, and keeps its rate; and what was found.
+
+    Returns:
+        None where that is the testbed's own, or there is no choice.
+
+    Raises:
+        CsitError: Nothing comes back by the testbed's own driver, or the testbed is lost.
+    """
+    own = topology.tg.generator.driver
+    rates: dict[str | None, float] = {}
+    said = []
+    for way in (None, *driver_registry.generators()[own].ways):
+        name = way or own
+        try:
+            found = qualify(
+                topology, world, key, frames=[frame(WAY_FRAME)], flow_counts=(flows,), effort=BRIEF, way=way
+            )
+        except CsitError as error:
+            if way is None:
+                raise
+            said.append(f"{name}: {error}")
+            continue
+        (point,) = found.points
+        late = point.rate_error is None or point.rate_error > MAX_RATE_ERROR
+        rates[way] = 0.0 if late else point.loss_free_pps or 0.0
+        late_words = f", rate error {point.rate_error:.2%}" if late and point.rate_error is not None else ""
+        said.append(
+            f"{name}: {rate(point.loss_free_pps or 0.0)} of {WAY_FRAME} without loss by {found.sending}{late_words}"
+        )
+    best = max(rates, key=lambda way: rates[way] * (1.0 if way is not None else 1 + WAY_GAIN))
+    return best, tuple(said)
 
 
 def qualification_for_run(
@@ -143,7 +188,9 @@ def qualify_again(
     points = {(point.frame, point.flows): point for point in found.points}
     notes = list(found.notes)
     for point in disproved:
-        made = qualify(topology, world, found.key, frames=[point.frame], flow_counts=(point.flows,), effort=effort)
+        made = qualify(
+            topology, world, found.key, frames=[point.frame], flow_counts=(point.flows,), effort=effort, way=found.way
+        )
         notes += made.notes
         (again,) = made.points
         if (again.loss_free_pps or 0.0) > (point.loss_free_pps or 0.0):

@@ -94,6 +94,8 @@ class Testbed(Protocol):
     """Role to driver name."""
     simulation: Mapping[str, Any] | None
     """Parameters of a simulated world."""
+    way: str | None
+    """Driver of the generator in place of the topology's, as its qualification says."""
     on_trial: Callable[[TrialResult], None]
     """Is given the result of each trial of a cell."""
 

@@ -346,6 +346,7 @@ def make_generator(node: TgNode, context: DriverContext, name: str | None = None
         Unsupported: There is none.
     """
     name = name or node.generator.driver
+    node = node.model_copy(update={"generator": node.generator.model_copy(update={"driver": name})})
     factory = driver_registry.generators()[name].factory
     if factory is None:
         raise Unsupported(f"machines have no driver for the generator {name}")

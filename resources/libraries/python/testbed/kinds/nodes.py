@@ -162,6 +162,7 @@ class NodesTestbed:
             **({"vms": topology.dut.vms} if topology.dut.vms else {}),
         }
         self.simulation: Mapping[str, Any] | None = None
+        self.way: str | None = None
         self.on_trial: Callable[[TrialResult], None] = ignored
 
     @property
@@ -297,6 +298,8 @@ class NodesTestbed:
         """
         if self._api is not None and asked.generator is not None:
             raise Unsupported(f"{self._topology.tg_name} is driven over its API: no {asked.generator} can run there")
+        if asked.generator is None and self.way is not None:
+            asked = asked.model_copy(update={"generator": self.way})
         self.recover()
         content = None if asked.frame.capture is None else capture_content(asked.frame.capture)
         sender = self._topology.tg_name if self._topology.tg_name in self._nodes else self._duts[0]

@@ -43,6 +43,7 @@ class SimulatedTestbed:
         self.drivers: Mapping[str, str] = dict.fromkeys(("generator", "vswitch", "functions"), "sim")
         self._simulation = simulation_of(topology)
         self.simulation: Mapping[str, Any] | None = self._simulation.model_dump(mode="json")
+        self.way: str | None = None
         self.on_trial: Callable[[TrialResult], None] = ignored
 
     def problems(self) -> tuple[PreflightProblem, ...]:

@@ -191,7 +191,7 @@ class BuiltInGenerator(TrafficGenerator):
         Args:
             plan: Flows and the generator's CPUs.
             namespace: Network namespace with the generator's ports; empty for the present one.
-            sending: `xdp` for XDP live frames, `ring` for a TX ring, `auto` for the better one that works here.
+            sending: How to send, the name of a way in `wire`.
             claims: Record of the machine: the next run ends workers that a killed run left. None for no record.
             capture: Contents of the capture whose packets are the load of trials that ask for them.
             wait: Returns when the generator's ports pass packets.

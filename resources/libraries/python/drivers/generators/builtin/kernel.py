@@ -100,6 +100,17 @@ def attach_filter(sock: socket.socket, program: bytes) -> None:
     sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, attach)
 
 
+def bind(sock: socket.socket, address: bytes) -> None:
+    """Bind a socket of a family that Python has no addresses for.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    if _libc.bind(sock.fileno(), address, len(address)) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
 def make_ring(sock: socket.socket, option: int, block_bytes: int, slot_bytes: int, slots: int) -> None:
     """Give a packet socket a ring of `TPACKET_V2`.
 

@@ -31,12 +31,13 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowReport,
     FlowSpec,
     LatencyReport,
+    Sending,
     TrialReport,
     TrialSpec,
     WorkerSpec,
 )
 from resources.libraries.python.drivers.generators.losses import count_losses
-from resources.libraries.python.drivers.generators.ring.sender import RingSender
+from resources.libraries.python.drivers.generators.ring.sender import RingSender, XdpSocketSender
 from resources.libraries.python.drivers.generators.xdp.receiver import FlowReceiver, most_late
 from resources.libraries.python.drivers.generators.xdp.sender import XdpSender
 from resources.libraries.python.drivers.host.sockets.packet_ring import PacketRing
@@ -52,6 +53,13 @@ _SPARE_SLOTS = 16
 _MAX_SLOTS = 1 << 20
 """256 MB. Probes beyond are counted, but not timed."""
 _PROBE = np.dtype([("number", ">u4"), ("stamp", ">u8")])
+_SENDERS: dict[Sending, tuple[tuple[type[XdpSender] | type[XdpSocketSender], bool], ...]] = {
+    "auto": ((XdpSender, False),),
+    "xdp": ((XdpSender, True),),
+    "af_xdp": ((XdpSocketSender, True), (XdpSender, False)),
+    "ring": (),
+}
+"""What sends before the TX ring, which sends all else, and whether it must. AF_XDP sockets do not number frames."""
 _LISTED, _FEWEST_LISTED = 1000, 20
 """Loss periods that a report lists of all flows together, and at least of each."""
 
@@ -154,22 +162,23 @@ class FlowPorts:
         )
         self._quiet = QuietTime()
         self._captured = CapturedLoad(read_capture(b64decode(spec.capture), "capture")) if spec.capture else None
-        self._xdp: XdpSender | None = None
+        self._senders: list[Sender] = []
+        """In the order in which trials try them."""
         self.fallback: str | None = None
         """Why not by XDP, where that was wanted."""
-        if spec.sending != "ring":
+        for make, is_must in _SENDERS[spec.sending]:
             try:
-                self._xdp = XdpSender(spec.flows, self._captured)
+                self._senders.append(make(spec.flows, self._captured))
             except Unsupported as error:
-                if spec.sending == "xdp":
-                    raise CsitError(f"the generator cannot send by {XdpSender.name}: {error}") from error
-                self.fallback = str(error)
-        self._ring = RingSender(spec.flows, self._captured)
+                if is_must:
+                    raise CsitError(f"the generator cannot send by {make.name}: {error}") from error
+                self.fallback = None if self._senders else str(error)
+        self._senders.append(RingSender(spec.flows, self._captured))
 
     @property
     def sending(self) -> str:
         """How frames are sent as a rule, in words."""
-        return (self._xdp or self._ring).name
+        return self._senders[0].name
 
     def trial(self, spec: TrialSpec, ready: Callable[[], None]) -> TrialReport:
         """Run one trial.
@@ -241,17 +250,16 @@ class FlowPorts:
     def _prepared(self, spec: TrialSpec) -> tuple[Sender, str | None]:
         """Return the prepared sender of this trial, and why it is not the usual one."""
         fallback = None
-        if self._xdp:
+        *others, last = sorted(self._senders, key=lambda sender: spec.numbered and not sender.numbers)
+        for sender in others:
             try:
-                self._xdp.prepare(spec)
+                sender.prepare(_for(sender, spec, len(self._flows)))
             except Unsupported as error:
-                fallback = str(error)
+                fallback = fallback or str(error)
             else:
-                return self._xdp, None
-        if spec.numbered:  # the frames of a ring are made once; probes are numbered one by one
-            spec = replace(spec, load_pps=0.0, probe_pps=(spec.load_pps or 0.0) / len(self._flows))
-        self._ring.prepare(spec)
-        return self._ring, fallback
+                return sender, fallback
+        last.prepare(_for(last, spec, len(self._flows)))
+        return last, fallback
 
     def _receivers(self, probes: int) -> list[ProbeReceiver]:
         if not probes:
@@ -267,7 +275,7 @@ class FlowPorts:
         Raises:
             Unsupported: There are too many frames, or the programs cannot be attached.
         """
-        opened = self._xdp.opened if self._xdp else {}
+        opened = next((each.opened for each in self._senders if isinstance(each, XdpSender)), {})
         try:
             late = most_late(numbers, len(self._flows))
             return together(
@@ -287,11 +295,17 @@ class FlowPorts:
             raise Unsupported(f"the generator cannot count losses: {error}") from error
 
     def close(self) -> None:
-        if self._xdp:
-            self._xdp.close()
-        self._ring.close()
+        for sender in self._senders:
+            sender.close()
         self._aside.wait()
         self._counters.close()
+
+
+def _for(sender: Sender, spec: TrialSpec, flows: int) -> TrialSpec:
+    """Return the trial as a sender takes it."""
+    if not spec.numbered or sender.numbers:
+        return spec
+    return replace(spec, load_pps=0.0, probe_pps=(spec.load_pps or 0.0) / flows)
 
 
 def _wait_for_carrier(interfaces: set[str]) -> None:

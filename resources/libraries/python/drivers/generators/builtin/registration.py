@@ -20,12 +20,13 @@ _ours = partial(
     kernel=(PACKET,),
 )
 DRIVERS = (
-    _ours(name="auto"),
+    _ours(name="auto", ways=("af_xdp",)),
     _ours(
         name="xdp",
         missing="resources.libraries.python.drivers.generators.builtin.driver:missing_for_xdp",
         kernel=(KernelFeature("XDP programs", "BPF_SYSCALL"),),
         vlan_problem="VLAN devices take no XDP frames",
     ),
+    _ours(name="af_xdp", kernel=(KernelFeature("AF_XDP sockets", "XDP_SOCKETS"),)),
     _ours(name="ring"),
 )

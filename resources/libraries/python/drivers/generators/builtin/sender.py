@@ -89,6 +89,8 @@ class Sender(Protocol):
 
     name: str
     """In words, for results."""
+    numbers: bool
+    """Whether it numbers load frames; else numbered ones are sent one by one, as probes."""
 
     def prepare(self, spec: TrialSpec) -> None:
         """Make all ready for a trial, so that `send` starts at once.

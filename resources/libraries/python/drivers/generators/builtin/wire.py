@@ -5,8 +5,9 @@ from typing import Any, Literal
 
 from resources.libraries.python.drivers.generators.losses import LossReport, OrderReport
 
-Sending = Literal["auto", "xdp", "ring"]
-"""How to send: `xdp` by XDP live frames, `ring` out of a TX ring, `auto` by the former where the machine can do it."""
+Sending = Literal["auto", "xdp", "af_xdp", "ring"]
+"""How to send: `xdp` by XDP live frames, `af_xdp` by AF_XDP sockets, `ring` out of a TX ring, `auto` by live frames
+where the machine can do it, else out of a TX ring."""
 
 
 @dataclass(frozen=True, slots=True)

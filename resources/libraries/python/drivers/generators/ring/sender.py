@@ -5,8 +5,10 @@ import math
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +26,14 @@ from resources.libraries.python.drivers.generators.builtin.sender import (
 )
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
 from resources.libraries.python.drivers.generators.ring.tx_ring import TxRing
+from resources.libraries.python.drivers.generators.ring.xdp_socket import XdpSocketRing
 from resources.libraries.python.errors import CsitError
 
 _BURST = 127
 """Frames of one flow per system call at most: half a veth queue. On time it is what became due since the last round.
 Each call may have to wake up the receiver, which takes as long as 30 frames: small bursts are dear."""
 _NEVER_S = float("inf")
+_TRIED_BYTES = 128
 _SPIN_S = 120e-6
 """A sleep ends this much before the next packet is due: waking up takes up to that long."""
 
@@ -125,6 +129,16 @@ class ProbeSender:
         self._socket.close()
 
 
+class Ring(Protocol):
+    """Prebuilt frames of a flow; `TxRing` says what its members do."""
+
+    def rewind(self) -> None: ...
+
+    def send(self, count: int) -> int: ...
+
+    def close(self) -> None: ...
+
+
 class Pacer:
     """Says how many packets may be out by now.
 
@@ -172,7 +186,7 @@ class Pacer:
 
 
 def send_paced(
-    rings: Sequence[TxRing],
+    rings: Sequence[Ring],
     schedule: Schedule,
     probes: Sequence[ProbeSender],
     probe_schedule: Schedule,
@@ -244,7 +258,7 @@ def send_paced(
     return SentTraffic(tuple(counts), probed, offered_s, pacer.worst_lag_s if total else 0.0, aborted, stamps_ns)
 
 
-def send_unpaced(rings: Sequence[TxRing], duration_s: float) -> SentTraffic:
+def send_unpaced(rings: Sequence[Ring], duration_s: float) -> SentTraffic:
     """Send load frames as fast as possible.
 
     `rings`: one per flow; they take turns.
@@ -266,12 +280,14 @@ class RingSender:
     """Fulfils `builtin.sender.Sender`. The rings stay from trial to trial as long as the frame sizes do."""
 
     name = "AF_PACKET TX ring"
+    numbers = False
+    _ring: Callable[..., Ring] = TxRing
 
     def __init__(self, flows: Sequence[FlowSpec], captured: CapturedLoad | None = None) -> None:
         self._flows = tuple(flows)
         self._captured = captured
         self._made: tuple[tuple[int, ...], bool, bool, int, bool] | None = None
-        self._rings: list[TxRing] = []
+        self._rings: list[Ring] = []
         self._probes: list[ProbeSender] = []
         self._load = self._probe = Schedule(0.0, len(self._flows), 0)
         self._duration_s, self._unpaced = 0.0, False
@@ -288,7 +304,7 @@ class RingSender:
         if (wanted := (spec.frame_bytes, spec.udp, spec.tcp, spec.flows, spec.captured)) != self._made:
             self._empty()
             captured = self._captured if spec.captured else None
-            make = partial(TxRing, udp=spec.udp, tcp=spec.tcp, flows=spec.flows, captured=captured)
+            make = partial(self._ring, udp=spec.udp, tcp=spec.tcp, flows=spec.flows, captured=captured)
             self._rings = together([partial(make, flow, spec.frame_bytes) for flow in self._flows])
             self._made = wanted
         for ring in self._rings:
@@ -314,3 +330,23 @@ class RingSender:
         self._aside.close(self._probes)
         self._probes = []
         self._aside.wait()
+
+
+class XdpSocketSender(RingSender):
+    """Sends by AF_XDP sockets."""
+
+    name = "AF_XDP"
+    _ring = XdpSocketRing
+
+    def __init__(self, flows: Sequence[FlowSpec], captured: CapturedLoad | None = None) -> None:
+        """Try every port without sending anything.
+
+        Raises:
+            Unsupported: The kernel or an interface has no such socket.
+        """
+        super().__init__(flows, captured)
+        copies = set()
+        for flow in flows:
+            with closing(XdpSocketRing(flow, (_TRIED_BYTES,))) as ring:
+                copies.add(ring.copies)
+        self.name = f"AF_XDP, {' and '.join('copied' if each else 'zero-copy' for each in sorted(copies))}"

@@ -31,7 +31,7 @@ _FEWEST_SLOTS = 2000
 _LINEAR_HEADERS = 64
 _FEWEST_LARGE_SLOTS = 600
 """Jumbo frames: without room for the backlog, which a veth with data threads does not use; 20 flows take 190 MB."""
-_MAX_PREBUILT = 254
+MAX_PREBUILT = 254
 """5-tuples of a ring that has all of them. With more, each frame gets the next one when its slot is used again."""
 _SOCKET_BYTES = 256 << 20
 _AVAILABLE, _SEND_REQUEST = 0, 1
@@ -53,15 +53,16 @@ def slot_bytes(largest_frame_bytes: int) -> int:
     return max(_SMALLEST_SLOT, 1 << (needed - 1).bit_length())
 
 
-def slot_count(slot: int, *cycles: int) -> int:
+def slot_count(slot: int, *cycles: int, fewest: int = 0) -> int:
     """Slots of a ring that ends neither within a page nor within one of the cycles.
 
     Args:
         slot: bytes of one slot.
         cycles: lengths of what repeats over the slots: 5-tuples, frame sizes.
+        fewest: slots at least; 0: by the size of a slot.
     """
     unit = math.lcm(max(1, _PAGE // slot), *cycles)
-    fewest = _FEWEST_SLOTS if slot <= _PAGE else _FEWEST_LARGE_SLOTS
+    fewest = fewest or (_FEWEST_SLOTS if slot <= _PAGE else _FEWEST_LARGE_SLOTS)
     return -(-fewest // unit) * unit
 
 
@@ -96,7 +97,7 @@ class TxRing:
             pattern, flows = (captured.lengths + frames.FCS_BYTES).tolist(), 1
         frames.check_room(flow.tx_interface, kernel.mtu_bytes(flow.tx_interface), max(pattern))
         slot = slot_bytes(max(pattern))
-        prebuilt = flows <= _MAX_PREBUILT
+        prebuilt = flows <= MAX_PREBUILT
         self._slots = slot_count(slot, len(pattern), *([flows or flow.sources] if prebuilt else []))
         self._stride = slot // 4
         self._position = 0

@@ -54,6 +54,7 @@ class XdpSender:
     """Fulfils `builtin.sender.Sender`. A trial is one call of the kernel."""
 
     name = "XDP live frames"
+    numbers = True
 
     def __init__(self, flows: Sequence[FlowSpec], captured: CapturedLoad | None = None) -> None:
         """Load the program and try it without sending anything.

@@ -1,0 +1,191 @@
+"""A ring of prebuilt frames that an AF_XDP socket sends: without a copy where the NIC's driver can, else by one."""
+
+import ctypes
+import errno
+import mmap
+import os
+import platform
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from ctypes import get_errno
+
+import numpy as np
+
+from resources.libraries.python.drivers.generators.builtin import frames, kernel
+from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad
+from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
+from resources.libraries.python.drivers.generators.ring.tx_ring import MAX_PREBUILT, slot_count
+from resources.libraries.python.errors import CsitError, Unsupported
+
+_AF_XDP, _SOL_XDP = 44, 283
+_MMAP_OFFSETS, _TX_RING, _UMEM_REG, _UMEM_FILL_RING, _UMEM_COMPLETION_RING, _OPTIONS = 1, 3, 4, 5, 6, 8
+_TX_PAGES, _COMPLETION_PAGES = 0x80000000, 0x180000000
+_COPY = 1 << 1
+_OPTION_ZEROCOPY = 1 << 0
+_OFFSETS = struct.Struct("=16Q")
+"""Of the RX, TX, fill and completion ring: producer, consumer, descriptors, flags."""
+_DESCRIPTOR = np.dtype([("address", np.uint64), ("bytes", np.uint32), ("options", np.uint32)])
+_ENTRIES = 2048
+"""Of the rings: as many frames may be on their way. As in a TX ring, more than queues on the path can hold."""
+_SMALL, _LARGE = 2048, 4096
+"""Sizes of a slot that the kernel takes."""
+_SOCKET_BYTES = 256 << 20
+_RELEASE_S, _POLL_S = 2.0, 0.001
+"""The kernel releases a closed socket's queue a little later."""
+_DONTWAIT = int(socket.MSG_DONTWAIT)
+_FULL = (errno.EAGAIN, errno.EBUSY, errno.ENOBUFS)
+"""More is armed than one call takes; a queue has dropped a frame or has no room."""
+
+
+class XdpSocketRing:
+    """Load frames of one flow, ready to be sent from its interface; fulfils `ring.sender.Ring`.
+
+    The kernel takes a burst of 32 frames per system call where it copies them, and as many as there is room for where
+    the NIC's driver reads them from here.
+    """
+
+    def __init__(
+        self,
+        flow: FlowSpec,
+        pattern: Sequence[int],
+        *,
+        udp: bool = False,
+        tcp: bool = False,
+        flows: int = 0,
+        captured: CapturedLoad | None = None,
+    ) -> None:
+        """Open the socket and build its frames; the arguments are those of `TxRing`.
+
+        Raises:
+            Unsupported: Frames are larger than a page, or the kernel or the interface has no such socket.
+            CsitError: The interface is not there or does not take such frames.
+        """
+        self.interface = flow.tx_interface
+        if captured:
+            pattern, flows = (captured.lengths + frames.FCS_BYTES).tolist(), 1
+        frames.check_room(flow.tx_interface, kernel.mtu_bytes(flow.tx_interface), max(pattern))
+        if (largest := max(pattern) - frames.FCS_BYTES) > _LARGE:
+            raise Unsupported(f"frames of {max(pattern)} B, and an AF_XDP socket sends at most {_LARGE} B")
+        slot = _SMALL if largest <= _SMALL else _LARGE
+        prebuilt = flows <= MAX_PREBUILT
+        self._slots = slot_count(slot, len(pattern), *([flows or flow.sources] if prebuilt else []), fewest=_ENTRIES)
+        self._memory = mmap.mmap(-1, self._slots * slot)
+        room = np.frombuffer(self._memory, dtype=np.uint8).reshape(self._slots, slot)
+        if captured:
+            lengths = captured.write(flow, room)
+        else:
+            lengths = frames.load_frames(flow, pattern, room, udp=udp, tcp=tcp, count=flows)
+        self._tuples = None if prebuilt else frames.TupleWriter(flow, flows, room, udp=udp, tcp=tcp)
+        self._frames = np.zeros(self._slots, _DESCRIPTOR)
+        self._frames["address"], self._frames["bytes"] = np.arange(self._slots, dtype=np.uint64) * slot, lengths
+        self._position = self._next = self._armed = 0
+        self._socket = _socket()
+        try:
+            self._open(slot)
+        except OSError as error:
+            self._socket.close()
+            raise Unsupported(f"{flow.tx_interface} has no AF_XDP socket: {error.strerror}") from error
+
+    def _open(self, slot: int) -> None:
+        self._socket.setsockopt(socket.SOL_SOCKET, kernel.SO_SNDBUFFORCE, _SOCKET_BYTES)
+        place = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        region = struct.pack("=QQ4I", place, self._slots * slot, slot, 0, 0, 0)
+        self._socket.setsockopt(_SOL_XDP, _UMEM_REG, region)
+        for ring in (_UMEM_FILL_RING, _UMEM_COMPLETION_RING, _TX_RING):
+            self._socket.setsockopt(_SOL_XDP, ring, _ENTRIES)
+        offsets = _OFFSETS.unpack(self._socket.getsockopt(_SOL_XDP, _MMAP_OFFSETS, _OFFSETS.size))
+        (sent, taken, first), (done, seen, place) = offsets[4:7], offsets[12:15]
+        self._ring = mmap.mmap(self._socket.fileno(), first + _ENTRIES * _DESCRIPTOR.itemsize, offset=_TX_PAGES)
+        self._done = mmap.mmap(self._socket.fileno(), place + _ENTRIES * 8, offset=_COMPLETION_PAGES)
+        self._armed_frames = np.frombuffer(self._ring, _DESCRIPTOR, _ENTRIES, first)
+        self._words, self._done_words = memoryview(self._ring).cast("I"), memoryview(self._done).cast("I")
+        self._producer, self._consumer = sent // 4, taken // 4
+        self._completed, self._released = done // 4, seen // 4
+        self._bind()
+        (options,) = struct.unpack("=I", self._socket.getsockopt(_SOL_XDP, _OPTIONS, 4))
+        self.copies = not options & _OPTION_ZEROCOPY
+
+    def _bind(self) -> None:
+        """Without copies where that can be: a driver reads descriptors on another CPU, in the order of x86 only."""
+        flags = 0 if platform.machine() == "x86_64" else _COPY
+        address = struct.pack("=HH3I", _AF_XDP, flags, socket.if_nametoindex(self.interface), 0, 0)
+        end = time.monotonic() + _RELEASE_S
+        while True:
+            try:
+                return kernel.bind(self._socket, address)
+            except OSError as error:
+                if error.errno != errno.EBUSY or time.monotonic() > end:
+                    raise
+            time.sleep(_POLL_S)
+
+    def rewind(self) -> None:
+        """Begin with the first 5-tuple again, where there are more than slots."""
+        self._next = 0
+
+    def send(self, count: int) -> int:
+        """Hand frames to the interface.
+
+        Args:
+            count: how many at most, at least 1.
+
+        Returns:
+            Frames handed over, those that a full queue refused included; fewer than `count` at the ring's end or when
+            the kernel takes no more.
+
+        Raises:
+            CsitError: The interface is gone, down, or refuses such frames.
+        """
+        words, done = self._words, self._done_words
+        done[self._released] = done[self._completed]
+        taken = words[self._consumer]
+        place = self._armed % _ENTRIES
+        room = _ENTRIES - (self._armed - taken & 0xFFFFFFFF)
+        burst: int = min(count, self._slots - self._position, _ENTRIES - place, room)
+        if not burst:
+            self._flush(taken)
+            return 0
+        end = self._position + burst
+        if self._tuples:
+            self._tuples.write(self._position, end, self._next)
+        self._armed_frames[place : place + burst] = self._frames[self._position : end]
+        armed = self._armed + burst & 0xFFFFFFFF
+        words[self._producer] = armed
+        left = (armed - self._flush(armed)) & 0xFFFFFFFF
+        if left and self.copies:
+            burst -= left
+            armed = armed - left & 0xFFFFFFFF
+            words[self._producer] = armed  # the kernel reads it in our calls only
+        self._armed = armed
+        self._position = (self._position + burst) % self._slots
+        self._next += burst
+        return burst
+
+    def _flush(self, armed: int) -> int:
+        """Have the kernel send what is armed; where it has come to."""
+        words, done, descriptor, flush = self._words, self._done_words, self._socket.fileno(), kernel.flush
+        while True:
+            before = words[self._consumer]
+            status = flush(descriptor, None, 0, _DONTWAIT)
+            if status < 0 and (problem := get_errno()) not in _FULL:
+                raise CsitError(f"generator port {self.interface} does not send: {os.strerror(problem)}")
+            taken = int(words[self._consumer])
+            if taken in (armed, before) or not self.copies:
+                return taken
+            done[self._released] = done[self._completed]
+
+    def close(self) -> None:
+        self._words.release()
+        self._done_words.release()
+        del self._armed_frames, self._tuples
+        self._ring.close()
+        self._done.close()
+        self._socket.close()
+
+
+def _socket() -> socket.socket:
+    try:
+        return socket.socket(_AF_XDP, socket.SOCK_RAW, 0)
+    except OSError as error:
+        raise Unsupported(f"the kernel has no AF_XDP sockets: {error.strerror}") from error
