@@ -178,7 +178,7 @@
         const limit = found.limitedBy ?? "–";
         line.querySelector(".limited").textContent = found.limitedBy && !found.known ? `${limit} is unknown above` : limit;
         const carried = rate === null ? null : csit.carries(found, rate);
-        line.querySelector(".carries").textContent = { true: "yes", false: "no", null: "unknown" }[carried];
+        line.querySelector(".carries").textContent = rate === null ? "–" : { true: "yes", false: "no", null: "unknown" }[carried];
         if (carried) able.push(line);
       });
       [best, ...document.querySelectorAll(".carries")].forEach((element) => { element.hidden = rate === null; });
