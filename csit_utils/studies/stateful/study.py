@@ -152,6 +152,7 @@ PAGE = record_page(
                 Column("buckets", "buckets of a table", count),
             ),
             folded="Time of the search, and of emptying tables",
+            classes="tight",
         ),
         Table(
             "checks",
