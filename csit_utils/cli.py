@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -18,7 +19,7 @@ from typing import Annotated, Any, NoReturn, TextIO, get_args
 import typer
 from typer import BadParameter
 from typer._click import Context, HelpFormatter  # Typer has its own copy of Click since 0.26, and exports neither
-from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from csit_utils.studies import study_commands
 from resources.libraries.python.defects import expected, report_defect
@@ -29,11 +30,11 @@ from resources.libraries.python.redaction import keep_named_secrets, outgoing, r
 from resources.libraries.python.terminal import discard_output, terminal_width, with_command, wrapped
 from resources.libraries.python.version import program_version
 
-_VALUES = {str: "text", int: "number", float: "number", Path: "path"}
+_VALUES = {int: "N", float: "NUMBER", Path: "FILE"}
 
 
 class CsitCommand(TyperCommand):
-    """Command with `FILE...` in its usage, the kind of a value after each option, and which options are repeatable.
+    """Command with `FILE...` in its usage, a word for the value of each option, and which options are repeatable.
 
     Typer writes `{FILE}...` and the types of Python: `<str>`, `<list[Path]>`, `<float range>`.
     """
@@ -77,6 +78,19 @@ class CsitCommand(TyperCommand):
                     formatter.write_dl(records)
 
 
+class CsitGroup(TyperGroup):
+    """All commands, by what they are for."""
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002 - of Click
+        """Write a list of commands for each group."""
+        width = max(map(len, self.commands))
+        for title in _GROUPS:
+            own = {name: each for name, each in self.commands.items() if _declared(name)[1] == title}
+            rows = [(name.ljust(width), each.get_short_help_str(formatter.width)) for name, each in own.items()]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
 def _arguments(command: TyperCommand, ctx: Context) -> list[TyperArgument]:
     return [each for each in command.get_params(ctx) if isinstance(each, TyperArgument)]
 
@@ -95,7 +109,9 @@ def _value(option: TyperOption) -> str | None:
     """What is written after an option; None for Typer's own words, which are right for flags, choices and pairs."""
     of_list = get_args(option.type_descriptor.annotation) if option.multiple else ()
     kind = of_list[0] if of_list else option.type_descriptor.annotation
-    return f"<{_VALUES[kind]}>" if isinstance(kind, type) and kind in _VALUES and option.nargs == 1 else None
+    if kind is str:
+        return option.name.upper().replace("_", "-")
+    return _VALUES.get(kind) if isinstance(kind, type) and option.nargs == 1 else None
 
 
 def _add_remarks(parameter: TyperArgument | TyperOption) -> None:
@@ -110,25 +126,33 @@ def _add_remarks(parameter: TyperArgument | TyperOption) -> None:
         parameter.help = f"{parameter.help}  [{'; '.join(remarks)}]"
 
 
-_RUN = {
-    "local": "runs.local", "night": "runs.night", "doctor": "testbeds.doctor", "qualify": "testbeds.qualify",
-    "reserve": "testbeds.reserve", "prepare": "testbeds.prepare", "status": "testbeds.status",
-    "release": "testbeds.release", "cleanup": "testbeds.cleanup", "emulate": "testbeds.emulate",
-    "convert": "testbeds.convert", "robot": "runs.robot", "outcome": "runs.outcome", "twin": "runs.twin",
+_GROUPS = {
+    "Measure": {
+        "local": "runs.local", "robot": "runs.robot", "night": "runs.night", "outcome": "runs.outcome",
+        "twin": "runs.twin", "bisect": "runs.bisect",
+    },
+    "Preview": {},
+    "Read": {"report": "results.report", "show": "results.show", "explain": "results.explain"},
+    "Compare": {
+        "compare": "results.compare", "trend": "results.trend", "gate": "results.gate",
+        "acknowledge": "results.acknowledge", "why": "results.why",
+    },
+    "Labs": {
+        "doctor": "testbeds.doctor", "qualify": "testbeds.qualify", "reserve": "testbeds.reserve",
+        "status": "testbeds.status", "release": "testbeds.release", "prepare": "testbeds.prepare",
+        "cleanup": "testbeds.cleanup", "emulate": "testbeds.emulate", "convert": "testbeds.convert",
+    },
+    "Data": {
+        "import": "results.import_command", "export": "results.export", "query": "results.query",
+        "mcp": "results.mcp_server", "schema": "results.schema",
+    },
 }  # fmt: skip
-_READ = {
-    "import": "results.import_command", "export": "results.export", "report": "results.report", "show": "results.show",
-    "query": "results.query", "compare": "results.compare", "why": "results.why", "trend": "results.trend",
-    "gate": "results.gate", "acknowledge": "results.acknowledge", "bisect": "runs.bisect",
-    "explain": "results.explain", "schema": "results.schema", "mcp": "results.mcp_server",
-}  # fmt: skip
-_MODULES = (
-    {name: f"csit_utils.commands.{module}" for name, module in _RUN.items()}
-    | study_commands()
-    | {name: f"csit_utils.commands.{module}" for name, module in _READ.items()}
-)
+"""Commands of no study. A module of a study's command names its group as `GROUP`."""
+_MODULES = {
+    name: f"csit_utils.commands.{module}" for commands in _GROUPS.values() for name, module in commands.items()
+} | study_commands()
 COMMANDS = tuple(_MODULES)
-"""In the order of --help. Each is a function of that name in its module, except those below."""
+"""Each is a function of that name in its module, except those below."""
 _OTHER_NAMES = {"import": "import_"}
 """Functions of commands whose name is a keyword of Python."""
 
@@ -150,6 +174,8 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
     Importing all commands takes more than a second of CPU time, and nothing of them runs then.
     """
     app = typer.Typer(
+        cls=CsitGroup,
+        context_settings={"help_option_names": ["-h", "--help"]},
         help="Measure NF service density, and read the results.",
         no_args_is_help=True,
         add_completion=False,
@@ -164,7 +190,7 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
         app.command(requested, cls=CsitCommand, context_settings=_OF_ANOTHER_PROGRAM.get(requested))(function)
         return app
     for name in COMMANDS:
-        app.command(name, help=_docstring(*_place(name)))(lambda: None)
+        app.command(name, help=_declared(name)[0])(lambda: None)
     return app
 
 
@@ -181,11 +207,18 @@ def _place(command: str) -> tuple[str, str]:
     return _MODULES[command], _OTHER_NAMES.get(command, command)
 
 
-def _docstring(module: str, function_name: str) -> str | None:
-    """Docstring of a function, without importing its module."""
-    source = (PROJECT / f"{module.replace('.', '/')}.py").read_bytes()
-    named = (each for each in ast.parse(source).body if isinstance(each, ast.FunctionDef))
-    return next((ast.get_docstring(each) for each in named if each.name == function_name), None)
+@cache
+def _declared(command: str) -> tuple[str, str]:
+    """Docstring and group of a command, without importing its module."""
+    module, function_name = _place(command)
+    docstring, group = "", next((title for title, names in _GROUPS.items() if command in names), "")
+    for each in ast.parse((PROJECT / f"{module.replace('.', '/')}.py").read_bytes()).body:
+        match each:
+            case ast.FunctionDef(name=name) if name == function_name:
+                docstring = ast.get_docstring(each) or ""
+            case ast.Assign(targets=[ast.Name(id="GROUP")], value=ast.Constant(value=str(value))):
+                group = value
+    return docstring, group
 
 
 def main() -> int:
@@ -230,6 +263,8 @@ def _interruptible() -> Iterator[None]:
 def _run(arguments: Sequence[str], *, debug: bool) -> int:
     try:
         try:
+            if list(arguments[1:]) == ["--version"]:
+                arguments = ["--version"]
             if list(arguments[1:2]) == ["--args"]:
                 from csit_utils.commands.runs.command_line import spread  # noqa: PLC0415 - for few commands only
 
@@ -241,9 +276,6 @@ def _run(arguments: Sequence[str], *, debug: bool) -> int:
             sys.stdout.flush()  # here, where a full disk still becomes a sentence
     except KeyboardInterrupt:  # before or after the command, whose parser ends in the same way
         return 128 + signal.SIGINT
-    except BrokenPipeError:  # `| head` has seen enough
-        discard_output(sys.stdout)
-        return 1
     except Exception as error:  # boundary: any error becomes one sentence and an exit status
         if debug:
             sys.stderr.write(outgoing(traceback.format_exc()))
@@ -320,9 +352,13 @@ class _Redacting:
         try:
             yield
         except OSError as error:
-            if self._drops:
+            is_closed = isinstance(error, BrokenPipeError)
+            if self._drops or is_closed:
                 discard_output(self._stream)
+            if self._drops:
                 return
+            if is_closed:  # `| head` has seen enough
+                raise SystemExit(128 + signal.SIGPIPE) from error
             error.filename = _STREAMS.get(getattr(self._stream, "name", ""), error.filename)
             raise
 

@@ -61,7 +61,7 @@ CASES = (
     ForeignCase("08", "merged.xml", ("show", "{file}"), r"[\d.]+ [kM]pps"),
     ForeignCase("08", "out.json", ("show", "{file}"), r"[\d.]+ [kM]pps"),
     ForeignCase("08", "removed.xml", ("show", "{file}"), "without the result record", refused=True),
-    ForeignCase("08", "removed.xml", ("answer", "{file}", "--rate", "1"), "without the result record", refused=True),
+    ForeignCase("08", "removed.xml", ("answer", "{file}", "--rate", "1pps"), "without the result record", refused=True),
     ForeignCase("15", "0*.info.json", ("show", "{file}"), "pps|FAIL: .*Minimal rate loss ratio"),
     ForeignCase("18", "lab-3-pages-of-1gb.yaml", ("plan", "{file}", *CELL), "0 and 3 available"),
 )

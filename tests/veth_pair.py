@@ -142,7 +142,7 @@ def plan(*, cpus: tuple[int, ...] = (0,)) -> Plan:
 
 
 def undisturbed(generator: BuiltInGenerator, trial: Trial) -> TrialResult:
-    """A trial in which the sender kept up with its load: one in which the machine stood still says so, and is repeated."""
+    """A trial in which the sender kept up with its load; one in which the machine stood still is repeated."""
     for _ in range(_TRIALS):
         result = generator.run(trial)
         if not result.generator_limited:

@@ -26,7 +26,7 @@ class CellMetric:
 
     @property
     def name(self) -> str:
-        """Name for a line of text: `sim-a (simulated) CSC 2R1C NF-1c vSwitch-1c 64B NDR`."""
+        """Name for a line of text: `sim-a (simulated) CSC 2x1 NF-1c vSwitch-1c 64B NDR`."""
         return f"{self.cell_name} {self.metric}"
 
     @property
@@ -41,10 +41,10 @@ class CellMetric:
 
 
 def place_text(series: Series, dimensions: Dimensions) -> str:
-    """Return the name of a cell without its testbed: `CSC 2R1C NF-1c vSwitch-1c 64B`."""
+    """Return the name of a cell without its testbed: `CSC 2x1 NF-1c vSwitch-1c 64B`."""
     sizes = [f"NF-{series.nf_size}"] if series.nf_size else []
     switch = [f"vSwitch-{series.vs_dtc}c"] if series.vs_dtc else []
-    return " ".join([series.service_type, dimensions.locator, *sizes, *switch, series.frame])
+    return " ".join([series.service_type, str(dimensions), *sizes, *switch, series.frame])
 
 
 @dataclass(frozen=True)

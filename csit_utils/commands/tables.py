@@ -7,12 +7,11 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from resources.libraries.python.csv_tables import csv_text
-from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.redaction import visible
 from resources.libraries.python.terminal import terminal_width, with_command
 
@@ -20,7 +19,7 @@ from resources.libraries.python.terminal import terminal_width, with_command
 class TableForm(StrEnum):
     """Output format of a table."""
 
-    TERMINAL = "terminal"
+    TABLE = "table"
     """In columns that fit the terminal; tab-separated in a pipe."""
     CSV = "csv"
     MARKDOWN = "markdown"
@@ -28,9 +27,18 @@ class TableForm(StrEnum):
     """One object per line."""
 
 
-AS_CSV = Annotated[bool, typer.Option("--csv", help="Print comma-separated raw values.")]
-AS_MARKDOWN = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
-AS_JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object with raw values per line.")]
+FORMAT = Annotated[
+    TableForm,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="table (tab-separated in a pipe), markdown, csv (raw values) or json (an object of them per line).",
+    ),
+]
+TABLE_OR_JSON = Annotated[
+    Literal[TableForm.TABLE, TableForm.JSON],
+    typer.Option("--format", metavar="FORMAT", help="table (text for people), or json (objects of raw values)."),
+]
 
 
 @dataclass(frozen=True)
@@ -45,22 +53,6 @@ class TableLine:
     """Style on a terminal: a key of `_CODES`."""
     below: tuple[str, ...] = ()
     """Sentences below the line."""
-
-
-def form_of(*, as_csv: bool, as_markdown: bool, as_json: bool) -> TableForm:
-    """Return the format that the options select.
-
-    Raises:
-        ConfigError: They select two.
-    """
-    asked = [
-        form
-        for form, wanted in ((TableForm.CSV, as_csv), (TableForm.MARKDOWN, as_markdown), (TableForm.JSON, as_json))
-        if wanted
-    ]
-    if len(asked) > 1:
-        raise ConfigError(f"--{asked[0]} and --{asked[1]}: choose one format")
-    return asked[0] if asked else TableForm.TERMINAL
 
 
 def print_table(heads: Sequence[str], lines: Sequence[TableLine], form: TableForm, left: Sequence[str] = ()) -> None:

@@ -12,6 +12,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen, at_most_items, of_form
 from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, LONGEST_CAUSE, LONGEST_LINK, MAX_ACKNOWLEDGED
 from resources.libraries.python.model.load import load_yaml
+from resources.libraries.python.model.request.cell import readable_cells
 from resources.libraries.python.whole_files import write_whole
 
 
@@ -34,7 +35,7 @@ _Level = Annotated[float, Field(allow_inf_nan=False)]
 class AcknowledgedStep(Frozen):
     """A step of a cell whose cause is known, so that its new level is the baseline."""
 
-    cell: _Line
+    cell: Annotated[_Line, AfterValidator(readable_cells)]
     """As in `CellMetric.name`, without the metric."""
     metric: _Line
     since: AwareDatetime

@@ -19,7 +19,7 @@ from csit_utils.dataset.items import ReadError, RecordedTest, Unrecorded
 from csit_utils.dataset.rows import DEFAULTS, PLACES, TestRow
 from resources.libraries.python.model.base import refused_version
 from resources.libraries.python.model.record import SCHEMA_VERSION
-from resources.libraries.python.model.request.cell import ServiceType, TestType
+from resources.libraries.python.model.request.cell import Dimensions, ServiceType, TestType
 from resources.libraries.python.model.result import Finding, MeasurementRequest, Verdict, VerdictKind, l1_bps, l2_bps
 from resources.libraries.python.recording.packed_record import light
 from resources.libraries.python.recording.records import fault_of_times
@@ -380,7 +380,7 @@ def _verdicts(kinds: tuple[str, ...], findings: tuple[Any, ...]) -> Mapping[str,
 def unrecorded_row(item: Unrecorded) -> TestRow:
     """Return the row of a test without a record, from its tags."""
     tags = {tag.upper() for tag in item.tags}
-    locators = [match for tag in tags if (match := re.fullmatch(r"(\d+)R(\d+)C", tag))]
+    cell = Dimensions.of_tags(tags)
     sizes = [match[1].lower() for tag in tags if (match := re.fullmatch(r"NF_((?:[\dC.+]|-SHARED)+)", tag))]
     switches = [int(match[1]) for tag in tags if (match := re.fullmatch(r"(\d)C", tag))]
     frames = [tag for tag in tags if re.fullmatch(r"\d{2,4}B|IMIX.*", tag)]
@@ -397,8 +397,8 @@ def unrecorded_row(item: Unrecorded) -> TestRow:
         started_at=item.started_at,
         test_type=next((kind.value for kind in TestType if kind in tags), None),
         service_type=next((kind.value for kind in ServiceType if kind in tags), None),
-        nf_chains=int(locators[0][1]) if locators else None,
-        nf_nodes=int(locators[0][2]) if locators else None,
+        nf_chains=cell.instances if cell else None,
+        nf_nodes=cell.nfs if cell else None,
         nf_size=sizes[0] if sizes else None,
         vs_dtc=switches[0] if switches else None,
         frame=frames[0] if frames else None,

@@ -21,7 +21,6 @@ from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.planning.duration import test_s
 from resources.libraries.python.studies.density.planning.extras import chosen_extras
-from resources.libraries.python.studies.density.planning.rows import cell_label
 from resources.libraries.python.studies.density.suite_rows import rows_for
 
 DENSITY = PROJECT / "tests" / "density"
@@ -49,12 +48,12 @@ def matrix_tests(
             cost_s = test_s(topology, row.cell, search, test_type, extras)
             yield NightTest(
                 NightKey(suite, row.name, search.name),
-                f"{cell_label(row.cell)} {row.frame.name} {test_type}",
+                f"{row.cell.name} {row.frame.name} {test_type}",
                 f"Density.{suite.title()}.{row.name}",
                 SIMULATED_TEST_S if topology.world is World.SIM else cost_s,
             )
         for refused in dict.fromkeys(each.refused for each in made.refused) if made else ():
-            title = f"{cell_label(refused.cell)} {test_type}"
+            title = f"{refused.cell.name} {test_type}"
             yield NightTest(NightKey(suite, title), title, "", None, refused.reason)
 
 

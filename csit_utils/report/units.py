@@ -46,7 +46,7 @@ def seconds(value_s: float | None) -> str:
     """Return a duration: `350 ms`, `1.2 s`, `3 min 20 s`, `2 h 5 min`."""
     if value_s is None or not math.isfinite(value_s):
         return DASH
-    if value_s >= 1 and value_s < 120:
+    if not value_s or 1 <= value_s < 120:
         return f"{value_s:.3g} s"
     if value_s < 1:
         return scaled(value_s * 1e9, TIMES_NS)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from csit_utils.commands.tables import TableForm, TableLine, print_table
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_table
 from csit_utils.report.units import digits3
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 
@@ -45,7 +45,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 @app.command()
 def bench(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per benchmark and line.")] = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
     no_skips: Annotated[bool, typer.Option("--no-skips", help="Count a skipped benchmark as failed.")] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Only check that each benchmark works; figures are rough.")
@@ -68,7 +68,7 @@ def bench(
 
     \b
     Example:
-    ./csit bench --only search_time --json
+    ./csit bench --only search_time --format json
     """  # noqa: D301 - \b keeps the lines of the example apart
     if unknown := [name for name in only or () if name not in BENCHMARKS]:
         raise ConfigError(f"no benchmark '{unknown[0]}'; choose from {', '.join(BENCHMARKS)}")
@@ -85,9 +85,9 @@ def bench(
     rows = []
     for name, entry in chosen.items():
         rows.append({"name": name, **_run(entry, quick)})
-        if as_json:
+        if form is TableForm.JSON:
             typer.echo(json.dumps({key: value for key, value in rows[-1].items() if key != "table"}))
-    if not as_json:
+    if form is TableForm.TABLE:
         _print(rows)
     bad = {"failed", "skipped"} if no_skips else {"failed"}
     if any(bad & row.keys() for row in rows):
@@ -121,13 +121,13 @@ def _print(rows: list[dict[str, Any]]) -> None:
         note = rough + " ".join((reason or str(row["note"])).split())
         ours, peer, ratio, unit = (_text(row.get(key)) for key in ("ours", "peer", "ratio", "unit"))
         lines.append(TableLine((row["name"], ours, peer, ratio, unit, note), {}))
-    print_table(_HEADS, lines, TableForm.TERMINAL, ("benchmark", "unit", "note"))
+    print_table(_HEADS, lines, TableForm.TABLE, ("benchmark", "unit", "note"))
     for row in rows:
         heads, details = row.get("table", ((), ()))
         if details:
             typer.echo()
             print_table(
-                heads, [TableLine(tuple(map(_text, detail)), {}) for detail in details], TableForm.TERMINAL, heads[:1]
+                heads, [TableLine(tuple(map(_text, detail)), {}) for detail in details], TableForm.TABLE, heads[:1]
             )
 
 

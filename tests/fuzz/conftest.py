@@ -127,7 +127,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "csit_utils",
         "import",
         str(simulated / "output.xml"),
-        "--into",
+        "-o",
         str(folder / "history"),
     ]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=600)

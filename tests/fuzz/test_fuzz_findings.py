@@ -239,7 +239,7 @@ def thousands_of_damaged_files(folder: Path) -> None:
     with zipfile.ZipFile(folder / "a.zip", "w") as archive:
         for number in range(200):
             archive.writestr(f"{number}/output.xml", content)
-    for command in (("show",), ("trend",), ("import", "--into", str(folder / "history"))):
+    for command in (("show",), ("trend",), ("import", "-o", str(folder / "history"))):
         done = run(_FILE, command[0], str(folder / "a.zip"), *command[1:])
         assert done.status and len(done.err.splitlines()) < 60, done
 

@@ -113,6 +113,6 @@ def test_imports_into_folders_with_planted_links(results: Path, tmp_path: Path, 
     shutil.copy(results / "history" / "dataset.json", folder)
     for name in data.draw(st.sets(st.sampled_from(["tests", "details", "imports", ".importing", ".lock"]), min_size=1)):
         (folder / name).symlink_to(victim if name == ".lock" else kept)
-    run("planted links", "import", str(results / "run" / "output.xml"), "--into", str(folder))
+    run("planted links", "import", str(results / "run" / "output.xml"), "-o", str(folder))
     assert victim.read_text(encoding="ascii") == PRIVATE
     assert not list(kept.iterdir())

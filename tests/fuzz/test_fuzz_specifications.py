@@ -77,7 +77,7 @@ def test_selections_of_too_many_cells(cells: str) -> None:
 
 
 WORDS = st.one_of(
-    st.sampled_from(["--json", "--cells", "--types", "--quiet", "-o", "--into", "--rate", "--p99", "-", "--", "="]),
+    st.sampled_from(["--format", "json", "--cells", "--types", "--quiet", "-o", "--rate", "--p99", "-", "--", "="]),
     st.sampled_from(["", "\x1b[31m", "é" * 300, *NUMBERS]),
     st.text(max_size=30),
 )

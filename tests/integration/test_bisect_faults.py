@@ -48,7 +48,7 @@ class Bisection:
         """Run the command; where the test fails, it is killed."""
         # A shell starts its background commands with SIGINT ignored, and tests may be one of these.
         argv = ["env", "--default-signal=INT", sys.executable, "-m", "csit_utils"]
-        argv += ["bisect", "spec.yaml", "-d", "out", "--json"]
+        argv += ["bisect", "spec.yaml", "-o", "out", "--format", "json"]
         environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
         with subprocess.Popen(
             argv, cwd=self._folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

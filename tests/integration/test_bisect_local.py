@@ -82,7 +82,7 @@ def test_the_slow_commit_of_a_forwarder_is_found(tmp_path: Path, seed: int) -> N
     for word, value in words.items():
         spec = spec.replace(f"@{word}@", value)
     (tmp_path / "forwarder.yaml").write_text(spec, encoding="utf-8")
-    argv = [str(PROJECT / "csit"), "bisect", str(tmp_path / "forwarder.yaml"), "-d", str(tmp_path / "results")]
+    argv = [str(PROJECT / "csit"), "bisect", str(tmp_path / "forwarder.yaml"), "-o", str(tmp_path / "results")]
     with machine_stays_as_it_was("forwarder"):
         done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

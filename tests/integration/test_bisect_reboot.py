@@ -30,7 +30,7 @@ def bisect(folder: Path, output: str, *before: str) -> int:
         "csit_utils",
         "bisect",
         str(folder / "spec.yaml"),
-        "-d",
+        "-o",
         str(folder / output),
     ]
     done = subprocess.run(

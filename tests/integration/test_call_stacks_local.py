@@ -84,7 +84,7 @@ def filtering(folder: Path, rules: int) -> Path:
 
 def test_the_function_that_grew_with_the_rules_is_named(tmp_path: Path) -> None:
     few, many = filtering(tmp_path, 1), filtering(tmp_path, 3000)
-    done = csit("why", str(few), str(many), "--json", "--folded", str(tmp_path / "both.folded"))
+    done = csit("why", str(few), str(many), "--format", "json", "--folded", str(tmp_path / "both.folded"))
     assert done.returncode == 0, done.stderr
     rows = {row["function"]: row for row in map(json.loads, done.stdout.splitlines()) if row["part"] == "nf-1-1"}
     grew = [name for name, row in rows.items() if row["significant"] and row["difference"] > 0]
@@ -102,7 +102,7 @@ def test_a_suspect_chain_is_compared_with_the_other_order_per_packet(tmp_path: P
     done = run_robot(tmp_path / "out", *options, sources=[suite], seconds=240)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "call stacks: " in done.stdout and "not sampled" not in done.stdout
-    found = csit("why", str(tmp_path / "out"), "--cell", "nat > router beside", "--json")
+    found = csit("why", str(tmp_path / "out"), "--cell", "nat > router beside", "--format", "json")
     assert found.returncode == 0, found.stderr
     rows = [json.loads(line) for line in found.stdout.splitlines()]
     # Most packets are dropped at the NAT, which has no time: what forwards them to it does so for few that come back.

@@ -27,7 +27,7 @@ def test_runs_on_pci_nics_use_what_was_qualified_over_a_cable_of_such_nics(emula
     topology = emulated.write_topology(tmp_path, loop=True, nodes={"TG": RING})
     ports, before = emulated.run("TG", "ls", "/sys/class/net").split(), arrived(emulated)
     kept = tmp_path / "kept"
-    done = csit("qualify", str(topology), "--brief", "--frames", "64B", "--json", "--folder", str(kept))
+    done = csit("qualify", str(topology), "--brief", "--frames", "64B", "--format", "json", "--folder", str(kept))
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)
     assert (row["key_nic"], row["key_generator"], row["flows"]) == (NIC, "ring", 2)

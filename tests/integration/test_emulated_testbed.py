@@ -83,7 +83,7 @@ def test_doctor_finds_what_is_wrong_and_nothing_else(emulated: Emulated, tmp_pat
         emulated.shell(name, "for port in /sys/class/net/enp*; do ip link set ${port##*/} up; done")
     wrong = {port: {"numa_node": 1} for port in ("port1", "port2")}
     path = emulated.write_topology(tmp_path, nodes={"DUT1": {"interfaces": wrong}})
-    done = csit("doctor", str(path), "--json")
+    done = csit("doctor", str(path), "--format", "json")
     findings = json.loads(done.stdout)["findings"]
     problems = [row["place"] for row in findings if row["level"] == "problem"]
     assert problems == [f"nodes.DUT1.interfaces.{port}.numa_node" for port in wrong]

@@ -60,13 +60,13 @@ def commands(results: Path, disk: str) -> dict[str, list[str]]:
         "site": ["report", output, "-o", f"{disk}/site"],
         "page": ["report", output, "-o", f"{disk}/page.html"],
         "plan": ["plan", "topologies/sim.yaml", "--cells", "1x1", "--html", f"{disk}/plan.html"],
-        "import": ["import", output, "--into", f"{disk}/history"],
+        "import": ["import", output, "-o", f"{disk}/history"],
         "export": ["export", output, "--uti", "-o", f"{disk}/uti"],
         "packed": ["export", output, "--uti", "--gzip", "-o", f"{disk}/uti"],
         "csv": ["report", output, "-o", f"{results.parent}/shared/{Path(disk).name}.html", "--csv", f"{disk}/csv"],
         "convert": ["convert", str(results.parent / "csit.yaml"), "-o", f"{disk}/lab.yaml", "--force"],
-        "night": ["night", "topologies/sim.yaml", "--cells", "1x1", "--data", output, "-d", f"{disk}/night"],
-        "bisect": ["bisect", str(results.parent / "bisection.yaml"), "-d", f"{disk}/bisection"],
+        "night": ["night", "topologies/sim.yaml", "--cells", "1x1", "--data", output, "-o", f"{disk}/night"],
+        "bisect": ["bisect", str(results.parent / "bisection.yaml"), "-o", f"{disk}/bisection"],
     }
 
 

@@ -94,7 +94,7 @@ def test_tests_that_lose_a_node_are_done_once_more(lab: Lab, tmp_path: Path) -> 
         assert words_of_it in reason
         mrr = rows[name].mrr
         assert rows[name].passed and mrr and mrr.mean_pps > 0
-    assert said.count("it is back") == len(FAULTS)
+    assert said.count("it is back") >= len(FAULTS)
 
 
 FIRST, FOURTH = 1, 4

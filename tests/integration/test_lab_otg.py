@@ -112,7 +112,7 @@ def test_a_server_that_is_not_there_or_not_trusted_is_refused_in_a_sentence(
     lab: Lab, server: OtgServer, tmp_path: Path, otg: dict[str, Any], said: str
 ) -> None:
     file = topology(lab, tmp_path, server, otg=otg)
-    done = csit("doctor", str(file), "--json", "--thorough")
+    done = csit("doctor", str(file), "--format", "json", "--thorough")
     assert done.returncode == 1, done.stdout
     findings = json.loads(done.stdout)["findings"]
     (found,) = [row for row in findings if row["place"] == "nodes.TG" or "OTG server" in row["what"]]

@@ -18,7 +18,7 @@ from tests.integration.robot_runs import PROJECT, csit, environment, results
 def argv(output: Path, topology: str, *options: str) -> list[str]:
     """The command line of a night without stored results."""
     (nothing := output.with_name("none")).mkdir(exist_ok=True)
-    words = ["night", f"topologies/{topology}.yaml", "-d", str(output), "--data", str(nothing), *options]
+    words = ["night", f"topologies/{topology}.yaml", "-o", str(output), "--data", str(nothing), *options]
     return [sys.executable, "-m", "csit_utils", *words]
 
 

@@ -68,7 +68,7 @@ def test_facts_of_this_machine_are_those_that_others_find() -> None:
 
 
 def test_doctor_for_machines() -> None:
-    argv = [sys.executable, "-m", "csit_utils", "doctor", "--json"]
+    argv = [sys.executable, "-m", "csit_utils", "doctor", "--format", "json"]
     done = subprocess.run(
         argv, cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=600, check=False
     )

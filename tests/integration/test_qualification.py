@@ -30,7 +30,7 @@ pytestmark = pytest.mark.root
 _TRAFGEN = shutil.which("trafgen")
 needs_trafgen = pytest.mark.skipif(_TRAFGEN is None, reason="trafgen (netsniff-ng) is not installed")
 needs_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a loop-back sends and receives on two CPUs")
-BRIEF = ("--brief", "--frames", "64B", "--json")
+BRIEF = ("--brief", "--frames", "64B", "--format", "json")
 SHORT = ("-v", "SEARCH:quick,mrr=1,mrr_trial=0.1")
 PACKETS, GAP_US = 2_000, 500
 LOW_PPS = 500.0
@@ -85,7 +85,7 @@ def test_a_loop_back_is_qualified_by_rates_gaps_and_latency_and_the_result_is_ke
     assert 0 < row["gap_p50_ns"] <= 1.3 * 1e9 / row["gap_load_pps"]
     assert row["gap_p50_ns"] <= row["gap_p99_ns"] <= row["gap_p999_ns"]
     assert 500 < row["floor_ns"] <= row["floor_p50_ns"] < 1e6
-    again = qualify("topologies/local.yaml", "--show", "--json", "--folder", str(tmp_path))
+    again = qualify("topologies/local.yaml", "--show", "--format", "json", "--folder", str(tmp_path))
     assert again.returncode == 0 and again.stdout == done.stdout, "it is kept"
 
 

@@ -60,14 +60,14 @@ def studied(studies: Path) -> Dataset:
 @pytest.fixture(scope="session")
 def history(folder: Path, density: Path, studies: Path) -> Path:
     """A dataset of both runs."""
-    passed("import", density, studies, "--into", folder / "history", "--label", "first", "--processes", "1")
+    passed("import", density, studies, "-o", folder / "history", "--label", "first", "--processes", "1")
     return folder / "history"
 
 
 @pytest.fixture(scope="session")
 def shown(density: Path, studies: Path) -> Ended:
     """What `show` prints of both runs."""
-    return passed("show", density / "output.xml", studies / "output.xml", "--json")
+    return passed("show", density / "output.xml", studies / "output.xml", "--format", "json")
 
 
 @pytest.fixture(scope="session")

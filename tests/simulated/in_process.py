@@ -29,7 +29,7 @@ class Ended:
 
     @property
     def objects(self) -> list[dict[str, Any]]:
-        """Lines of `--json`."""
+        """Lines of `--format json`."""
         return [json.loads(line) for line in self.stdout.splitlines()]
 
 

@@ -12,7 +12,7 @@ from tests.simulated.conftest import SLOWER
 from tests.simulated.in_process import Ended, csit, passed
 
 ELSEWHERE = {"run", "label", "source"}
-"""Keys of `show --json` that differ between a dataset and its files."""
+"""Keys of `show --format json` that differ between a dataset and its files."""
 
 
 def figures(shown: Ended) -> dict[str, dict[str, Any]]:
@@ -20,20 +20,20 @@ def figures(shown: Ended) -> dict[str, dict[str, Any]]:
 
 
 def test_a_dataset_shows_the_same_figures_as_output_xml(history: Path, shown: Ended) -> None:
-    kept, read = figures(passed("show", history, "--json")), figures(shown)
+    kept, read = figures(passed("show", history, "--format", "json")), figures(shown)
     recorded = {test: row for test, row in read.items() if row["study"] is not None}
     assert {test: row for test, row in kept.items() if row["study"] is not None} == recorded
 
 
 def test_an_import_of_the_same_results_adds_nothing(history: Path, density: Path, studies: Path) -> None:
     before = sorted(path.name for path in history.rglob("*.parquet"))
-    again = passed("import", density, studies, "--into", history, "--processes", "1", "--json").objects[0]
+    again = passed("import", density, studies, "-o", history, "--processes", "1", "--format", "json").objects[0]
     assert (again["tests"], again["problems"]) == (0, [])
     assert again["files"] == again["known"] > 0
     assert sorted(path.name for path in history.rglob("*.parquet")) == before
 
 
-@pytest.mark.parametrize("words", [["answer", "--rate", "500kpps", "--format", "json"], ["regoal", "--json"]])
+@pytest.mark.parametrize("words", [["answer", "--rate", "500kpps", "--format", "json"], ["regoal", "--format", "json"]])
 def test_queries_of_a_dataset_answer_as_of_output_xml(history: Path, density: Path, words: list[str]) -> None:
     command, *options = words
     answers = [passed(command, place, *options).stdout for place in (history, density / "output.xml")]
@@ -58,7 +58,7 @@ def test_answers_are_instances_that_a_test_has_measured(density: Path, matrix: D
 
 
 def test_a_trend_begins_with_the_figures_of_the_only_run(history: Path, matrix: Dataset) -> None:
-    rows = passed("trend", history, "--all", "--json").objects
+    rows = passed("trend", history, "--all", "--format", "json").objects
     levels = sorted(row["level_pps"] for row in rows if row["metric"] in {"NDR", "MRR"})
     records = [row.result for row in matrix.recorded]
     goals = [record.ndr.lower_pps for record in records if record.ndr is not None]
@@ -73,14 +73,14 @@ def test_a_system_is_not_changed_by_itself_or_other_noise(
     other: str, baseline: Path, request: pytest.FixtureRequest
 ) -> None:
     candidate = request.getfixturevalue(other)
-    rows = passed("compare", baseline, candidate, "--json").objects
+    rows = passed("compare", baseline, candidate, "--format", "json").objects
     assert len(rows) == 16
     assert {row["outcome"] for row in rows} == {"no change seen"}
     passed("gate", baseline, candidate)
 
 
 def test_a_slower_system_fails_the_gate_in_every_cell(baseline: Path, slower: Path, tmp_path: Path) -> None:
-    rows = passed("compare", baseline, slower, "--json").objects
+    rows = passed("compare", baseline, slower, "--format", "json").objects
     assert {row["outcome"] for row in rows} == {"regression"}
     for row in rows:
         assert row["simulated"]
@@ -94,10 +94,12 @@ def test_a_slower_system_fails_the_gate_in_every_cell(baseline: Path, slower: Pa
 
 
 def test_the_function_that_takes_longer_is_found_and_no_other_one(baseline: Path, slower: Path) -> None:
-    rows = [row for row in passed("why", baseline, slower, "--json").objects if row["cell"].startswith("CSC 1x1")]
+    rows = [
+        row for row in passed("why", baseline, slower, "--format", "json").objects if row["cell"].startswith("CSC 1x1")
+    ]
     most = max(rows, key=lambda row: row["share_b"] - row["share_a"])
     assert (most["function"], most["part"]) == ("sim_filter", "nf-1-1")
-    assert passed("why", baseline, baseline, "--json").stdout == ""
+    assert passed("why", baseline, baseline, "--format", "json").stdout == ""
 
 
 def test_the_same_seed_gives_the_same_figures_in_every_run(baseline: Path, density: Path) -> None:

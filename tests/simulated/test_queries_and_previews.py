@@ -49,31 +49,33 @@ nodes:
 
 def test_a_profile_of_a_table_is_that_of_its_record(studies: Path, studied: Dataset) -> None:
     (record,) = (item.record for item in studied.characterizations if item.record.test_name == "Firewall Alone")
-    rows = passed("profile", studies / "characterization" / "Firewall_Alone" / "S_statistics.csv", "--json").objects
+    rows = passed(
+        "profile", studies / "characterization" / "Firewall_Alone" / "S_statistics.csv", "--format", "json"
+    ).objects
     for row in rows:
         assert row["break_point_gbps"] == pytest.approx(record.profile.break_point.rate)
     assert {row["metric"] for row in rows} >= {"throughput", "delay", "loss"}
 
 
 def test_suspects_names_the_planted_fault_and_why_the_functions_beside_it(studies: Path) -> None:
-    (row,) = passed("suspects", studies / "output.xml", "--json").objects
+    (row,) = passed("suspects", studies / "output.xml", "--format", "json").objects
     assert (row["chain"], row["simulated"]) == ("nat > gateway", True)
     assert row["planted"]
-    reasons = passed("why", studies / "output.xml", "--json").objects
+    reasons = passed("why", studies / "output.xml", "--format", "json").objects
     assert reasons
     assert all("nat > gateway" in each["cell"] and each["simulated"] for each in reasons)
 
 
 def test_place_advises_by_the_measured_pairs(studies: Path, studied: Dataset) -> None:
     (record,) = (item.record for item in studied.characterizations if item.record.kind == "interference")
-    rows = passed("place", studies / "output.xml", "--json").objects
+    rows = passed("place", studies / "output.xml", "--format", "json").objects
     pairs = {(row["target"], *row["against"]): row["mean"] for row in rows if row["object"] == "pair"}
     assert pairs == {(row.target, *row.against): row.mean for row in record.interference.matrix}
     least = min(record.interference.sensitivity, key=record.interference.sensitivity.__getitem__)
     lost = {row["sensitivity"] for row in rows if row["object"] == "pair" and row["target"] == least}
     assert lost == {1 - record.interference.sensitivity[least]}
     empty = ("--server", "-", "--server", "-", "--server", "-")
-    assert passed("place", studies / "output.xml", *empty, "--json").objects
+    assert passed("place", studies / "output.xml", *empty, "--format", "json").objects
 
 
 @pytest.fixture
@@ -103,7 +105,7 @@ def test_an_open_answer_is_measured_at_the_rate_that_was_asked_for(
     (before,) = answers(density / "output.xml")
     assert before["next_limit"] == "latency not measured at that load"
     assert before["trial_pps"] == pytest.approx(2 * rate_pps, rel=1e-5)
-    (after,) = answers(density / "output.xml", "--measure", "-d", tmp_path / "trials")
+    (after,) = answers(density / "output.xml", "--measure", "-o", tmp_path / "trials")
     assert after["trial_pps"] is None
     assert after["instances"] == 2 or after["next_limit"] == "latency"
     trials = [load([path]).recorded[0].result for path in sorted((tmp_path / "trials").rglob("output.xml"))]
@@ -118,7 +120,7 @@ def test_trials_are_refused_on_a_testbed_that_has_changed(tmp_path: Path) -> Non
     topology = topology_with(tmp_path / "bed.yaml", noise=0.02)
     passed(*robot_words(tmp_path / "run", topology, *QUICKLY, sources=[DENSITY / "csc-ndrpdr.robot"]))
     topology_with(topology, noise=0.03)
-    words = ("answer", tmp_path / "run" / "output.xml", "--measure", "-d", tmp_path / "no")
+    words = ("answer", tmp_path / "run" / "output.xml", "--measure", "-o", tmp_path / "no")
     assert "nothing was measured" in passed(*words, "--rate", "100Mpps").stderr
     refused = csit(*words, "--rate", "1kpps", "--p99", "22us")
     assert refused.status == 2
@@ -139,7 +141,7 @@ def test_a_specification_is_previewed(command: str) -> None:
 
 def test_plan_counts_the_tests_that_a_run_makes(matrix: Dataset) -> None:
     text = passed("plan", SIM, "-v", "CELLS:1x1,2x2", "-v", "NF_SIZES:1c").stdout
-    (total,) = (line.split() for line in text.splitlines() if line.startswith("all "))
+    (total,) = (line.split() for line in text.splitlines() if line.startswith("all\t"))
     assert int(total[1]) == len(matrix.recorded)
 
 

@@ -17,7 +17,7 @@ def dataset(
 ) -> Path:
     """All studies, and a system that became slower."""
     folder = tmp_path_factory.mktemp("sql") / "history"
-    passed("import", density, studies, baseline, slower, "--into", folder, "--processes", "1")
+    passed("import", density, studies, baseline, slower, "-o", folder, "--processes", "1")
     return folder
 
 
@@ -59,7 +59,7 @@ def test_latency_and_matrix_are_those_of_the_records(dataset: Path, matrix: Data
 
 def test_measures_of_studies_are_those_that_a_trend_follows(dataset: Path) -> None:
     names = {row["measure"] for row in asked(dataset, "SELECT DISTINCT measure FROM measures")}
-    followed = {row["metric"] for row in passed("trend", dataset, "--all", "--json").objects}
+    followed = {row["metric"] for row in passed("trend", dataset, "--all", "--format", "json").objects}
     assert names == followed - {"NDR", "PDR", "SOAK", "MRR", "ORR"} != set()
 
 

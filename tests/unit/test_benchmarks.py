@@ -41,7 +41,7 @@ def run(monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], *functions: C
 
 
 def test_what_cannot_run_here_is_skipped_with_its_reason_and_the_rest_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = run(monkeypatch, ("--json", "--no-traffic"), fine, impossible)
+    done = run(monkeypatch, ("--format", "json", "--no-traffic"), fine, impossible)
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
         {"name": "fine", **fine()},
         {"name": "impossible", "skipped": "needs trafgen"},

@@ -96,11 +96,11 @@ def test_help_teaches_and_installs_nothing(entry: Entry, arguments: tuple[str, .
 
 
 def test_the_first_run_installs_and_the_second_does_not(entry: Entry) -> None:
-    first = entry.run("plan", "a b", "--json")
+    first = entry.run("plan", "a b", "--format", "json")
     assert first.returncode == 0
     assert "installing" in first.stderr
     assert "-r " + str(entry.root / "requirements.txt") in entry.asked
-    assert entry.asked.splitlines()[-1] == "-m csit_utils plan a b --json"
+    assert entry.asked.splitlines()[-1] == "-m csit_utils plan a b --format json"
     path_file = entry.root / ".venv/lib/python3.11/site-packages/csit.pth"
     assert path_file.read_text(encoding="utf-8").strip() == str(entry.root)
     second = entry.run("plan")
@@ -208,7 +208,7 @@ def test_a_matrix_of_this_machine_needs_root_at_once() -> None:
         done = entry.run("local", "--cells", "1x1", user=OTHER_UID)
         assert (done.returncode, entry.asked) == (2, "")
         assert done.stderr.startswith("csit: local needs root ") and done.stderr.count("\n") == 1
-        for words in (("--help",), ("--topology", "topologies/sim.yaml")):
+        for words in (("--help",), ("-h",), ("--topology", "topologies/sim.yaml"), ("-t", "topologies/sim.yaml")):
             assert entry.run("local", *words, user=OTHER_UID).returncode == 0
             assert entry.asked == f"-m csit_utils local {' '.join(words)}\n"
 

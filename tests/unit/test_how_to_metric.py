@@ -44,7 +44,7 @@ def measured(project: Path) -> Path:
         text = (project / "topologies/sim.yaml").read_text().replace("seed: 1\n", f"seed: {ord(run)}\n")
         (project / f"topologies/{run}.yaml").write_text(text)
         finished_in(project, *RUN.format(run).split())
-    finished_in(project, "import", "results/a", "results/b", "--into", "history")
+    finished_in(project, "import", "results/a", "results/b", "-o", "history")
     return project
 
 
@@ -57,7 +57,7 @@ def test_the_metric_is_shown_and_kept(measured: Path) -> None:
     at = heads.index("PDR") + 1
     assert heads[at] == "PDR-lost"
     assert all(line[at].endswith(" ppm") for line in lines)
-    values = [json.loads(line)["pdr_lost_ppm"] for line in said("show", "results/a/output.xml", "--json")]
+    values = [json.loads(line)["pdr_lost_ppm"] for line in said("show", "results/a/output.xml", "--format", "json")]
     assert all(0 <= value < 5000 for value in values)
 
     answer = said("query", "history", "SELECT count(pdr_lost_ppm) AS tests FROM tests", "--format", "json")
@@ -78,7 +78,11 @@ def test_the_metric_is_compared_followed_and_on_the_pages(measured: Path) -> Non
         (["compare", *files], "outcome", "cannot tell"),  # without bounds, whatever the difference
         (["trend", "history", "--all"], "state", "too few"),
     ):
-        rows = [json.loads(line) for line in finished_in(measured, *command, "--json").splitlines() if line[:1] == "{"]
+        rows = [
+            json.loads(line)
+            for line in finished_in(measured, *command, "--format", "json").splitlines()
+            if line[:1] == "{"
+        ]
         assert {row[key] for row in rows if row["metric"] == "PDR-lost"} == {found}
     finished_in(measured, "gate", *files, "--junit", "gate.xml", "--tolerance", "50%")
     cases = ElementTree.parse(measured / "gate.xml").getroot().iter("testcase")  # noqa: S314 - our own file

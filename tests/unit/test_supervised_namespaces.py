@@ -1,15 +1,21 @@
 """Whose processes a supervisor ends: neither those of its own namespace, nor of one that has another number now."""
 
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 from resources.libraries.python import supervisor
 
 
+def _found(known: dict[Path, int]) -> set[int]:
+    with ExitStack() as held:
+        return supervisor._inside(*supervisor._existing(known, held))
+
+
 def test_a_supervisor_never_ends_the_processes_around_it() -> None:
     own = Path("/proc/self/ns/net")
-    assert supervisor._inside({own: own.stat().st_ino}) == set()
-    assert supervisor._inside({own: 1, Path("/run/netns/of-no-run"): 2}) == set()
+    assert _found({own: own.stat().st_ino}) == set()
+    assert _found({own: 1, Path("/run/netns/of-no-run"): 2}) == set()
 
 
 def test_processes_of_a_control_group_are_those_of_its_groups_too(tmp_path: Path) -> None:
@@ -19,9 +25,9 @@ def test_processes_of_a_control_group_are_those_of_its_groups_too(tmp_path: Path
         for folder, process in ((tmp_path, one), (inside, other)):
             (folder / "cgroup.procs").write_text(f"{process.pid}\n", encoding="ascii")
         try:
-            assert supervisor._inside({tmp_path: tmp_path.stat().st_ino}) == {one.pid, other.pid}
-            assert supervisor._inside({tmp_path: 1}) == set()
+            assert _found({tmp_path: tmp_path.stat().st_ino}) == {one.pid, other.pid}
+            assert _found({tmp_path: 1}) == set()
         finally:
             one.kill()
             other.kill()
-    assert supervisor._inside({tmp_path: tmp_path.stat().st_ino}) == set(), "they have ended"
+    assert _found({tmp_path: tmp_path.stat().st_ino}) == set(), "they have ended"

@@ -1,6 +1,5 @@
 """`acknowledge`: the steps of a history whose cause is known."""
 
-import re
 from collections.abc import Collection, Sequence
 from datetime import date
 from difflib import get_close_matches
@@ -12,11 +11,12 @@ from pydantic import ValidationError
 
 from csit_utils.commands.results.inputs import MAX_TESTS
 from csit_utils.commands.results.selections import COMPARED, MAX_COMPARED, DatasetReader
-from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.ledger import AcknowledgedStep, ledger_path, read_ledger, write_ledger
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.model.request.cell import readable_cells
 
 if TYPE_CHECKING:
     from csit_utils.analysis.trends.steps import Step
@@ -46,7 +46,7 @@ def acknowledge(
     withdraw: Annotated[
         bool, typer.Option("--withdraw", help="Withdraw the steps of these cells, with --since those of that date.")
     ] = False,
-    as_json: AS_JSON = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
     max_tests: MAX_TESTS = MAX_COMPARED,
 ) -> None:
     """Acknowledge steps of a history whose cause is known.
@@ -66,14 +66,14 @@ def acknowledge(
     day = None if since is None else _day(since)
     known = read_ledger(history).steps
     if (cell, metric, day, cause, link, withdraw) == (None, None, None, None, None, False):
-        _print(known, as_json=as_json)
+        _print(known, form)
         return
     if cell is None or metric is None:
         raise ConfigError("name a cell and a metric, such as 'CSC 2x1' NDR")
     if withdraw:
         gone = _withdrawn(known, history, cell, metric, day)
         write_ledger(history, set(known) - set(gone))
-        _print(gone, as_json=as_json)
+        _print(gone, form)
         print_sentence(f"withdrawn: {len(gone)} of {len(known)} acknowledged steps", err=True)
         return
     if day is None or cause is None:
@@ -86,7 +86,7 @@ def acknowledge(
         replaced = {each.acknowledged[each.steps.index(step)] for each, step in near}
         made = [_acknowledgement(each, step, cause, link) for each, step in near]
         write_ledger(history, [*(step for step in known if step not in replaced), *made])
-        _print(made, as_json=as_json)
+        _print(made, form)
         others = f"; cells without a step near {day}: {len(found) - len(near)}" if len(near) < len(found) else ""
         print_sentence(f"{ledger_path(history)}: steps acknowledged: {len(made)}{others}", err=True)
         if reader.report_problems():
@@ -100,13 +100,10 @@ def _day(text: str) -> date:
         raise ConfigError(f"--since '{quoted(text)}': expected a date, such as 2026-11-03") from error
 
 
-def _words(text: str) -> set[str]:
-    return {re.sub(r"^(\d+)x(\d+)$", r"\1r\2c", word) for word in text.lower().split()}
-
-
 def _of_cell(names: Collection[str], cell: str) -> set[str]:
     """Return the names that a text means: itself, or those with all of its words."""
-    return {cell} if cell in names else {name for name in names if _words(cell) <= _words(name)}
+    text = readable_cells(cell)
+    return {text} if text in names else {name for name in names if {*text.lower().split()} <= {*name.lower().split()}}
 
 
 def _chosen(found: Sequence["Trend"], cell: str, metric: str) -> list["Trend"]:
@@ -173,7 +170,7 @@ def _withdrawn(
     return gone
 
 
-def _print(steps: Sequence[AcknowledgedStep], *, as_json: bool) -> None:
+def _print(steps: Sequence[AcknowledgedStep], form: TableForm) -> None:
     from csit_utils.report.units import percent  # noqa: PLC0415 - as above
 
     lines = [
@@ -189,4 +186,4 @@ def _print(steps: Sequence[AcknowledgedStep], *, as_json: bool) -> None:
         )
         for step in steps
     ]
-    print_table(_HEADS, lines, TableForm.JSON if as_json else TableForm.TERMINAL, _HEADS)
+    print_table(_HEADS, lines, form, _HEADS)

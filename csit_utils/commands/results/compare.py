@@ -9,7 +9,7 @@ import typer
 
 from csit_utils.commands.results.inputs import MAX_TESTS
 from csit_utils.commands.results.selections import COMPARED, DATA, MAX_COMPARED, SIDE_HELP, DatasetReader
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_sentence, print_table
+from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError
 
@@ -32,9 +32,7 @@ def compare(
     insist: Annotated[
         bool, typer.Option("--insist", help="Also compare unlike figures, and note what differs.")
     ] = False,
-    as_csv: AS_CSV = False,
-    as_markdown: AS_MARKDOWN = False,
-    as_json: AS_JSON = False,
+    form: FORMAT = TableForm.TABLE,
     max_tests: MAX_TESTS = MAX_COMPARED,
 ) -> None:
     """Compare results with those of A: change and significance.
@@ -48,12 +46,11 @@ def compare(
     \b
     Examples:
     ./csit compare monday/output.xml tuesday/output.xml
-    ./csit compare testbed=lab-1 testbed=lab-2 --data results --csv > both.csv
+    ./csit compare testbed=lab-1 testbed=lab-2 --format csv > both.csv
     ./csit compare label=v25.06 label=v25.10 --data history --outcome regression
     """  # noqa: D301 - \b keeps the lines of the examples apart
     if len(sides) < 2:
         raise ConfigError(f"{sides[0]}: nothing to compare with; give at least two selections")
-    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     from csit_utils.analysis.comparisons.comparison import Outcome  # noqa: PLC0415 - scipy costs time of every --help
     from csit_utils.analysis.comparisons.comparison import compare as compared  # noqa: PLC0415 - as above
 

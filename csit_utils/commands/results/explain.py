@@ -1,14 +1,18 @@
-"""`explain`: definition, unit and interpretation of a metric, or the meaning of a variable of the suites."""
+"""`explain`: definition, unit and interpretation of a metric, or the meaning of a verdict or a variable of suites."""
 
 import textwrap
+from difflib import get_close_matches
 from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import TableForm, TableLine, print_table
+from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.measures import Explanation
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.request.variables import VARIABLES, Variable
+from resources.libraries.python.model.result import VerdictKind
+from resources.libraries.python.redaction import command_text
 from resources.libraries.python.terminal import terminal_width
 
 _WIDEST = 96
@@ -16,36 +20,47 @@ _WIDEST = 96
 
 
 def explain(
-    metric: Annotated[
-        str | None, typer.Argument(help="Name of a metric or variable, or 'variables' for all; default: list metrics.")
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A metric, a verdict or a variable, or 'variables' for all; default: list all names."),
     ] = None,
 ) -> None:
-    """Explain a metric, or a variable of the suites.
+    """Explain a metric, a verdict, or a variable of the suites.
 
     \b
     Examples:
     ./csit explain pdr
+    ./csit explain vswitch-bound
     ./csit explain NOISE_FLOOR
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    if metric is not None and (metric == "variables" or metric in VARIABLES):
-        typer.echo(variables_page() if metric == "variables" else variables_page(metric))
+    if name is not None and (name == "variables" or name in VARIABLES):
+        typer.echo(variables_page() if name == "variables" else variables_page(name))
         return
     from csit_utils.studies.registry import explanations  # noqa: PLC0415 - numpy costs time of every --help
 
     known = explanations()
-    if metric is None:
-        heads = ("metric", "meaning")
-        print_table(
-            heads, [TableLine((text.name, text.what), {}) for text in known.values()], TableForm.TERMINAL, heads
+    verdicts = {kind.value: kind.meaning for kind in VerdictKind}
+    if name is None:
+        rows = {**{text.name: text.what for text in known.values()}, **verdicts}
+        heads = ("metric or verdict", "meaning")
+        print_table(heads, [TableLine(row, {}) for row in rows.items()], TableForm.TABLE, heads)
+        print_sentence("variables of the suites:", command_text("./csit", "explain", "variables"), err=True)
+        return
+    found = known.get(name.lower())
+    if found is not None:
+        typer.echo(_page(found))
+    elif name.lower() in verdicts:
+        print_sentence(f"verdict {name.lower()}: {verdicts[name.lower()]}")
+        print_sentence("how verdicts are found:", command_text("./csit", "explain", "verdict"), err=True)
+    elif name.upper() in VARIABLES:
+        typer.echo(variables_page(name.upper()))
+    else:
+        names = {each.lower(): each for each in (*known, *verdicts, *VARIABLES)}
+        (close,) = get_close_matches(name.lower(), names, n=1, cutoff=0.0)
+        raise ConfigError(
+            f"'{quoted(name)}' is no metric, verdict or variable; did you mean '{names[close]}'? All are listed by ",
+            command_text("./csit", "explain"),
         )
-        return
-    found = known.get(metric.lower())
-    if found is None and metric.upper() in VARIABLES:
-        typer.echo(variables_page(metric.upper()))
-        return
-    if found is None:
-        raise ConfigError(f"no metric '{metric}'; choose from {', '.join(known)}, or 'variables'")
-    typer.echo(_page(found))
 
 
 def variables_page(*names: str) -> str:

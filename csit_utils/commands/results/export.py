@@ -22,9 +22,9 @@ _EXAMPLE = f"csit-DUT-perf-{_TYPE}-daily-master-2n-icx"
 def export(
     inputs: INPUTS,
     uti: Annotated[bool, typer.Option("--uti", help="Write result files of FD.io CSIT, model 1.5.1 (UTI).")] = False,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the files, created if missing.")] = Path(
-        "uti"
-    ),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder of the files, created if missing.")
+    ] = Path("uti"),
     job: Annotated[
         str | None,
         typer.Option(

@@ -33,7 +33,7 @@ def gate(
     ],
     candidate: Annotated[str, typer.Argument(help="Files, folders or a selection, as for BASELINE.")],
     data: DATA = None,
-    tolerance: Annotated[str, typer.Option(help="Tolerated change for the worse, such as 2%.")] = "0%",
+    tolerance: Annotated[str, typer.Option(metavar="SHARE", help="Tolerated change for the worse, such as 2%.")] = "0%",
     require: Annotated[int, typer.Option(min=0, help="Minimum number of cells with a result on both sides.")] = 1,
     junit: Annotated[Path | None, typer.Option(help="Also write a JUnit XML file, for Jenkins and others.")] = None,
     steps: Annotated[
@@ -74,6 +74,8 @@ def gate(
             print_sentence(line)
         if reader.report_problems():
             raise typer.Exit(2)
+        if not found.judged:
+            print_sentence("warning: no cell was judged; this gate says nothing about the candidate", err=True)
         if found.fallen or found.judged < require:
             raise typer.Exit(1)
 

@@ -11,15 +11,17 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS, print_problems, shown_imports
-from csit_utils.commands.tables import print_sentence
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, print_sentence
 from csit_utils.dataset.items import ImportedTest
-from resources.libraries.python.errors import message
+from resources.libraries.python.errors import ConfigError, message
 from resources.libraries.python.model.bounds import quoted
 
 
 def import_(
     inputs: INPUTS,
-    into: Annotated[Path, typer.Option("--into", help="Folder of the dataset, created if missing.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder of the dataset, created if missing.")
+    ],
     label: Annotated[
         str | None, typer.Option(help="Label of the runs, such as a release; a run keeps its first label.")
     ] = None,
@@ -31,7 +33,7 @@ def import_(
             "{vswitch_cores}, {nf_cores}; * is any text, and {nf_cores=1} the same for all.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as one JSON object.")] = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
     processes: Annotated[
         int | None, typer.Option(min=1, help="Number of worker processes; default: one per CPU.")
     ] = None,
@@ -45,17 +47,18 @@ def import_(
 
     \b
     Examples:
-    ./csit import results/ --into history --label nightly
-    ./csit import /archive/2026-11.zip --into history
-    ./csit import nfv/ --into density --place '{service}_{instances}c{nfs}n'
+    ./csit import results/ -o history --label nightly
+    ./csit import /archive/2026-11.zip -o history
+    ./csit import nfv/ -o density --place '{service}_{instances}c{nfs}n'
     ./csit report history -o site
     """  # noqa: D301 - \b keeps the lines of the examples apart
     from csit_utils.dataset.foreign.place import NameTemplate  # noqa: PLC0415 - pydantic costs time of every --help
-    from csit_utils.dataset.store.batch import import_all  # noqa: PLC0415 - pyarrow costs time of every --help
-    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as above
+    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - pyarrow costs time of every --help
     from csit_utils.dataset.store.layout import Layout  # noqa: PLC0415 - as above
 
     convert_without_pandas()
+    if missing := [path for path in inputs if not path.exists()]:
+        raise ConfigError(f"{quoted(str(missing[0]))} does not exist; nothing was imported")
     template = NameTemplate(place) if place is not None else None
     run = os.path.commonpath([path.resolve() for path in inputs])
     names: dict[bool, list[str]] = {True: [], False: []}
@@ -69,22 +72,21 @@ def import_(
         # A file for each test: commands that read the newest run read the whole matrix.
         return replace(found, row=replace(found.row, run=run)) if is_placed else found
 
-    layout = Layout.make(into)
+    layout = Layout.make(output)
     tests, files, problems = 0, Counter[str](), list[str]()
-    with layout.writing(lambda: typer.echo(f"{into}: waiting for another import to finish", err=True)):
-        outcomes = import_all(layout, inputs, label, processes or os.cpu_count() or 1, placed=placed)
-        for outcome in shown_imports(outcomes):
+    with layout.writing(lambda: typer.echo(f"{output}: waiting for another import to finish", err=True)):
+        for outcome in shown_imports(layout, inputs, label, processes, placed=placed):
             files.update({name: getattr(outcome, name) for name in ("files", "added", "earlier", "repeated")})
             tests += 0 if outcome.known else outcome.tests
             problems += outcome.problems
     print_problems([message(text) for text in problems])
-    if as_json:
-        figures = {"dataset": str(into), "files": files["files"], "known": files["earlier"]}
+    if form is TableForm.JSON:
+        figures = {"dataset": str(output), "files": files["files"], "known": files["earlier"]}
         figures |= {"repeated": files["repeated"], "tests": tests, "problems": problems}
         figures |= {"placed": len(names[True]), "not_placed": len(names[False])}
         typer.echo(json.dumps(figures))
     else:
-        print_sentence(f"{into}: {'; '.join(_done(tests, files))}")
+        print_sentence(f"{output}: {'; '.join(_done(tests, files))}")
         if template is not None:
             print_sentence(_placed(template.text, len(names[True]), names[False]))
     if problems:

@@ -6,13 +6,13 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, TypeVar
 from weakref import finalize
 
 import typer
@@ -122,8 +122,7 @@ def opened(inputs: list[Path], *, quickly: bool = False, meanwhile: Callable[[],
     Raises:
         ConfigError: A dataset has another version, or there is no room for a temporary one.
     """
-    from csit_utils.dataset.store.batch import import_all  # noqa: PLC0415 - as in OpenedInputs
-    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as above
+    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as in OpenedInputs
 
     convert_without_pandas()
     datasets = [Layout(path) for path in inputs if is_dataset(path)]
@@ -134,8 +133,8 @@ def opened(inputs: list[Path], *, quickly: bool = False, meanwhile: Callable[[],
     try:
         layout = TemporaryLayout()
         with layout.writing(lambda: None):
-            outcomes = import_all(layout, files, None, os.cpu_count() or 1, meanwhile, validated=validated)
-            problems = [Problem(each.source, text) for each in shown_imports(outcomes) for text in each.problems]
+            outcomes = shown_imports(layout, files, meanwhile=meanwhile, validated=validated)
+            problems = [Problem(each.source, text) for each in outcomes for text in each.problems]
         # Those of files that were imported in part are in the dataset too.
         known = {text for each in layout.imports() for text in each.problems}
     except OSError as error:
@@ -293,7 +292,7 @@ def print_problems(texts: Sequence[str]) -> bool:
     return bool(texts)
 
 
-_QUIET_S = 3.0
+_QUIET_S = 2.0
 """Nothing is shown before."""
 _BETWEEN_S = 0.5
 
@@ -317,29 +316,49 @@ class ReadingProgress:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, done: float, total: int) -> None:
         """Show progress, at most every half second."""
         now = time.monotonic()
-        if not sys.stderr.isatty() or now - self._begun < _QUIET_S or now - (self._shown_at or 0.0) < _BETWEEN_S:
+        is_early = not done or now - self._begun < _QUIET_S or now - (self._shown_at or 0.0) < _BETWEEN_S
+        if is_early or not sys.stderr.isatty():
             return
         self._shown_at = now
         left_s = (now - self._begun) / done * (total - done)
-        sys.stderr.write(f"\r\x1b[K{done} of {total} {self._what}, about {left_s:.0f} s left")
+        sys.stderr.write(f"\r\x1b[K{100 * done / total:.0f} % of {total} {self._what}, about {left_s:.0f} s left")
         sys.stderr.flush()
 
 
-def shown_imports(outcomes: "Iterable[FileImport | int]") -> "Iterator[FileImport]":
-    """Yield the outcomes of an import, and show progress on a terminal.
+def shown_imports(
+    layout: Layout,
+    paths: Sequence[Path],
+    label: str | None = None,
+    processes: int | None = None,
+    **options: Any,  # noqa: ANN401 - of `import_all`
+) -> "Iterator[FileImport]":
+    """Import files into a dataset, and yield their outcomes; show progress on a terminal.
 
-    Args:
-        outcomes: Those of `import_all`, and the number of files where it is known.
+    `options`: Further arguments of `import_all`.
     """
-    total, done = 0, 0
+    from csit_utils.dataset.store.batch import import_all  # noqa: PLC0415 - as in OpenedInputs
+
+    total, done, begun, last, shown = 0, 0, 0, 0.0, 0.0
     with ReadingProgress("files") as progress:
-        for each in outcomes:
+
+        def show(count: float) -> None:
+            nonlocal shown
+            shown = max(shown, count)
+            progress(shown, max(done, total, 1))
+
+        def reading(share: float) -> None:
+            nonlocal begun, last
+            begun += share < last  # the next file, while the one before is committed
+            last = share
+            show(begun + share)
+
+        for each in import_all(layout, paths, label, processes or os.cpu_count() or 1, reading=reading, **options):
             if isinstance(each, int):
                 total = each
                 continue
             done += each.files
-            progress(done, max(done, total))
+            show(done)
             yield each

@@ -61,7 +61,7 @@ def mcp(
     except ImportError as error:
         raise Unsupported("the package mcp is not installed: ./csit setup requirements-mcp") from error
     if not is_dataset(dataset):
-        made = command_text("./csit", "import", dataset, "--into", "history")
+        made = command_text("./csit", "import", dataset, "-o", "history")
         raise ConfigError(f"{dataset}: not a dataset; make one by ", made)
     if not topologies.is_dir():
         raise ConfigError(f"--topologies {topologies}: no such folder")
@@ -105,7 +105,7 @@ class Questions:
         if not file.is_relative_to(self._topologies) or not file.is_file():
             there = ", ".join(sorted(path.name for path in self._topologies.glob("*.yaml"))[:50])
             raise ConfigError(f"no topology {_short(topology)}; there are {there or 'none'}")
-        found = _rows("plan", f"--types={service_type}", f"--cells={cells}", "--json", "--", str(file))
+        found = _rows("plan", f"--types={service_type}", f"--cells={cells}", "--format=json", "--", str(file))
         dropped = ("cores", "queues", "balance")
         return _answer([{key: row[key] for key in row if key not in dropped} for row in found])
 
@@ -126,7 +126,7 @@ class Questions:
         """
         for side in (a, b):
             _check_selection(side)
-        rows = _rows("compare", "--json", f"--data={self._dataset}", "--", a, b)
+        rows = _rows("compare", "--format=json", f"--data={self._dataset}", "--", a, b)
         unlike = [row for row in rows if row["outcome"] == "unlike"]
         refused = [
             {key: row[key] for key in ("service_type", "nf_chains", "nf_nodes", "frame", "metric", "remarks")}
@@ -140,14 +140,14 @@ class Questions:
 
         everything: also cells without a change.
         """
-        return _answer(_rows("trend", "--json", *(["--all"] if everything else []), "--", self._dataset))
+        return _answer(_rows("trend", "--format=json", *(["--all"] if everything else []), "--", self._dataset))
 
     def why(self, a: str, b: str, cell: str = "") -> dict[str, Any]:
         """Functions of vSwitch and NFs that take more or less CPU time in runs b than in a; both as for compare."""
         for side in (a, b):
             _check_selection(side)
         only = [f"--cell={cell}"] if cell else []
-        return _answer(_rows("why", "--json", f"--data={self._dataset}", *only, "--", a, b))
+        return _answer(_rows("why", "--format=json", f"--data={self._dataset}", *only, "--", a, b))
 
     def explain(self, name: str) -> str:
         """Definition, unit, method and pitfalls of a metric such as PDR, or of a variable of the suites."""

@@ -87,7 +87,7 @@ def query(
         raise ConfigError("--master is for --engine spark")
     if not is_dataset(dataset):
         raise ConfigError(
-            f"{dataset}: not a dataset; make one by ", command_text("./csit", "import", dataset, "--into", "history")
+            f"{dataset}: not a dataset; make one by ", command_text("./csit", "import", dataset, "-o", "history")
         )
     if statement is None:
         _write(*_listed(), chosen, output)
@@ -178,7 +178,7 @@ def _print_table(schema: "pa.Schema", batches: "Iterator[pa.RecordBatch]") -> No
         count += batch.num_rows
     left = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
     shown = lines if count <= most else lines[:_SHOWN_ROWS]
-    print_table(heads, shown, TableForm.TERMINAL, left)
+    print_table(heads, shown, TableForm.TABLE, left)
     if count > len(shown):
         print_sentence(f"{len(shown):,} of {count:,} rows are shown; --format csv has all", err=True)
 

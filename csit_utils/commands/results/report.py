@@ -29,7 +29,10 @@ _FORMATS = (".pdf", ".csv", ".json", ".xml", ".md", ".xlsx", ".zip", ".png")
 def report(
     inputs: INPUTS,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder of the pages, or one .html file for all of them.")
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="FOLDER", help="Folder of the pages, or one .html file for all of them."
+        ),
     ] = Path("report"),
     single_file: Annotated[
         bool, typer.Option("--single-file", help="Write one file, OUTPUT.html, instead of a folder.")
@@ -86,6 +89,8 @@ def report(
     if (suffix := output.suffix.lower()) in _FORMATS and not output.is_dir():
         instead = "a browser prints it as PDF" if suffix == ".pdf" else "for other formats see ./csit export"
         raise ConfigError(f"-o {quoted(str(output))}: a report is a folder of pages, or one .html file; {instead}")
+    if suffix not in _PAGE and not single_file and output.is_file():
+        raise ConfigError(f"-o {quoted(str(output))} is a file; a report is a folder of pages, or one .html file")
     wanted = list(dict.fromkeys(reference or ()))
     if unknown := [name for name in wanted if name not in (*names(), *paper_names())]:
         raise ConfigError(f"no reference set '{unknown[0]}'; choose from {', '.join((*names(), *paper_names()))}")

@@ -1,7 +1,7 @@
 """Selections of tests on a command line: files, or `KEY=VALUE` of tests in the folders of `--data`."""
 
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, NamedTuple, Self, TypeVar
 
@@ -20,6 +20,7 @@ from csit_utils.dataset.store.chosen_runs import Choice, last_before, newest
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.request.cell import Dimensions
+from resources.libraries.python.model.result import Environment
 from resources.libraries.python.redaction import command_text
 
 RESULTS = Path("results")
@@ -171,6 +172,11 @@ class DatasetReader:
             ConfigError: A ledger is invalid.
         """
         return acknowledged_in(dict.fromkeys(path for paths in self._opened for path in paths))
+
+    @cached_property
+    def environments(self) -> Mapping[str, Environment]:
+        """Environments of the tests that were read, by digest."""
+        return {digest: each for read in self._known.values() for digest, each in read.contents.environments.items()}
 
     def report_problems(self) -> bool:
         """Print on stderr which inputs could not be read in full; return whether there are any."""

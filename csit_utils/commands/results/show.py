@@ -1,5 +1,6 @@
 """`show`: results in the terminal."""
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -7,10 +8,11 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, from_contents, report_problems
-from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.store.chosen_runs import newest
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import quoted
 
 
 def show(
@@ -23,22 +25,24 @@ def show(
         ),
     ] = False,
     page: Annotated[Path | None, typer.Option(help="Path of a report to print below the table.")] = None,
-    as_json: AS_JSON = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
     max_tests: MAX_TESTS = 5_000,
 ) -> None:
     """Show a table of tests: NDR, PDR, MRR, latency, verdict.
 
-    Other studies follow in a sentence each; --json has an object for each of their records. p99 is the worst 99th
+    Other studies follow in a sentence each; --format json has an object for each record. p99 is the worst 99th
     percentile of latency over all instances and directions at 50 % of PDR or of the soak rate. Output to a pipe is
     tab-separated. A sentence names the cells whose NDR is less than half of what they forward at fixed loads (MRR).
 
     \b
     Examples:
     ./csit show results/output.xml
-    ./csit show results/output.xml --json | jq .ndr_lower_pps
+    ./csit show results/output.xml --format json | jq .ndr_lower_pps
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    if as_json and page is not None:
-        raise ConfigError("--json prints objects only; leave out --page")
+    if form is TableForm.JSON and page is not None:
+        raise ConfigError("--format json prints objects only; leave out --page")
+    if page is not None and not page.exists():
+        raise ConfigError(f"--page {quoted(str(page))} does not exist; ./csit report writes it")
     from csit_utils.report.characterizations import (  # noqa: PLC0415 - numpy costs time of every --help
         characterization_lines,
         characterization_objects,
@@ -48,17 +52,21 @@ def show(
     from csit_utils.studies.registry import views  # noqa: PLC0415 - as above
 
     def printed(found: Contents) -> Contents:
-        if as_json:
+        if form is TableForm.JSON:
             print_results(found, form=TableForm.JSON)
             others = characterization_objects(found.characterizations)
             print_table((), [TableLine((), each) for each in others], TableForm.JSON)
             return found
-        if found.tests:
+        skipped = Counter(row.message for row in found.tests if row.status == "SKIP" and not row.recorded)
+        if skipped.total() < len(found.tests):
+            skipped.clear()  # their lines are in the table
             print_results(found, why=why)
             for line in far_below(found.tests):
                 print_sentence(line)
         for line in characterization_lines(views(found.characterizations), why=why):
             print_sentence(line)
+        for message, count in skipped.items():
+            print_sentence(f"{count} test{'s' * (count > 1)} skipped: {message}")
         return found
 
     found = from_contents(inputs, printed, partial(newest, max_tests=max_tests))

@@ -10,7 +10,7 @@ import typer
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS
 from csit_utils.commands.results.selections import COMPARED, MAX_COMPARED, DatasetReader
 from csit_utils.commands.results.step_file import write_steps
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_sentence, print_table
+from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError
 
@@ -18,16 +18,18 @@ if TYPE_CHECKING:
     from csit_utils.analysis.cells import CellMetric
     from csit_utils.analysis.trends.trend import Trend
     from csit_utils.dataset.rows import TestRow
+    from resources.libraries.python.model.result import Environment
 
-_HEADS = ("cell", "state", "change", "since", "version", "notes", "runs", "trend")
-_LEFT = ("cell", "state", "since", "version", "notes", "trend")
+_HEADS = ("cell", "state", "change", "since", "changed then", "notes", "runs", "trend")
+_LEFT = ("cell", "state", "since", "changed then", "notes", "trend")
 
 
 def trend(
     inputs: INPUTS,
     every: Annotated[bool, typer.Option("--all", help="Also list cells without a change.")] = False,
     false_alarms: Annotated[
-        float, typer.Option(help="Probability of any false step over all cells, between 0 and 1.")
+        float,
+        typer.Option(metavar="PROBABILITY", help="Probability of any false step over all cells, between 0 and 1."),
     ] = 0.01,
     steps: Annotated[
         Path | None, typer.Option(help="Also write the regressions with their versions, for ./csit bisect --step.")
@@ -39,9 +41,7 @@ def trend(
             "KEY=VALUE of FILE.",
         ),
     ] = None,
-    as_csv: AS_CSV = False,
-    as_markdown: AS_MARKDOWN = False,
-    as_json: AS_JSON = False,
+    form: FORMAT = TableForm.TABLE,
     max_tests: MAX_TESTS = MAX_COMPARED,
 ) -> None:
     """Find regressions and progressions over the runs of cells.
@@ -54,14 +54,13 @@ def trend(
     \b
     Examples:
     ./csit trend results
-    ./csit trend results --json | jq 'select(.state == "regression") | .cell'
+    ./csit trend results --format json | jq 'select(.state == "regression")'
     ./csit trend history --steps steps.json
     ./csit bisect nightly.yaml --step steps.json      # the largest of these steps
     ./csit trend history --new-with results/output.xml --steps steps.json
     """  # noqa: D301 - \b keeps the lines of the examples apart
     if not 0 < false_alarms < 1:
         raise ConfigError(f"--false-alarms {false_alarms:g}: expected a probability between 0 and 1")
-    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     from csit_utils.analysis.trends.trend import FEWEST, TrendState, newly_called, trends  # noqa: PLC0415 - scipy costs time of every --help
 
     with DatasetReader(inputs, COMPARED, max_tests) as reader:
@@ -74,12 +73,13 @@ def trend(
         shown = [each for each in found if every or each.state not in plain or each.suspected is not None]
         if steps is not None:
             write_steps(steps, [_called(each) for each in found if each.state is TrendState.REGRESSION])
-        print_table(_HEADS, [_line(each) for each in shown], form, _LEFT)
+        print_table(_HEADS, [_line(each, reader.environments) for each in shown], form, _LEFT)
         counts = {state: sum(each.state is state for each in found) for state in TrendState}
         suspected = sum(each.suspected is not None for each in found)
         listed = [f"{count} {state}" for state, count in counts.items() if count]
         few = f" (fewer than {FEWEST} figures)" if counts[TrendState.TOO_FEW] else ""
-        print_sentence(f"{len(found)} cells and metrics: {', '.join(listed)}{few}, {suspected} suspected", err=True)
+        texts = (f"{', '.join(listed)}{few}" if listed else "", f"{suspected} suspected")
+        print_sentence(f"{len(found)} cells and metrics: {', '.join(filter(None, texts))}", err=True)
         if lost:
             print_sentence(f"acknowledged steps that these results do not have: {lost}", err=True)
         if reader.report_problems():
@@ -91,19 +91,20 @@ def _called(found: "Trend") -> tuple["CellMetric", float, "TestRow", "TestRow"]:
     return found.cell, last.change, found.figures[last.index - 1].row, found.figures[last.index].row
 
 
-def _line(found: "Trend") -> TableLine:
+def _line(found: "Trend", environments: Mapping[str, "Environment"]) -> TableLine:
     from csit_utils.commands.results.trend import history  # noqa: PLC0415 - as above
+    from csit_utils.report.trends.event_view import causes  # noqa: PLC0415 - as above
     from csit_utils.report.units import percent  # noqa: PLC0415 - as above
 
     last = found.unexplained or (found.steps[-1] if found.steps else None)
-    first = found.figures[last.index].row if last else None
+    before, first = (found.figures[last.index + side].row for side in (-1, 0)) if last else (None, None)
     change = last.change if last else found.drift.change if found.drift else None
     texts = (
         found.cell.name,
         found.state,
         "" if change is None else percent(change, signed=True),
         (first.started_at or "")[:10] if first else "",
-        (first.version or "") if first else "",
+        "; ".join(causes(before, first, environments)) if before and first else "",
         "; ".join(_notes(found)),
         str(len(found.figures)),
         history([(each.at, each.value_pps) for each in found.figures], found.gaps),

@@ -8,8 +8,9 @@ import typer
 
 from csit_utils.commands.results.inputs import MAX_TESTS
 from csit_utils.commands.results.selections import DATA, MAX_COMPARED, SIDE_HELP, DatasetReader
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_sentence, print_table
+from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.request.cell import readable_cells
 from resources.libraries.python.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -36,9 +37,7 @@ def why(
         Path | None,
         typer.Option(help="Also write the stacks of both sides to this file, as difffolded.pl of FlameGraph does."),
     ] = None,
-    as_csv: AS_CSV = False,
-    as_markdown: AS_MARKDOWN = False,
-    as_json: AS_JSON = False,
+    form: FORMAT = TableForm.TABLE,
     max_tests: MAX_TESTS = MAX_COMPARED,
 ) -> None:
     """Find functions that take more or less CPU time in B than A.
@@ -57,10 +56,9 @@ def why(
     ./csit why few.xml many.xml --folded both.folded
     flamegraph.pl both.folded > both.svg
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     with DatasetReader(data, max_tests=max_tests) as reader:
         every_cell = _suspects(reader, a) if b is None else _cells(reader, a, b)
-        found = [each for each in every_cell if cell is None or cell.lower() in each.name.lower()]
+        found = [each for each in every_cell if cell is None or readable_cells(cell).lower() in each.name.lower()]
         if not found:
             what = f"{a} has no suspect" if b is None else f"{a} and {b} have no cell"
             end = "; run its chain study with -v STACKS:10" if b is None else " in common"

@@ -20,7 +20,7 @@ from csit_utils.bisection.page import as_object, effort, headline, place, render
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
 from csit_utils.bisection.spec import CALLED_STEPS, REVISION, BisectionSpec, narrowed, share_of
-from csit_utils.commands.tables import print_sentence
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, print_sentence
 from csit_utils.report.units import percent, rate, seconds
 from csit_utils.studies.density.commands.plan import parse_cell
 from resources.libraries.python.errors import CommandFailed, ConfigError, NoTraffic, NotReady
@@ -51,7 +51,10 @@ _STATUS = {BisectionAnswer.NOT_HERE: 3, BisectionAnswer.UNDECIDED: 4}
 def bisect(
     specification: Annotated[Path, typer.Argument(help="Specification of a bisection, YAML.", metavar="SPEC")],
     output: Annotated[
-        Path | None, typer.Option("-d", "--output", help="Folder of the results; default: results/<name of SPEC>.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FOLDER", help="Folder of the results; default: results/<name of SPEC>."
+        ),
     ] = None,
     step: Annotated[
         Path | None,
@@ -60,7 +63,7 @@ def bisect(
         ),
     ] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the revisions; install and measure nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
 ) -> None:
     """Find the revision that changed a metric of a cell.
 
@@ -73,7 +76,7 @@ def bisect(
 
     \b
     Examples:
-    ./csit bisect nightly.yaml -d results/bisect
+    ./csit bisect nightly.yaml -o results/bisect
     ./csit bisect vpp.yaml --step steps.json   # a step of ./csit gate --steps
     """  # noqa: D301 - \b keeps the lines of the examples apart
     spec = load_yaml(specification, BisectionSpec)
@@ -116,7 +119,7 @@ def bisect(
     write_whole(folder / "bisection.json", json.dumps(found, indent=1) + "\n")
     page = folder / "bisection.html"
     write_whole(page, render_bisection(result, revisions, title, simulated=topology.world is World.SIM))
-    if as_json:
+    if form is TableForm.JSON:
         typer.echo(json.dumps(found))
     else:
         print_sentence(headline(result, revisions))

@@ -12,6 +12,7 @@ from csit_utils.commands.results.report import report
 from csit_utils.commands.results.show import show
 from csit_utils.commands.runs.robot import run_suites
 from csit_utils.dataset.inputs import output_of
+from csit_utils.studies.density.commands.plan import CACHE_WAYS, NF_KINDS, NF_SIZES, TYPES, VSWITCH
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology, World
@@ -38,9 +39,9 @@ _SPACE_BYTES = 100_000_000
 def local(
     context: typer.Context,
     topology: Annotated[
-        Path, typer.Option(help="Topology file.", show_default="topologies/local.yaml")
+        Path, typer.Option("-t", "--topology", help="Topology file.", show_default="topologies/local.yaml")
     ] = LOCAL_TOPOLOGY,
-    types: Annotated[str, typer.Option(help="Service types.")] = "VSC,CSC,CSP",
+    types: TYPES = "VSC,CSC,CSP",
     cells: Annotated[
         str,
         typer.Option(
@@ -48,28 +49,33 @@ def local(
             "virtual machines, runs only 1x1."
         ),
     ] = CELLS,
-    nf_sizes: Annotated[str, typer.Option(help="Data cores per NF.")] = "1c",
-    nf_kinds: Annotated[
-        str, typer.Option(help="Kinds of NF, such as linux_router+linux_nat; default: as in the topology.")
-    ] = "",
-    vswitch: Annotated[str, typer.Option(help="Data cores of the vSwitch.")] = "1",
+    nf_sizes: NF_SIZES = "1c",
+    nf_kinds: NF_KINDS = "",
+    vswitch: VSWITCH = "1",
     frames: Annotated[str, typer.Option(help="Frame sizes, such as 64B,IMIX.")] = "64B",
     flows: Annotated[
         str,
         typer.Option(help="Flows of each instance and direction, such as 1,1000,1000000; default: 254 addresses."),
     ] = "",
     ip_version: Annotated[str, typer.Option(help="Versions of IP, such as 4,6.")] = "",
-    cache_ways: Annotated[str, typer.Option(help="Ways of the last-level cache for each NF, by resctrl.")] = "",
+    cache_ways: CACHE_WAYS = "",
     search: Annotated[
         str, typer.Option(help="Search profile: quick (rough), ladder, reference, rfc2544 or soak.")
     ] = "quick",
-    output: Annotated[Path | None, typer.Option(help="Folder of the results; default: results/<time>.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FOLDER", help="Folder of the results; default: results/<time>."),
+    ] = None,
     priors: Annotated[
         Path | None,
-        typer.Option(help="Earlier run whose results searches start from; default: the latest in results/."),
+        typer.Option(
+            metavar="FOLDER", help="Earlier run whose results searches start from; default: the latest in results/."
+        ),
     ] = None,
     cold: Annotated[bool, typer.Option("--cold", help="Do not start searches from earlier results.")] = False,
-    resume: Annotated[Path | None, typer.Option(help="Resume the interrupted run of this folder.")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Resume the interrupted run of this folder.")
+    ] = None,
 ) -> None:
     """Measure a small matrix on this machine, and report it.
 
@@ -174,7 +180,7 @@ def _suites(testbed: Topology, choice: Selection) -> list[str]:
     kinds = dict.fromkeys(each.cell.service_type for each in looked_at if each.runs)
     if not kinds:
         first = looked_at[0]
-        raise PlanError(f"{first.cell.service_type} {first.cell.locator} NF-{first.cell.size_name}: {first.reason}")
+        raise PlanError(f"{first.cell.name}: {first.reason}")
     return [f"{kind.lower()}-ndrpdr" for kind in kinds]
 
 

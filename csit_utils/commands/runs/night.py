@@ -14,7 +14,7 @@ from csit_utils.bisection.spec import share_of
 from csit_utils.commands.results.inputs import opened, print_problems
 from csit_utils.commands.results.report import report
 from csit_utils.commands.results.selections import RESULTS, refuse_missing
-from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.ledger import acknowledged_in
@@ -60,7 +60,9 @@ _PAGE = "night.html"
 def night(
     context: typer.Context,
     topology: Annotated[Path | None, typer.Argument(help="Topology file.")] = None,
-    hours: Annotated[float, typer.Option(help=f"Time limit, up to {MAX_HOURS:g}; 0.5 is half an hour.")] = 8.0,
+    hours: Annotated[
+        float, typer.Option(metavar="HOURS", help=f"Time limit, up to {MAX_HOURS:g}; 0.5 is half an hour.")
+    ] = 8.0,
     types: TYPES = "CSC,CSP",
     cells: CELLS = DRAFT_GRID,
     nf_sizes: NF_SIZES = "1c",
@@ -78,19 +80,22 @@ def night(
         typer.Option("--data", help="Stored results: file, folder or dataset.", show_default="results"),
     ] = None,
     within: Annotated[
-        str, typer.Option(help="Half-width of the 95 % interval of a level at which it is settled.")
+        str, typer.Option(metavar="SHARE", help="Half-width of the 95 % interval of a level at which it is settled.")
     ] = "2%",
     unseen_days: Annotated[
-        float, typer.Option(min=0, help="Measure what was not measured for so many days; 0: everything once.")
+        float,
+        typer.Option(min=0, metavar="DAYS", help="Measure what was not measured for so many days; 0: everything once."),
     ] = 7.0,
     output: Annotated[
-        Path | None, typer.Option("-d", "--output", help="Folder of the results; default: results/night-<time>.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FOLDER", help="Folder of the results; default: results/night-<time>."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and measure nothing.")] = False,
     resume: Annotated[
-        Path | None, typer.Option(help="Continue the interrupted night of this folder with the time it has left.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Continue the interrupted night of this folder with the time it has left."),
     ] = None,
-    as_json: AS_JSON = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
 ) -> None:
     """Measure the least certain tests within a time limit.
 
@@ -141,7 +146,7 @@ def night(
         began=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     plan = _plan(choices, _stored(choices), hours * 3600)
-    _announce(plan, simulated=choices.simulated, as_json=as_json)
+    _announce(plan, simulated=choices.simulated, form=form)
     if dry_run:
         return
     folder = output or RESULTS / f"night-{datetime.now(UTC):%Y%m%d-%H%M%S}"
@@ -201,8 +206,8 @@ def _plan(choices: NightChoices, stored: Contents, budget_s: float, clock: Night
     return plan_night(tests, known, budget_s, datetime.now(UTC), rules)
 
 
-def _announce(plan: NightPlan, *, simulated: bool, as_json: bool = False) -> None:
-    form = TableForm.JSON if as_json else TableForm.TERMINAL
+def _announce(plan: NightPlan, *, simulated: bool, form: TableForm = TableForm.TABLE) -> None:
+    print_sentence(f"{'simulated: ' if simulated else ''}{summary(plan)}.", err=form is TableForm.JSON)
     lines = []
     for line in plan.lines:
         raw: dict[str, object] = {
@@ -221,7 +226,6 @@ def _announce(plan: NightPlan, *, simulated: bool, as_json: bool = False) -> Non
         omitted.append(TableLine((left.test.title, why_left_out(left)), raw))
     if omitted:
         print_table(("left out", "why"), omitted, form, ("left out", "why"))
-    print_sentence(f"{'simulated: ' if simulated else ''}{summary(plan)}.", err=as_json)
 
 
 def _measure(folder: Path, choices: NightChoices, plan: NightPlan | None = None) -> None:

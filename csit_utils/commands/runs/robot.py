@@ -32,6 +32,7 @@ from resources.libraries.python.studies.shared.progress import RUN, human_time
 
 RESUME = "--resume"
 _SET = f"{SET.name}:"
+_USAGE = "Usage: ./csit robot [--resume FOLDER | --args TEXT] [-v NAME:VALUE]... [OPTIONS OF ROBOT] tests/..."
 _FILES = ("output", "log", "report", "xunit", "debugfile")
 """Options of Robot for files: when Robot looks at one it makes their folder, which a refused run leaves out."""
 
@@ -41,7 +42,7 @@ def robot(context: typer.Context) -> None:
 
     --resume FOLDER as the first option resumes the interrupted run of that folder. --args TEXT as the first option has
     tests, variables and tags in one text, and nothing else, such as a parameter of a job; it is split as by a shell.
-    The variables of the suites are at the end of --help.
+    --help begins with the variables of the suites.
 
     \b
     Examples:
@@ -136,11 +137,11 @@ def run_suites(
     try:
         options, sources = framework.parse_arguments(arguments)
     except Information as text:
-        typer.echo(str(text))
         if {"-h", "-?", "--help"} & set(arguments):
             from csit_utils.commands.results.explain import variables_page  # noqa: PLC0415 - costs time of every run
 
-            typer.echo(f"Variables of the suites\n=======================\n\n{variables_page()}")
+            typer.echo(f"{_USAGE}\n\nVariables of the suites:\n\n{variables_page()}\nOptions of Robot Framework:\n")
+        typer.echo(str(text))
         return 0
     except DataError as error:
         raise ConfigError(str(error)) from error

@@ -14,14 +14,16 @@ import typer
 from csit_utils.analysis.comparisons.differences import Difference, environment_differences
 from csit_utils.analysis.twins import MARGIN, MIN_ROUNDS, TwinComparison, TwinVerdict, paired, ranked, unpaired
 from csit_utils.commands.results.inputs import opened
-from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
 from csit_utils.report.units import percent, rate
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.writer import check_folder
+from resources.libraries.python.studies.density.model.selection import parse_selection
 
 _SPACE_BYTES = 50_000_000
 _SEARCH = "quick,mrr=3,mrr_trial=1"
@@ -34,14 +36,15 @@ _LEFT = ("cell",)
 def twin(
     a: Annotated[Path, typer.Argument(help="Topology file.", metavar="A")],
     b: Annotated[Path, typer.Argument(help="Another one, the same one, or results of an earlier run.", metavar="B")],
-    minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="Time to measure.")] = 15,
+    minutes: Annotated[float, typer.Option(min=0.1, max=1440, metavar="MINUTES", help="Time to measure.")] = 15,
     cells: Annotated[
         str, typer.Option(help="Up to three cells of CSC, instances x NFs of each; of a stored run its largest.")
     ] = "1x1,1x2,2x1",
     output: Annotated[
-        Path | None, typer.Option("-d", "--output", help="Folder of the runs; default: results/twin-<time>.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FOLDER", help="Folder of the runs; default: results/twin-<time>."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
 ) -> None:
     """Tell whether two testbeds measure the same.
 
@@ -61,7 +64,8 @@ def twin(
     stored = None if b.suffix in (".yaml", ".yml") else opened([b]).contents()
     if stored is None:
         load_topology(b)
-    asked = cells.split(",") if stored is None else _cells_of(stored, b)
+    points = parse_selection(cells=cells).points if stored is None else _cells_of(stored, b)
+    asked = [str(Dimensions(*each)) for each in points]
     if not 1 <= len(asked) <= _MAX_CELLS:
         raise ConfigError(f"--cells {cells}: {len(asked)} cells; from 1 to {_MAX_CELLS} can be compared")
     folder = output or PROJECT / "results" / f"twin-{datetime.now(UTC):%Y%m%d-%H%M%S}"
@@ -74,7 +78,7 @@ def twin(
     found = _compared(figures, by_pairs=stored is None)
     facts = ranked(_fact_differences(runs["A"], runs["B"]))
     simulated = any(row.simulated for each in runs.values() for row in each.tests)
-    if as_json:
+    if form is TableForm.JSON:
         typer.echo(json.dumps(_as_object(found, facts, len(rounds), simulated=simulated)))
     else:
         _print(found, facts, len(rounds), simulated=simulated)
@@ -114,7 +118,7 @@ def _measured(
         yield made
 
 
-def _cells_of(stored: Contents, path: Path) -> list[str]:
+def _cells_of(stored: Contents, path: Path) -> list[tuple[int, int]]:
     """Return the largest cells of CSC of a stored run that have MRR.
 
     Raises:
@@ -124,7 +128,7 @@ def _cells_of(stored: Contents, path: Path) -> list[str]:
     found = sorted({(row.nf_chains or 0, row.nf_nodes or 0) for row in rows}, key=lambda cell: cell[0] * cell[1])
     if not found:
         raise ConfigError(f"{path}: no result of MRR of CSC cells with NF-1c, which A could be compared with")
-    return [f"{chains}x{nodes}" for chains, nodes in found[-_MAX_CELLS:]]
+    return found[-_MAX_CELLS:]
 
 
 def _figures(contents: Contents) -> dict[str, list[float]]:
@@ -178,11 +182,11 @@ def _print(found: TwinComparison, facts: Sequence[tuple[Difference, str]], round
         )
         for each in found.cells
     ]  # fmt: skip
-    print_table(_HEADS, lines, TableForm.TERMINAL, _LEFT)
+    print_table(_HEADS, lines, TableForm.TABLE, _LEFT)
     print_sentence(f"{rounds} rounds; intervals hold together in 95 % of cases")
     if not facts:
         print_sentence("no recorded fact differs")
         return
     rows = [TableLine((each.path, each.a or "-", each.b or "-", cost or "not known"), {}) for each, cost in facts]
     heads = ("fact", "A", "B", "known to change")
-    print_table(heads, rows, TableForm.TERMINAL, heads)
+    print_table(heads, rows, TableForm.TABLE, heads)

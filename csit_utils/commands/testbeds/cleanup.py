@@ -15,7 +15,9 @@ from resources.libraries.python.testbed.maintenance.machines import Machines
 def cleanup(
     topology: TOPOLOGY,
     yes: Annotated[bool, typer.Option("--yes", help="Remove the leftovers instead of listing them.")] = False,
-    wait: Annotated[str, typer.Option(help="Time to let a disconnected run clean up by itself.")] = "30s",
+    wait: Annotated[
+        str, typer.Option(metavar="DURATION", help="Time to let a disconnected run clean up by itself.")
+    ] = "30s",
     runtimes: Annotated[
         bool,
         typer.Option("--runtimes", help="Also remove the agents' Python runtimes; the next run copies them again."),

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table, styled
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table, styled
 from resources.libraries.python.model.findings.check_finding import CheckFinding, Severity
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
@@ -20,7 +20,7 @@ def doctor(
     topology: Annotated[
         Path, typer.Argument(help="Topology file.", show_default="topologies/local.yaml")
     ] = LOCAL_TOPOLOGY,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all findings.")] = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
     thorough: Annotated[
         bool,
         typer.Option("--thorough", help="In a lab, start an agent on each node and let drivers try what they need."),
@@ -38,11 +38,11 @@ def doctor(
     ./csit doctor                                          # this machine
     ./csit doctor topologies/available/NAME.yaml           # a lab
     ./csit doctor topologies/available/NAME.yaml --thorough
-    ./csit doctor TOPOLOGY --json | jq '.findings[] | select(.level == "problem")'
+    ./csit doctor TOPOLOGY --format json | jq '.findings[].what'
     """  # noqa: D301 - \b keeps the lines of the examples apart
     findings = examine(load_topology(topology), thorough=thorough, report=lambda text: typer.echo(text, err=True))
     counts = {level: sum(finding.level is level for finding in findings) for level in Severity}
-    if as_json:
+    if form is TableForm.JSON:
         rows = [finding.model_dump(mode="json") for finding in findings]
         typer.echo(json.dumps({"topology": str(topology), **counts, "findings": rows}))
     else:
@@ -77,7 +77,7 @@ def print_findings(findings: Iterable[CheckFinding]) -> None:
         return
     for node, group in groupby(rows, key=_node):
         typer.echo(styled(node, "bold"))
-        print_table(("", "", ""), [line for row in group for line in _lines(node, row)], TableForm.TERMINAL, ("",))
+        print_table(("", "", ""), [line for row in group for line in _lines(node, row)], TableForm.TABLE, ("",))
         typer.echo()
 
 

@@ -42,10 +42,10 @@ def emulate(
     loop: Annotated[
         bool, typer.Option("--loop", help="Cable two more ports of the TG to each other, to qualify the generator.")
     ] = False,
-    topology: Annotated[Path | None, typer.Option(help="Also write the topology file to this path.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write the topology file there.")] = None,
     name: Annotated[str, typer.Option(help="Name of the testbed, to run several.")] = "testbed",
     kvm: Annotated[bool, typer.Option("--kvm", help="Use KVM instead of software emulation.")] = False,
-    mirror: Annotated[str, typer.Option(help="Debian mirror for the packages of the image.")] = MIRROR,
+    mirror: Annotated[str, typer.Option(metavar="URL", help="Debian mirror for the packages of the image.")] = MIRROR,
 ) -> None:
     """Start a testbed of emulated machines with PCI NICs.
 
@@ -73,8 +73,8 @@ def emulate(
             )
             _up(testbed, layout, mirror)
             _show(testbed)
-            if topology is not None:
-                shutil.copyfile(testbed.topology, topology)
+            if output is not None:
+                shutil.copyfile(testbed.topology, output)
         case Action.STATUS:
             if not _show(testbed):
                 raise typer.Exit(1)

@@ -8,16 +8,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import (
-    AS_CSV,
-    AS_JSON,
-    AS_MARKDOWN,
-    TableForm,
-    TableLine,
-    form_of,
-    print_sentence,
-    print_table,
-)
+from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import latency, percent, rate, seconds
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.load import load_topology
@@ -58,11 +49,9 @@ def qualify(
     brief: Annotated[bool, typer.Option("--brief", help="Shorter trials, as at the start of a run.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Print the kept qualification; measure nothing.")] = False,
     folder: Annotated[
-        Path, typer.Option(help="Folder of qualifications.", show_default="results/qualifications")
+        Path, typer.Option(metavar="FOLDER", help="Folder of qualifications.", show_default="results/qualifications")
     ] = FOLDER,
-    as_csv: AS_CSV = False,
-    as_markdown: AS_MARKDOWN = False,
-    as_json: AS_JSON = False,
+    form: FORMAT = TableForm.TABLE,
 ) -> None:
     """Measure what the generator can do by itself.
 
@@ -76,9 +65,8 @@ def qualify(
     Examples:
     ./csit qualify topologies/local.yaml               # this machine, two minutes
     ./csit qualify topologies/local.yaml --frames 64B --flows 2,16,64
-    ./csit qualify topologies/local.yaml --show --csv
+    ./csit qualify topologies/local.yaml --show --format csv
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     sizes = tuple(frame(name) for name in _listed("--frames", frames))
     chosen = load_topology(topology)
     if reason := no_loop_back(chosen):
@@ -145,7 +133,7 @@ class _Progress:
 
 def _print(found: Qualification, form: TableForm) -> None:
     lines = [TableLine(_texts(point), _raw(found, point)) for point in found.points]
-    if form is TableForm.TERMINAL and sys.stdout.isatty():
+    if form is TableForm.TABLE and sys.stdout.isatty():
         simulated = "SIMULATED: " if found.simulated else ""
         print_sentence(f"{simulated}{found.key}; {found.sending or 'sending method unknown'}; {found.measured_at}")
     print_table(_HEADS, lines, form, ("frame",))

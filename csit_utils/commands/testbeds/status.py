@@ -1,11 +1,10 @@
 """`status`: the reservation of a testbed."""
 
 import json
-from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import print_sentence
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, print_sentence
 from csit_utils.commands.testbeds.reserve import TOPOLOGY
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.maintenance.machines import Machines
@@ -14,7 +13,7 @@ from resources.libraries.python.testbed.maintenance.reservation import Reservati
 
 def status(
     topology: TOPOLOGY,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
 ) -> None:
     """Show who holds a testbed, why, since when and until when.
 
@@ -26,7 +25,7 @@ def status(
     """  # noqa: D301 - \b keeps the lines of the examples apart
     with Machines(load_topology(topology)) as machines:
         rows = reservation_states(machines)
-    if as_json:
+    if form is TableForm.JSON:
         typer.echo(json.dumps({row.machine: _object(row) for row in rows}))
     else:
         for row in rows:

@@ -48,12 +48,12 @@ def place_of(tags: Sequence[str]) -> tuple[dict[str, Any], Place | None]:
     """
     known = {tag.upper() for tag in tags}
     service = _service_type(known)
-    locator = _matched(known, r"(\d{1,3})R(\d{1,3})C")
+    dimensions = Dimensions.of_tags(known)
     switch = _matched(known, r"(\d{1,2})C")
     vs_dtc = int(switch[1]) if switch else None
-    if service is None or locator is None or not (int(locator[1]) and int(locator[2])):
+    if service is None or dimensions is None or not all(dimensions):
         return vswitch_columns(vs_dtc), None
-    place = Place(service, Dimensions(int(locator[1]), int(locator[2])), _nf_size(known), vs_dtc)
+    place = Place(service, dimensions, _nf_size(known), vs_dtc)
     return place.columns, place
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path, PurePath
+from typing import BinaryIO, cast
 
 import msgspec
 from blake3 import blake3
@@ -60,6 +61,10 @@ def digest_of_source(source: Source) -> str:
     return digest.hexdigest()
 
 
+def _ignore(_: float) -> None:
+    """Report nothing."""
+
+
 @dataclass(frozen=True)
 class _Target:
     """Where files are imported, and how."""
@@ -67,6 +72,25 @@ class _Target:
     layout: Layout
     label: str | None
     validated: bool
+    reading: Callable[[float], object]
+
+
+@dataclass
+class _Counted:
+    """A stream that reports which share of its file has been read."""
+
+    stream: BinaryIO
+    size: int
+    """That of the file, which may be packed."""
+    reading: Callable[[float], object]
+    count: int = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Read at most so many bytes."""
+        block = self.stream.read(size)
+        self.count += len(block)
+        self.reading(min(0.99, self.count / max(1, self.size)))
+        return block
 
 
 def _import_source(into: _Target, source: Source, digest: str) -> Import:
@@ -79,7 +103,8 @@ def _import_source(into: _Target, source: Source, digest: str) -> Import:
         if source.kind is Kind.PARQUET:
             rows = _table_rows(content_of(stream), source.name, digest)
         else:
-            rows = _rows(scanned(stream, source), source.name, validated=into.validated)
+            counted = cast(BinaryIO, _Counted(stream, _size(source), into.reading))
+            rows = _rows(scanned(counted, source), source.name, validated=into.validated)
         return stage(into.layout, rows, source.name, digest, into.label)
 
 
@@ -253,6 +278,7 @@ def import_all(
     *,
     validated: bool = False,
     placed: Placing = lambda item: item,
+    reading: Callable[[float], object] = _ignore,
 ) -> Iterator[FileImport | int]:
     """Import files, folders and archives; the caller holds the lock of `Layout.writing`.
 
@@ -267,11 +293,12 @@ def import_all(
         validated: Whether details of records are validated too, which takes ten times as long. Else those that are
             damaged are found when they are read.
         placed: Called with each test of another tool that has a file of its own.
+        reading: Called with the share of the present output.xml that this process has read.
 
     Yields:
         The number of files, then the outcome of each.
     """
-    into = _Target(layout, label, validated)
+    into = _Target(layout, label, validated, reading)
     places, number = _places(paths)
     yield number
     before = layout.digests()
@@ -322,7 +349,8 @@ def _staged(
         yield from _staged_in_turn(into, files)
         return
     largest_first = sorted(files, key=_size, reverse=True)
-    yield from shared(partial(_stage, into), largest_first, processes, meanwhile=meanwhile)
+    quiet = replace(into, reading=_ignore)  # of several at once there is no present one
+    yield from shared(partial(_stage, quiet), largest_first, processes, meanwhile=meanwhile)
 
 
 def _size(source: Source) -> int:

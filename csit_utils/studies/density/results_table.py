@@ -1,5 +1,6 @@
 """Results of density tests as a table for a terminal or a pipe."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -16,6 +17,8 @@ from resources.libraries.python.search.findings.verdict import verdict_text
 
 _LEFT = ("cell", "test", "frame", "verdict")
 """Heads of columns that hold words."""
+_PARAGRAPHS = re.compile(r"\n\n+")
+"""Between a failure and that of the teardown, in Robot's messages."""
 _STYLES = {
     "failed": "red",
     "quarantined": "red",
@@ -26,7 +29,7 @@ _STYLES = {
 }
 
 
-def print_results(contents: Contents, *, why: bool = False, form: TableForm = TableForm.TERMINAL) -> None:
+def print_results(contents: Contents, *, why: bool = False, form: TableForm = TableForm.TABLE) -> None:
     """Print one line per test.
 
     Args:
@@ -34,7 +37,7 @@ def print_results(contents: Contents, *, why: bool = False, form: TableForm = Ta
         why: Print the evidence of each verdict below its test.
         form: Output format; raw values are the study, the columns of a `TestRow`, and the p99 in nanoseconds.
     """
-    heads, lines = _lines_of(contents, why=why, with_raw=form is not TableForm.TERMINAL)
+    heads, lines = _lines_of(contents, why=why, with_raw=form is not TableForm.TABLE)
     print_table(heads, lines, form, _LEFT)
 
 
@@ -77,7 +80,7 @@ def _metrics(rows: Sequence[TestRow]) -> list[Measure]:
 def _texts(row: TestRow, latencies: list[LatencyRow], metrics: list[Measure], *, types: bool) -> list[str]:
     cell = f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
     sizes = f" NF-{row.nf_size}" if row.nf_size else ""
-    texts = [_verdicts(row, metrics) if row.status == "PASS" else f"{row.status}: {row.message}"]
+    texts = [_verdicts(row, metrics) if row.status == "PASS" else f"{row.status}: {_PARAGRAPHS.sub('; ', row.message)}"]
     if row.simulated:
         texts.insert(0, "SIMULATED")
     if row.oversubscribed and "oversubscribed" not in row.verdicts:

@@ -71,7 +71,7 @@ def read_services(inputs: Sequence[str], vcpus: Sequence[str]) -> tuple[Profiled
         ConfigError: A file cannot be read, two have the same name, or a number of vCPUs is for no VNF.
     """
     chosen = _chosen_vcpus(vcpus)
-    files = [(name, read_statistics(text_of(path), str(path))) for name, path in map(_named, inputs)]
+    files = [(name, _points(path)) for name, path in map(_named, inputs)]
     names = [name for name, _ in files]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -100,6 +100,14 @@ def split_list(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
+def _points(path: Path) -> tuple[SweepPoint, ...]:
+    try:
+        text = text_of(path)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; expected the S_statistics CSV of a sweep") from error
+    return read_statistics(text, str(path))
+
+
 def _named(text: str) -> tuple[str, Path]:
     name, separator, path = text.partition("=")
     if separator and not Path(text).exists():
@@ -117,7 +125,7 @@ def read_path(text: str) -> MeasuredPath:
         ConfigError: The file cannot be read, or has no delay.
     """
     name, file = _named(text)
-    found = MeasuredPath.of(name, read_statistics(text_of(file), str(file)))
+    found = MeasuredPath.of(name, _points(file))
     if found is None:
         raise ConfigError(f"{file}: --path needs delays; column delay_ms is empty")
     return found

@@ -81,7 +81,7 @@ def history(written: Path) -> Path:
 
 
 def states(history: Path) -> dict[tuple[int, str], dict[str, object]]:
-    found = passed("trend", history, "--all", "--json").objects
+    found = passed("trend", history, "--all", "--format", "json").objects
     return {(each["nf_chains"], each["metric"]): each for each in found}
 
 
@@ -89,7 +89,9 @@ def states(history: Path) -> dict[tuple[int, str], dict[str, object]]:
 def test_an_acknowledged_step_is_no_regression_and_others_stay(history: Path, tmp_path: Path) -> None:
     before = states(history)
     assert [before[1, metric]["state"] for metric in ("NDR", "PDR")] == ["regression"] * 2
-    (made,) = csit("acknowledge", history, "csc 1x1", "pdr", "--since", day(DOWN), "--cause", CAUSE, "--json").objects
+    (made,) = csit(
+        "acknowledge", history, "csc 1x1", "pdr", "--since", day(DOWN), "--cause", CAUSE, "--format", "json"
+    ).objects
     assert (made["metric"], made["since"][:10], made["link"]) == ("PDR", day(DOWN), None)
     after = states(history)
     assert after[1, "PDR"]["state"] == "acknowledged"
@@ -99,7 +101,7 @@ def test_an_acknowledged_step_is_no_regression_and_others_stay(history: Path, tm
     assert [each["metric"] for each in json.loads((tmp_path / "steps.json").read_bytes())] == ["NDR"]
     assert acknowledged(history, DOWN, cause="another").status == 0, "the same step again"
     assert [step.cause for step in read_ledger(history).steps] == ["another"]
-    passed("acknowledge", history, "CSC 1x1", "PDR", "--withdraw")
+    passed("acknowledge", history, "CSC 1R1C", "PDR", "--withdraw")
     assert states(history) == before
 
 
@@ -142,8 +144,8 @@ def test_a_step_back_and_the_same_step_again_are_told(tmp_path: Path) -> None:
     for night in (BACK, AGAIN):
         acknowledged(history, night)
     assert states(history)[1, "PDR"]["state"] == "acknowledged"
-    assert len(passed("acknowledge", history, "--json").objects) == 3
-    gone = csit("acknowledge", history, "CSC", "PDR", "--since", day(AGAIN), "--withdraw", "--json").objects
+    assert len(passed("acknowledge", history, "--format", "json").objects) == 3
+    gone = csit("acknowledge", history, "CSC", "PDR", "--since", day(AGAIN), "--withdraw", "--format", "json").objects
     assert [each["since"][:10] for each in gone] == [day(AGAIN)]
     assert states(history)[1, "PDR"]["state"] == "regression"
 
@@ -152,9 +154,9 @@ def test_a_step_back_and_the_same_step_again_are_told(tmp_path: Path) -> None:
     ("words", "reason"),
     [
         (("CSC 1x1", "PDX", "--since", day(DOWN), "--cause", "x"), "no metric 'PDX'; choose from .*NDR.*PDR"),
-        (("CSC 1x9", "PDR", "--since", day(DOWN), "--cause", "x"), "no cell 'CSC 1x9' .*CSC 1R1C"),
+        (("CSC 1x9", "PDR", "--since", day(DOWN), "--cause", "x"), "no cell 'CSC 1x9' .*CSC 1x1"),
         (("CSC 1x1", "PDR", "--since", day(2), "--cause", "x"), rf"no step .* of {day(2)}: .* has {day(DOWN)} \("),
-        (("CSC 2x1", "PDR", "--since", day(DOWN), "--cause", "x"), r"CSC 2R1C .* has no step \(steady\)"),
+        (("CSC 2x1", "PDR", "--since", day(DOWN), "--cause", "x"), r"CSC 2x1 .* has no step \(steady\)"),
         (("CSC 1x1", "PDR", "--since", "soon", "--cause", "x"), "'soon': expected a date"),
         (("CSC 1x1", "PDR", "--since", day(DOWN), "--cause", "a\nb"), "cause: expected one line"),
         (("CSC 1x1", "PDR", "--since", day(DOWN), "--cause", "a" * (LONGEST_CAUSE + 1)), "cause: .*at most"),
@@ -175,7 +177,7 @@ def test_what_cannot_be_acknowledged_is_one_sentence(history: Path, words: tuple
 
 
 STEP = AcknowledgedStep(
-    cell="lab-a (lab) CSC 1R1C NF-1c vSwitch-1c 64B", metric="PDR", since=FIRST + timedelta(days=DOWN), before=5e6,
+    cell="lab-a (lab) CSC 1x1 NF-1c vSwitch-1c 64B", metric="PDR", since=FIRST + timedelta(days=DOWN), before=5e6,
     after=4.5e6, cause=CAUSE, link=LINK,
 )  # fmt: skip
 
@@ -192,6 +194,8 @@ def test_a_ledger_is_read_strictly(tmp_path: Path, changes: dict[str, object]) -
     path = ledger_path(tmp_path / "history")
     whole = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert read_ledger(tmp_path / "history").steps == (STEP,)
+    path.write_text(path.read_text(encoding="utf-8").replace("CSC 1x1", "CSC 1R1C"), encoding="utf-8")
+    assert read_ledger(tmp_path / "history").steps == (STEP,), "CSIT's tag is the same cell"
     whole["steps"][0] |= changes
     path.write_text(yaml.safe_dump(whole), encoding="utf-8")
     with pytest.raises(ConfigError, match=f"{path}:\\d+: steps.0.{next(iter(changes))}: "):

@@ -423,6 +423,20 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], output:
         assert dict(zip(head.split(","), line.split(","), strict=False))["instances"] == "4"
 
 
+def test_the_best_configuration_is_one_line_for_each_service_type(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = ((ServiceType.CSC, 1, 1), (ServiceType.CSC, 2, 1), (ServiceType.CSC, 2, 2), (ServiceType.CSP, 1, 4))
+    results = [result(*cell, pdr=goal_result(PDR, 4e5)) for cell in cells]
+    path = write_output_xml(tmp_path / "output.xml", results)
+    words = ["answer", str(path), "--rate", "90kpps", "--best", "--format", "json"]
+    make_app(["answer"])(words, standalone_mode=False)
+    found = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [(each["service_type"], each["instances"], each["nf_nodes"]) for each in found] == [
+        ("CSC", 2, 2), ("CSP", 1, 4),
+    ]  # fmt: skip
+
+
 def test_the_command_refuses_what_it_cannot_read(tmp_path: Path) -> None:
     path = write_output_xml(tmp_path / "output.xml", [each.result for each in records().recorded])
     for options in (["--rate", "fast"], ["--rate", "1kpps", "--p99", "soon"]):
@@ -430,7 +444,7 @@ def test_the_command_refuses_what_it_cannot_read(tmp_path: Path) -> None:
             make_app(["answer"])(["answer", str(path), *options], standalone_mode=False)
 
 
-@pytest.mark.parametrize(("option", "value"), [("--goal", "MRR"), ("--layer", "L3"), ("--format", "xml")])
+@pytest.mark.parametrize(("option", "value"), [("--goal", "MRR"), ("--layer", "L3")])
 def test_the_command_names_the_choice_that_does_not_exist(option: str, value: str) -> None:
     with pytest.raises(ConfigError, match=f"^{option} {value}: choose from "):
         make_app(["answer"])(["answer", "x", "--rate", "1kpps", option, value], standalone_mode=False)

@@ -20,6 +20,7 @@ from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionResult, BisectionRun
 from csit_utils.bisection.spec import BisectionSpec, CommandLines, GitRange, OrderedList, share_of
 from csit_utils.commands.runs.bisect import bisect
+from csit_utils.commands.tables import TableForm
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NoTraffic
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.paths import PROJECT
@@ -276,7 +277,7 @@ def command(folder: Path, **change: Any) -> int:
     path = folder / "spec.yaml"
     path.write_text(yaml.safe_dump(SIM | change), encoding="utf-8")
     try:
-        bisect(path, folder / "out", list_them=False, as_json=True)
+        bisect(path, folder / "out", list_them=False, form=TableForm.JSON)
     except typer.Exit as end:
         return end.exit_code
     return 0
@@ -333,7 +334,7 @@ def test_what_cannot_work_is_one_sentence(tmp_path: Path, change: dict[str, Any]
 def test_revisions_are_listed_without_measuring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "spec.yaml"
     path.write_text(yaml.safe_dump(SIM | {"topology": "no such file"}), encoding="utf-8")
-    bisect(path, None, list_them=True, as_json=False)
+    bisect(path, None, list_them=True)
     assert capsys.readouterr().out.splitlines() == ["0\t1.0", "1\t1.1", "2\t1.2", "3\t1.3"]
 
 

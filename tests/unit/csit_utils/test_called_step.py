@@ -8,10 +8,12 @@ from typer.testing import CliRunner
 
 from csit_utils.analysis.comparisons.comparison import compare
 from csit_utils.analysis.comparisons.gate import decide
+from csit_utils.analysis.trends.trend import trends
 from csit_utils.bisection.spec import CALLED_STEPS, BisectionSpec, CalledStep, GitRange, OrderedList, narrowed
 from csit_utils.cli import make_app
 from csit_utils.commands.results.gate import _called, _is_new
 from csit_utils.commands.results.step_file import write_steps
+from csit_utils.commands.results.trend import _line as line_of_trend
 from tests.unit.csit_utils.histories import nights
 
 STEP = CalledStep(
@@ -78,3 +80,9 @@ def test_the_command_lists_the_revisions_between_the_versions(tmp_path: Path) ->
     argv = ["bisect", str(tmp_path / "spec.yaml"), "--step", str(tmp_path / "steps.json"), "--list"]
     done = CliRunner().invoke(make_app(argv), argv)
     assert done.output.splitlines() == ["0\t1.1", "1\t1.2"]
+
+
+def test_trend_names_what_changed_with_a_step() -> None:
+    rows = nights(8, lambda _: 5e6, version="VPP 26.06") + nights(14, lambda _: 4e6, version="VPP 26.10")[8:]
+    lines = [line_of_trend(found, {}) for found in trends(rows) if found.steps]
+    assert lines and all("VPP 26.06 → VPP 26.10" in line.texts for line in lines)

@@ -1,11 +1,13 @@
 """Help of every command: usage and kinds of values in plain words, lines of 80 columns."""
 
 import re
+import subprocess
 
 import pytest
 from typer.testing import CliRunner
 
 from csit_utils import cli
+from resources.libraries.python.paths import PROJECT
 
 COMMANDS = [command for command in cli.COMMANDS if command != "robot"]  # Robot Framework prints its own help
 
@@ -19,7 +21,7 @@ def help_of(command: str) -> str:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_no_types_of_python_and_fits_80_columns(command: str) -> None:
     text = help_of(command)
-    assert not re.search(r"<(str|int|float|Path|list\[|[a-z]+ range)", text)
+    assert not re.search(r"<(str|int|float|Path|text|number|path|list\[|[a-z]+ range)|\[\[", text)
     assert re.fullmatch(
         r"Usage: \./csit \S+ \[OPTIONS\](( [A-Z]+(\.\.\.)?)| \[[A-Z]+(\.\.\.)?\])*", text.splitlines()[0]
     )
@@ -27,11 +29,29 @@ def test_help_has_no_types_of_python_and_fits_80_columns(command: str) -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_every_command_is_once_in_a_group_as_in_the_entry_script() -> None:
+    shown = CliRunner().invoke(cli.make_app([]), ["-h"], prog_name="./csit").output
+    script = subprocess.run([PROJECT / "csit", "--help"], capture_output=True, text=True, check=True).stdout
+    groups, of_script = (_groups(text) for text in (shown, script))
+    assert sorted(name for names in groups.values() for name in names) == sorted(cli.COMMANDS)
+    assert {title: sorted(names) for title, names in of_script.items() if title in groups} == {
+        title: sorted(names) for title, names in groups.items()
+    }
+
+
+def _groups(text: str) -> dict[str, list[str]]:
+    """Return the names of commands by the title above them."""
+    found: dict[str, list[str]] = {}
+    for title, names in re.findall(r"^(\w+).*:\n((?:  .*\n)+)", text, re.MULTILINE):
+        found[title] = re.findall(r"^  ([a-z]+)", names, re.MULTILINE)
+    return {title: names for title, names in found.items() if title != "Options"}
+
+
 def test_repeatable_options_and_arguments_are_marked_once() -> None:
     text = " ".join(help_of("compare").split())
     assert "Usage: ./csit compare [OPTIONS] A B..." in text
-    assert "--data <path> File, folder or dataset that KEY=VALUE selects from. [default: results; repeatable]" in text
-    assert "--outcome <text> Only cells with this outcome, such as regression. [repeatable]" in text
+    assert "--data FILE File, folder or dataset that KEY=VALUE selects from. [default: results; repeatable]" in text
+    assert "--outcome OUTCOME Only cells with this outcome, such as regression. [repeatable]" in text
     assert text.count("repeatable") == 2
     assert "--server NF+NF" in help_of("place"), "a word of its own is kept"
 

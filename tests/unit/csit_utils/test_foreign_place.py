@@ -115,7 +115,7 @@ def test_import_places_files_and_a_cell_has_the_figures_of_two(
         for name, found in (("csc_3c2n_ndr", searched()), ("csc_3c2n_1000pps", fixed(20.0)), ("phy", searched())):
             archive.writestr(f"{name}.json", packed(nfvbench({"64": found}, "EXT", label=name)))
     into = str(tmp_path / "dataset")
-    out = imported(capsys, str(tmp_path / "all.zip"), "--into", into, "--place", PLAIN.text, "--json")
+    out = imported(capsys, str(tmp_path / "all.zip"), "-o", into, "--place", PLAIN.text, "--format", "json")
     assert [json.loads(out)[name] for name in ("tests", "placed", "not_placed")] == [3, 2, 1]
     placed = [row for row in opened([Path(into)]).contents().tests if row.service_type]
     ndr, mrr = sorted(placed, key=lambda row: row.mrr_pps is not None)
@@ -125,5 +125,5 @@ def test_import_places_files_and_a_cell_has_the_figures_of_two(
 def test_tests_with_two_definitions_of_a_figure_stay_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, found in (("ndr", searched()), ("20pc", fixed(20.0)), ("30pc", fixed(30.0))):
         (tmp_path / f"csc_3c2n_{name}.json").write_bytes(packed(nfvbench({"64": found}, "EXT")))
-    imported(capsys, str(tmp_path), "--into", str(tmp_path / "dataset"), "--place", PLAIN.text)
+    imported(capsys, str(tmp_path), "-o", str(tmp_path / "dataset"), "--place", PLAIN.text)
     assert len({series_of(row) for row in opened([tmp_path / "dataset"]).contents().tests}) == 3

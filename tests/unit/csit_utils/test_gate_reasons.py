@@ -54,7 +54,7 @@ def test_an_uncertain_cell_is_named_with_its_reason() -> None:
 def test_a_cell_without_a_baseline_says_so() -> None:
     found = gate(nights(3, lambda _: RATE), [*nights(3, lambda _: RATE), *nights(3, lambda _: RATE, cell=TWO)])
     assert set(reasons(found).values()) == {"the baseline has no figure"}
-    assert all(" 2R1C " in name for name in reasons(found))
+    assert all(" 2x1 " in name for name in reasons(found))
 
 
 def test_a_failure_is_the_reason_of_its_own_cell_only() -> None:
@@ -62,9 +62,9 @@ def test_a_failure_is_the_reason_of_its_own_cell_only() -> None:
     candidate = [row(None), row(RATE, cell=("CSP", 1, 1))]
     found = reasons(gate(baseline, candidate))
     for place, why in {
-        "CSC 1R1C": "the candidate's test ended with FAIL: no traffic at hop 2",
-        "CSC 2R1C": "the candidate has no figure",
-        "CSP 1R1C": "the baseline has no figure",
+        "CSC 1x1": "the candidate's test ended with FAIL: no traffic at hop 2",
+        "CSC 2x1": "the candidate has no figure",
+        "CSP 1x1": "the baseline has no figure",
     }.items():
         assert {reason for name, reason in found.items() if place in name} == {why}, place
 
@@ -92,7 +92,7 @@ def test_cells_of_several_testbeds_are_told_apart() -> None:
 
 def test_cells_of_one_testbed_are_not_named_by_it() -> None:
     found = gate(nights(6, lambda _: RATE), nights(6, lambda _: 0.5 * RATE, testbed="lab-b"))
-    assert all(each.name.startswith("CSC 1R1C ") for each in found.fallen)
+    assert all(each.name.startswith("CSC 1x1 ") for each in found.fallen)
 
 
 def test_a_test_that_passed_without_the_figure_is_no_failure() -> None:

@@ -24,15 +24,15 @@ HOSTILE = "a\x1b[31mb\x1b[Kc\x1b]8;;file:///x\x1b\\d\x9b2Je\x07f\u202eg"
 _MOVING = {"\x1b", "\x9b", "\x07", "\u202e"}
 READING = (
     ("show", "--why", "{data}"),
-    ("show", "--json", "{data}"),
+    ("show", "--format", "json", "{data}"),
     ("compare", "label=a", "label=b", "--data", "{data}"),
-    ("compare", "label=a", "label=b", "--data", "{data}", "--csv"),
-    ("compare", "label=a", "label=b", "--data", "{data}", "--markdown"),
+    ("compare", "label=a", "label=b", "--data", "{data}", "--format", "csv"),
+    ("compare", "label=a", "label=b", "--data", "{data}", "--format", "markdown"),
     ("gate", "label=a", "label=b", "--data", "{data}"),
     ("trend", "{data}"),
     ("why", "label=a", "label=b", "--data", "{data}"),
     ("answer", "{data}", "--rate", "100kpps"),
-    ("answer", "{data}", "--rate", "100kpps", "--csv"),
+    ("answer", "{data}", "--rate", "100kpps", "--format", "csv"),
 )
 """Commands that print results of a dataset."""
 
@@ -55,7 +55,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run.mkdir()
         (run / "one.info.json").write_bytes(packed(found))
         (run / "two.info.json").write_bytes(packed(failed))
-        assert not call("import", str(run), "--into", str(folder / "data"), "--label", label).stderr
+        assert not call("import", str(run), "-o", str(folder / "data"), "--label", label).stderr
     return folder / "data"
 
 
@@ -103,7 +103,7 @@ def test_what_import_refuses_the_dataset_does_not_have(tmp_path: Path) -> None:
     )
     (tmp_path / "good.json").write_text(json.dumps(RECORD), encoding="utf-8")
     data = tmp_path / "data"
-    done = call("import", *map(str, (tmp_path / "output.xml", bad, tmp_path / "good.json")), "--into", str(data))
+    done = call("import", *map(str, (tmp_path / "output.xml", bad, tmp_path / "good.json")), "-o", str(data))
     assert done.exit_code == 1
     assert f"{bad}: the record is not valid: started_at: '2026-01-100' is no time" in done.stderr
     assert f"{tmp_path / 'output.xml'}: test 'S.t': the record is not valid: started_at: '2026-01-100" in done.stderr
@@ -130,6 +130,6 @@ def test_what_import_takes_is_read_whatever_the_texts_of_a_record_are(
     folder = tmp_path_factory.mktemp("texts")
     (folder / "a.json").write_text(json.dumps(RECORD | changes), encoding="utf-8")
     data = str(folder / "data")
-    assert call("import", str(folder / "a.json"), "--into", data).exit_code == 0
-    (shown,) = map(json.loads, call("show", "--json", data).stdout.splitlines())
+    assert call("import", str(folder / "a.json"), "-o", data).exit_code == 0
+    (shown,) = map(json.loads, call("show", "--format", "json", data).stdout.splitlines())
     assert {key: shown[key] for key in changes} == changes

@@ -127,9 +127,11 @@ def test_a_core_of_the_generator_that_counts_all_packets_is_named(
     for options in ((*few, "--html", str(page)), ("--cell", "CSC 1x1")):
         assert bound in " ".join(plan(capsys, path, *options).split())
     assert bound in page.read_text(encoding="utf-8")
-    assert bound in json.loads(plan(capsys, path, *few, "--json").splitlines()[-1])["generator_warning"]
+    assert bound in json.loads(plan(capsys, path, *few, "--format", "json").splitlines()[-1])["generator_warning"]
     counted = tmp_path / "lab.yaml"
     nics = Path(path).read_text(encoding="utf-8").replace("Intel-E810CQ", "Intel-XL710").replace("ice,", "i40e,")
     counted.write_text(nics, encoding="utf-8")
     assert "receiving core" not in plan(capsys, str(counted), *few)
-    assert json.loads(plan(capsys, str(counted), *few, "--json").splitlines()[-1])["generator_warning"] is None
+    assert (
+        json.loads(plan(capsys, str(counted), *few, "--format", "json").splitlines()[-1])["generator_warning"] is None
+    )

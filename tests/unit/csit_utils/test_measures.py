@@ -97,8 +97,8 @@ def test_bursts_and_failed_tests_have_no_numbers() -> None:
 
 def test_cells_are_named_by_service_size_and_frame() -> None:
     names = [cell.name for cell in figures(rows(chained(), sized()))]
-    assert "local (local) router-firewall 1R2C NF-1c vSwitch-1c 64B break-point" in names
-    assert "local (local) proxy 1R2C NF-fr1s-ba1s calls/s capacity" in names
+    assert "local (local) router-firewall 1x2 NF-1c vSwitch-1c 64B break-point" in names
+    assert "local (local) proxy 1x2 NF-fr1s-ba1s calls/s capacity" in names
 
 
 def test_a_fall_is_a_regression_where_the_variation_of_runs_is_known() -> None:
@@ -163,24 +163,25 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_compare_prints_changes_and_units(sides: tuple[Path, Path]) -> None:
-    found = [json.loads(line) for line in invoked("compare", *sides, "--json").stdout.splitlines()]
+    found = [json.loads(line) for line in invoked("compare", *sides, "--format", "json").stdout.splitlines()]
     changed = {(each["metric"], each["outcome"]) for each in found if each["service_type"] == "firewall"}
     assert changed == {(metric, "regression") for metric in ("break-point", "saturated", "without-loss")}
     table = invoked("compare", *sides).stdout
-    assert "proxy 1R2C NF-fr1s-ba1s calls/s capacity\t300 calls/s" in table
-    assert "firewall 1R1C NF-1c vSwitch-1c 64B saturated\t20" in table
+    assert "proxy 1x2 NF-fr1s-ba1s calls/s capacity\t300 calls/s" in table
+    assert "firewall 1x1 NF-1c vSwitch-1c 64B saturated\t20" in table
 
 
 def test_the_gate_lets_a_service_that_fell_not_pass(sides: tuple[Path, Path]) -> None:
     done = invoked("gate", *sides)
     assert done.exit_code == 1, done.output
-    assert "fell\tfirewall 1R1C NF-1c vSwitch-1c 64B break-point" in done.stdout
+    assert "fell\tfirewall 1x1 NF-1c vSwitch-1c 64B break-point" in done.stdout
     assert "5 cells judged: 3 with a significant regression above 0%, 2 without" in done.stdout
-    assert invoked("gate", sides[0], sides[0]).exit_code == 0
+    same = invoked("gate", sides[0], sides[0])
+    assert same.exit_code == 0 and not same.stderr
 
 
 def test_trend_shows_every_number(sides: tuple[Path, Path]) -> None:
-    done = invoked("trend", sides[0], "--all", "--json")
+    done = invoked("trend", sides[0], "--all", "--format", "json")
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert {(each["service_type"], each["metric"], each["runs"]) for each in found} == {
         *(("firewall", metric, 3) for metric in ("break-point", "saturated", "without-loss")),
@@ -204,9 +205,9 @@ def test_the_pages_show_what_the_commands_print(sides: tuple[Path, Path]) -> Non
 
 def test_a_label_of_a_dataset_chooses_characterizations(sides: tuple[Path, Path], tmp_path: Path) -> None:
     for side, label in zip(sides, ("before", "after"), strict=True):
-        assert invoked("import", side, "--into", tmp_path / "history", "--label", label).exit_code == 0
-    chosen = invoked("compare", "label=before", "label=after", "--data", tmp_path / "history", "--json")
-    assert changes_of_firewall(chosen) == changes_of_firewall(invoked("compare", *sides, "--json"))
+        assert invoked("import", side, "-o", tmp_path / "history", "--label", label).exit_code == 0
+    chosen = invoked("compare", "label=before", "label=after", "--data", tmp_path / "history", "--format", "json")
+    assert changes_of_firewall(chosen) == changes_of_firewall(invoked("compare", *sides, "--format", "json"))
     assert len(changes_of_firewall(chosen)) == 3
 
 
@@ -217,7 +218,7 @@ def changes_of_firewall(done: Result) -> dict[str, float]:
 
 
 def test_a_selection_finds_services_by_name(sides: tuple[Path, Path]) -> None:
-    done = invoked("compare", "service=firewall", "service=firewall", "--data", sides[0], "--csv")
+    done = invoked("compare", "service=firewall", "service=firewall", "--data", sides[0], "--format", "csv")
     assert done.stdout.count("firewall") >= 3
     assert "proxy" not in done.stdout
     refused = invoked("compare", "service=dpi", "service=firewall", "--data", sides[0])

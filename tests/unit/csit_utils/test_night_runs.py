@@ -199,7 +199,7 @@ def test_studies_have_previews(study: str, arguments: list[str]) -> None:
 def test_a_night_that_measures_nothing_has_a_page_that_says_so(tmp_path: Path) -> None:
     words = ["night", str(PROJECT / "topologies" / "sim.yaml"), "--hours", "0.00001", "--cells", "1x1"]
     (tmp_path / "none").mkdir()
-    words += ["--data", str(tmp_path / "none"), "-d", str(tmp_path / "night")]
+    words += ["--data", str(tmp_path / "none"), "-o", str(tmp_path / "night")]
     done = CliRunner().invoke(cli.make_app(words), words)
     assert done.exit_code == 0, done.output
     page = (tmp_path / "night" / "night.html").read_text(encoding="utf-8")

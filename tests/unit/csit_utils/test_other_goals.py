@@ -162,7 +162,7 @@ def test_the_command_prints_a_line_for_each_goal(tmp_path: Path, capsys: pytest.
         return capsys.readouterr().out
 
     assert [line.split("\t")[2] for line in printed().splitlines()[1:]] == [*BY_NAME]
-    (line,) = printed("--goal", "rfc2544", "--json").splitlines()
+    (line,) = printed("--goal", "rfc2544", "--format", "json").splitlines()
     found = json.loads(line)
     assert (found["lower_pps"], found["upper_pps"], found["complete"], found["needed_trials"]) == (
         1e6,
@@ -178,7 +178,7 @@ def test_trials_of_nfvbench_are_judged_as_own_ones(tmp_path: Path, capsys: pytes
     found["iteration_stats"]["ndr_pdr"].append(ended_short)
     (tmp_path / "run.json").write_bytes(packed(nfvbench({"64": found})))
     make_app(["regoal"])(
-        ["regoal", str(tmp_path / "run.json"), "--goal", "nfvbench-pdr", "--json"], standalone_mode=False
+        ["regoal", str(tmp_path / "run.json"), "--goal", "nfvbench-pdr", "--format", "json"], standalone_mode=False
     )
     line = json.loads(capsys.readouterr().out)
     assert (line["lower_pps"], line["upper_pps"], line["lower_by_shorter"]) == (3_720_238, 3_740_000, False)

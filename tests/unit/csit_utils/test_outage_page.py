@@ -67,10 +67,10 @@ def test_the_preview_counts_trials_and_lists_them(capsys: pytest.CaptureFixture[
     app = make_app(["outage"])
     app(["outage", str(SPEC)], standalone_mode=False)
     assert "35 trials of 3 s at 30% of NDR, control trials included" in capsys.readouterr().out
-    app(["outage", str(SPEC), "--list", "--json"], standalone_mode=False)
+    app(["outage", str(SPEC), "--list", "--format", "json"], standalone_mode=False)
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["number"] for row in rows] == list(range(35))
-    app(["outage", str(SPEC), "--json"], standalone_mode=False)
+    app(["outage", str(SPEC), "--format", "json"], standalone_mode=False)
     summary = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (summary["trials"], summary["study"]) == (35, "routers")
 
@@ -96,10 +96,10 @@ def test_the_preview_lists_events_that_the_plan_leaves_no_cpu_for(
     monkeypatch.setattr("csit_utils.studies.outage.commands.outage.layout_of", lambda _: cpus(1))
     app, local = make_app(["outage"]), str(PROJECT / "topologies" / "local.yaml")
     reason = "move is not possible for nf-1-1: the data threads of nf-1-1 are on CPU 0, and the plan has no other CPU"
-    for options in ([], ["--list"], ["--json"], ["--list", "--json"]):
+    for options in ([], ["--list"], ["--format", "json"], ["--list", "--format", "json"]):
         app(["outage", str(SPEC), "-t", local, *options], standalone_mode=False)
         out, err = capsys.readouterr()
-        assert reason in (err if "--json" in options else out)
+        assert reason in (err if "--format" in options else out)
         assert "--list" not in options or ("\tmove nf-1-1" not in out and '"move nf-1-1"' not in out)
     two, lab = tmp_path / "two.yaml", tmp_path / "lab.yaml"
     two.write_text(SPEC.read_text(encoding="utf-8").replace("instances: 3", "instances: 2"), encoding="utf-8")

@@ -23,6 +23,7 @@ from csit_utils.report import units
 from csit_utils.studies.registry import explanations
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.result import VerdictKind
 from tests.unit.csit_utils.builders import mrr_result, result
 from tests.unit.csit_utils.characterization_records import one_of_each
 from tests.unit.csit_utils.datasets import dataset_of, invoked
@@ -138,13 +139,13 @@ def test_a_single_file_has_the_name_that_was_asked_for(
 
 
 def test_show_in_a_pipe_is_plain(source: Path) -> None:
-    done = run("show", source, "--page", "x.html")
+    done = run("show", source, "--page", source)
     head, first, second, third, last = done.stdout.splitlines()
     assert head.split("\t") == ["cell", "frame", "NDR", "PDR", "p99", "verdict"]
     assert first.startswith("CSC 1x1 NF-1c\t64B\t")
     assert "SIMULATED" in second
     assert third.split("\t")[-1] == "FAIL: line 1 line 2"
-    assert last == "Report: x.html"
+    assert last == f"Report: {source}"
     assert "\x1b" not in done.stdout
 
 
@@ -153,7 +154,7 @@ def test_show_as_json_has_an_object_of_raw_values_per_test(source: Path, tmp_pat
     records = [studied := interfered(), earlier, stateful_record(), *one_of_each()]
     for number, record in enumerate(records):
         (tmp_path / f"{number}.json").write_text(record.model_dump_json(), encoding="utf-8")
-    done = invoked("show", str(source), str(tmp_path), "--json")
+    done = invoked("show", str(source), str(tmp_path), "--format", "json")
     objects = [json.loads(line) for line in done.stdout.splitlines()]
     first, second, failed, *others = objects
     assert list(first) == ["study", *(field.name for field in fields(TestRow)), "p99_ns"]
@@ -175,8 +176,8 @@ def test_show_as_json_has_an_object_of_raw_values_per_test(source: Path, tmp_pat
 
 
 def test_show_as_json_prints_nothing_else(source: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^--json prints objects only; leave out --page$"):
-        cli.make_app(["show"])(["show", str(source), "--json", "--page", "x.html"], standalone_mode=False)
+    with pytest.raises(ConfigError, match=r"^--format json prints objects only; leave out --page$"):
+        cli.make_app(["show"])(["show", str(source), "--format", "json", "--page", "x.html"], standalone_mode=False)
 
 
 def test_bad_input_is_one_sentence_and_status_2(tmp_path: Path) -> None:
@@ -199,9 +200,25 @@ def test_explain_lists_and_explains() -> None:
     assert set(explanations()) <= set(invoked("explain").stdout.split())
     shown = invoked("explain", "PDR").stdout
     assert "0.1 % is common" in " ".join(shown.split())
-    done = run("explain", "speed")
-    assert done.returncode == 2
-    assert done.stderr.startswith("no metric 'speed'; choose from ndr, pdr")
+    assert VerdictKind.NF_BOUND.meaning in invoked("explain", "nf-bound").stdout
+    assert "CELLS:" in invoked("explain", "cells").stdout
+    for word, near in (("latencie", "latency"), ("hostnoise", "host-noise"), ("CELS", "CELLS")):
+        done = invoked("explain", word)
+        assert isinstance(done.exception, ConfigError) and f"'{near}'" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", "{0}", "--page", "{1}/no.html"),
+        ("report", "{0}", "-o", "{0}"),
+        ("import", "{1}/no.xml", "-o", "{1}/made"),
+    ],
+)
+def test_wrong_paths_are_refused_before_anything_is_made(source: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = invoked(*(word.format(source, tmp_path) for word in words))
+    assert isinstance(done.exception, ConfigError)
+    assert not done.stdout and not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize(

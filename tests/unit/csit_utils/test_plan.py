@@ -25,7 +25,7 @@ from tests.unit.csit_utils.rendered_pages import Page
 
 
 def objects(capsys: pytest.CaptureFixture[str], *options: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in plan(capsys, *options, "--json").splitlines()]
+    return [json.loads(line) for line in plan(capsys, *options, "--format", "json").splitlines()]
 
 
 @pytest.mark.parametrize("path", sorted(TOPOLOGIES.rglob("*.yaml")), ids=lambda path: path.name)
@@ -129,6 +129,7 @@ def test_a_wrong_word_is_one_sentence(options: list[str], said: str) -> None:
     [
         ("CSC 2x4 1c", ("CSC", 2, 4, "1c", 1)),
         ("vsc 10 x 1", ("VSC", 10, 1, "1c", 1)),
+        ("CSC 2R4C NF-1c vSwitch-1c", ("CSC", 2, 4, "1c", 1)),
         ("CSP 1x2 NF-1c+0.5c vswitch-4c", ("CSP", 1, 2, "1c+0.5c", 4)),
     ],
 )

@@ -68,8 +68,10 @@ def test_break_point_and_functions_are_reported(files: Path) -> None:
 
 
 def test_programs_get_raw_numbers(files: Path) -> None:
-    rows = list(csv.DictReader(io.StringIO(run(files / "router" / "S_statistics.csv", "--csv").stdout)))
-    lines = [json.loads(line) for line in run(files / "router" / "S_statistics.csv", "--json").stdout.splitlines()]
+    rows = list(csv.DictReader(io.StringIO(run(files / "router" / "S_statistics.csv", "--format", "csv").stdout)))
+    lines = [
+        json.loads(line) for line in run(files / "router" / "S_statistics.csv", "--format", "json").stdout.splitlines()
+    ]
     assert [float(row["standard_error"]) for row in rows] == [line["standard_error"] for line in lines]
     (loss,) = (line for line in lines if (line["metric"], line["region"]) == ("loss", "nonsat"))
     assert loss["a"] == pytest.approx(8.503e-17, rel=0.05)
@@ -77,7 +79,9 @@ def test_programs_get_raw_numbers(files: Path) -> None:
 
 
 def test_the_highest_rate_for_a_loss_and_a_delay(files: Path) -> None:
-    (found,) = map(json.loads, run(files / "firewall.csv", "--loss", "1", "--delay", "2", "--json").stdout.splitlines())
+    (found,) = map(
+        json.loads, run(files / "firewall.csv", "--loss", "1", "--delay", "2", "--format", "json").stdout.splitlines()
+    )
     assert found["highest_gbps"] == pytest.approx(1.5, rel=0.01), "where the delay jumps from 0.4 ms to 5.5 ms"
     assert found["highest_low_gbps"] < 1.5 < found["highest_high_gbps"] < 1.02 * found["highest_low_gbps"]
     assert found["limited_by"] == "delay"
@@ -86,7 +90,7 @@ def test_the_highest_rate_for_a_loss_and_a_delay(files: Path) -> None:
 @pytest.mark.slow
 def test_the_best_flavor_and_where_vcpus_stop_to_help(files: Path) -> None:
     flavors = [f"{size}={files / size}.csv" for size in ("three", "one", "two")]
-    done = run(*flavors, "--rate", "1.5", "--loss", "1", "--json")
+    done = run(*flavors, "--rate", "1.5", "--loss", "1", "--format", "json")
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(each["service"], each["vcpus"], each["carries"], each["scales"]) for each in found] == [
         ("one", 1, False, None),
@@ -111,13 +115,15 @@ def test_a_chain_is_predicted_and_the_error_reported(files: Path) -> None:
 
 @pytest.mark.slow
 def test_the_path_of_a_chain_is_taken_off_the_delay_of_its_parts(files: Path) -> None:
-    chain = ["--chain", f"{files / 'two.csv'},{files / 'firewall.csv'}", "--rate", "0.5", "--json"]
+    chain = ["--chain", f"{files / 'two.csv'},{files / 'firewall.csv'}", "--rate", "0.5", "--format", "json"]
     (with_path,) = map(json.loads, run(*chain, "--path", files / "path.csv").stdout.splitlines())
     (without,) = map(json.loads, run(*chain).stdout.splitlines())
     assert with_path["path"] == "path"
     assert without["path"] is None
     assert with_path["delay_summed_ms"] == without["delay_predicted_ms"]
-    alone = json.loads(run("--chain", files / "path.csv", "--rate", "0.5", "--json").stdout)["delay_predicted_ms"]
+    alone = json.loads(run("--chain", files / "path.csv", "--rate", "0.5", "--format", "json").stdout)[
+        "delay_predicted_ms"
+    ]
     assert with_path["delay_predicted_ms"] == pytest.approx(without["delay_predicted_ms"] - alone, rel=0.02)
 
 
@@ -130,7 +136,7 @@ def test_a_path_without_delay_is_refused(files: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_chain_is_predicted_at_a_rate_for_branches_and_shared_cpus(files: Path) -> None:
     fire = files / "firewall.csv"
-    branches = ["--chain", f"a={fire},b={fire}", "--shares", "0.5,0.5", "--rate", "2.5", "--json"]
+    branches = ["--chain", f"a={fire},b={fire}", "--shares", "0.5,0.5", "--rate", "2.5", "--format", "json"]
     (found,) = map(json.loads, run(*branches).stdout.splitlines())
     assert found["throughput_predicted_gbps"] == pytest.approx(2.5, rel=0.01)
     shared = [json.loads(line) for line in run(*branches, "--shared-cpus").stdout.splitlines()]

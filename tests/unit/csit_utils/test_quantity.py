@@ -11,7 +11,6 @@ from resources.libraries.python.errors import ConfigError
     [
         ("500kpps", "L2", 5e5),
         ("1.2Mpps", "L2", 1.2e6),
-        ("750", "L2", 750),
         ("1Gbit/s", "L2", 1e9 / 512),
         ("1Gbps", "L1", 1e9 / 672),
         ("64 kb/s", "L2", 125),
@@ -19,6 +18,12 @@ from resources.libraries.python.errors import ConfigError
 )
 def test_rates_as_people_write_them(text: str, layer: str, pps: float) -> None:
     assert parse_rate(text).pps(64, layer) == pytest.approx(pps)
+
+
+@pytest.mark.parametrize("text", ["500", "1.5m"])
+def test_a_number_without_a_unit_is_no_rate(text: str) -> None:
+    with pytest.raises(ConfigError, match=f"{text} what"):
+        parse_rate(text)
 
 
 @pytest.mark.parametrize("text", ["", "fast", "-3kpps", "0", "1kbyte"])

@@ -150,7 +150,7 @@ def test_the_time_of_all_suites_is_known_before_the_first_test(
     chosen = variables("CELLS:1x1,1x2", "NF_SIZES:1c", "SEARCH:quick")
     density = [*chosen, "--suite", "Csc-Ndrpdr", "--suite", "Csc-Mrr", str(PROJECT / "tests" / "density")]
     found = planned(tmp_path, capfd, *density)
-    asked = [*variables(LOCAL), *chosen, "--types", "CSC", "--tests", "NDRPDR,MRR", "--json"]
+    asked = [*variables(LOCAL), *chosen, "--types", "CSC", "--tests", "NDRPDR,MRR", "--format", "json"]
     make_app(["plan"])(["plan", *asked], standalone_mode=False)
     summary = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert found == f"{summary['tests']} tests, about {human_time(summary['seconds'])}\n"
@@ -377,6 +377,12 @@ def test_robot_itself_refuses_a_variable_file_that_does_not_exist(
     missing = ["-V", str(tmp_path / "none.yaml"), str(STUDIES / "outage.robot")]
     assert plain_robot(["-d", str(tmp_path), *variables(SIM), *missing]) == 252
     assert not {"FAIL", "PASS"} & set(re.findall(r"\w+", capfd.readouterr().out))
+
+
+def test_help_begins_with_the_variables_of_the_suites(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_suites(["--help"]) == 0
+    ours, _, robots = capfd.readouterr().out.partition("Robot Framework -- ")
+    assert "./csit robot" in ours and "-v CELLS:" in ours and "--include" in robots
 
 
 def test_resume_without_a_folder_says_what_is_missing() -> None:

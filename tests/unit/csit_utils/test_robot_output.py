@@ -236,7 +236,7 @@ def test_an_import_adds_no_empty_tests_and_can_be_repeated(run: Path, tmp_path: 
 COMMANDS: dict[str, Callable[[Path, Path], Sequence[object]]] = {
     "show": lambda file, _: (file,),
     "report": lambda file, folder: (file, "-o", folder / "page.html"),
-    "import": lambda file, folder: (file, "--into", folder / "history"),
+    "import": lambda file, folder: (file, "-o", folder / "history"),
     "export": lambda file, folder: (file, "--uti", "-o", folder / "uti"),
     "answer": lambda file, _: (file, "--rate", "1kpps"),
     "trend": lambda file, _: (file,),

@@ -24,7 +24,7 @@ def size(capsys: pytest.CaptureFixture[str], deployment: str, *options: str) -> 
 
 
 def objects(capsys: pytest.CaptureFixture[str], deployment: str, *options: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in size(capsys, deployment, "--json", *options).splitlines()]
+    return [json.loads(line) for line in size(capsys, deployment, "--format", "json", *options).splitlines()]
 
 
 def test_an_exhaustive_plan_has_every_size_and_its_cost(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,10 +29,10 @@ def test_rows_have_the_columns_that_are_read_and_refuse_others(layout: Layout) -
 @pytest.mark.parametrize(
     "words",
     [
-        ("trend", "{0}", "--all", "--json"),
-        ("trend", "{0}", "--all", "--json", "--new-with", "{1}/output-3.xml"),
+        ("trend", "{0}", "--all", "--format", "json"),
+        ("trend", "{0}", "--all", "--format", "json", "--new-with", "{1}/output-3.xml"),
         ("trend", "{0}", "--steps", "{1}/steps.json"),
-        ("compare", "night=2026-11-01..2026-11-02", "night=2026-11-03", "--data", "{0}", "--json"),
+        ("compare", "night=2026-11-01..2026-11-02", "night=2026-11-03", "--data", "{0}", "--format", "json"),
         ("gate", "before=2", "{1}/output-3.xml", "--data", "{0}", "--junit", "{1}/gate.xml"),
         ("gate", "night=2026-11-01..2026-11-02", "night=2026-11-03", "--data", "{0}", "--steps", "{1}/steps.json"),
     ],

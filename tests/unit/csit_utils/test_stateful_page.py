@@ -47,5 +47,5 @@ def test_the_preview_lists_cells_and_time() -> None:
     done = runner.invoke(make_app(["stateful"]), ["stateful", str(SPEC)])
     assert done.exit_code == 0, done.output
     assert "nat: 3 cells of linux_nat, about 144 trials" in " ".join(done.output.split())
-    lines = runner.invoke(make_app(["stateful"]), ["stateful", str(SPEC), "--json"]).output.splitlines()
+    lines = runner.invoke(make_app(["stateful"]), ["stateful", str(SPEC), "--format", "json"]).output.splitlines()
     assert [json.loads(line)["object"] for line in lines] == ["cell", "cell", "cell", "summary"]

@@ -70,7 +70,7 @@ def test_the_page_says_why_there_is_no_graph(a: Stacks, b: Stacks | str, reason:
 def test_why_of_one_side_compares_suspects_with_their_references(study: ChainStudy, tmp_path: Path) -> None:
     file = write_output_xml(tmp_path / "output.xml", [chain_studied(study)])
     folded = tmp_path / "both.folded"
-    done = why(file, "--json", "--folded", folded)
+    done = why(file, "--format", "json", "--folded", folded)
     assert done.exit_code == 0, done.exception
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(row["part"], row["function"]) for row in rows] == [("firewall", "<match>"), ("firewall", "poll")]

@@ -157,7 +157,7 @@ def test_a_failure_that_robot_shows_ends_with_a_command_that_can_be_copied(
 def test_data_are_not_wrapped(shown: Shown) -> None:
     piped, terminal = shown("schema", "outage")
     assert piped == terminal
-    piped, terminal = shown("plan", str(PROJECT / "topologies" / "sim.yaml"), "--cells", "1x1", "--json")
+    piped, terminal = shown("plan", str(PROJECT / "topologies" / "sim.yaml"), "--cells", "1x1", "--format", "json")
     assert max(map(len, terminal)) > _WIDTH and len(piped) == len(terminal)
 
 

@@ -68,7 +68,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_word_is_lost(data: st.DataObj
 
 def test_a_pipe_gets_a_line_per_row_with_tabs(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(
-        ("cell", "evidence"), [TableLine(("CSC\t1x1", "lost\nat NF"), {}, below=("all of it",))], TableForm.TERMINAL
+        ("cell", "evidence"), [TableLine(("CSC\t1x1", "lost\nat NF"), {}, below=("all of it",))], TableForm.TABLE
     )
     assert capsys.readouterr().out == "cell\tevidence\nCSC 1x1\tlost at NF\n\tall of it\n"
 
@@ -116,7 +116,7 @@ _MESSAGES = (
     f"reserve {_SIM} --reason test",
     f"release {_SIM}",
     "emulate status --name none",
-    "import {studies} {before} --into history",
+    "import {studies} {before} -o history",
     "export {before} {studies} --uti -o uti",
     "report {before} -o page.html",
     "outcome {before}",

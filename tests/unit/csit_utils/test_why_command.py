@@ -44,7 +44,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_what_grew_is_named_with_its_time_per_packet(sides: tuple[Path, Path]) -> None:
-    done = run(*sides, "--json")
+    done = run(*sides, "--format", "json")
     assert done.exit_code == 0, done.output
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert {row["cell"] for row in rows} == {"CSC 1x1 NF-1c vSwitch-1c 64B"}
@@ -59,7 +59,7 @@ def test_all_functions_of_one_cell_as_csv_and_both_sides_for_other_tools(
     sides: tuple[Path, Path], tmp_path: Path
 ) -> None:  # fmt: skip
     file = tmp_path / "both.folded"
-    done = run(*sides, "--cell", "csc 2X1", "--all", "--csv", "--folded", file)
+    done = run(*sides, "--cell", "csc 2R1C", "--all", "--format", "csv", "--folded", file)
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert {row["function"] for row in rows} == {"poll", "filter", "<route>"} and len(rows) == 4
     assert not any(row["significant"] == "True" for row in rows)

@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import AROUND_S, Chains, cost, generate
 
+GROUP = "Preview"
 _NAMES = " > "
 _LENGTHS = ("length", "orders")
 _DROPPED = ("policy", "drops", "such as")
@@ -24,9 +25,10 @@ def chains(
     ],
     list_them: Annotated[bool, typer.Option("--list", help="List every chain with its resources.")] = False,
     deploy: Annotated[
-        float, typer.Option(min=0, help="Seconds to deploy, verify and remove a chain, for the estimate.")
+        float,
+        typer.Option(min=0, metavar="SECONDS", help="Seconds to deploy, verify and remove a chain, for the estimate."),
     ] = AROUND_S,
-    as_json: AS_JSON = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
 ) -> None:
     """Preview a chain study: chains, dropped ones, and time.
 
@@ -41,9 +43,8 @@ def chains(
     All chains:
       ./csit chains chains/four-vnfs.yaml --list
     As JSON, one object per line:
-      ./csit chains chains/four-vnfs.yaml --json
+      ./csit chains chains/four-vnfs.yaml --format json
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    form = TableForm.JSON if as_json else TableForm.TERMINAL
     found = generate(load_chains(specification_file(specification)))
     price = cost(found, deploy)
     if list_them:

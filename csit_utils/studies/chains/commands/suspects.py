@@ -6,16 +6,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS, opened, report_problems, without
-from csit_utils.commands.tables import (
-    AS_CSV,
-    AS_JSON,
-    AS_MARKDOWN,
-    TableForm,
-    TableLine,
-    form_of,
-    print_sentence,
-    print_table,
-)
+from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.items import Characterized
 from resources.libraries.python.studies.chains.analysis.sentences import (
     bound_in_words,
@@ -29,6 +20,7 @@ from resources.libraries.python.studies.chains.model.record import (
     Suspect,
 )
 
+GROUP = "Read"
 _HEADS = ("rank", "chain", "rule", "distance", "above threshold", "planted", "strongest reason")
 _MAX_CHANGED = 5
 _LEFT = ("chain", "rule", "planted", "strongest reason")
@@ -38,9 +30,7 @@ def suspects(
     inputs: INPUTS,
     why: Annotated[bool, typer.Option("--why", help="Also print all reasons and changed features.")] = False,
     most: Annotated[int, typer.Option(min=1, help="Largest number of suspects per study.")] = 20,
-    as_csv: AS_CSV = False,
-    as_markdown: AS_MARKDOWN = False,
-    as_json: AS_JSON = False,
+    form: FORMAT = TableForm.TABLE,
 ) -> None:
     """Rank chains that are worse than their VNFs, with reasons.
 
@@ -53,9 +43,8 @@ def suspects(
     Examples:
     ./csit suspects results/output.xml --why
     Names of suspects:
-      ./csit suspects results --json | jq -r '.chain'
+      ./csit suspects results --format json | jq -r '.chain'
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     found = opened(inputs).contents(characterizations=True)
     studies = [
         (item, item.record.chain_study)
@@ -68,7 +57,7 @@ def suspects(
     for item, study in studies:
         for sentence in _sentences(item, study):
             print_sentence(sentence, err=True)
-        if why and form is TableForm.TERMINAL:
+        if why and form is TableForm.TABLE:
             for suspect in study.suspects[:most]:
                 for line in _why(suspect):
                     print_sentence(line)

@@ -1,6 +1,5 @@
 """`answer`: number of service instances that fit at a rate and a latency."""
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS_OR_NIGHT, opened, report_problems, without
-from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
+from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.rows import NDR, OWN, PDR
@@ -21,13 +20,12 @@ from csit_utils.report.details.capsule import choices_of
 from csit_utils.report.units import rate as human_rate
 from csit_utils.studies.density.analysis.answers import DensityAnswer, Question, answers, evidence
 from csit_utils.studies.density.answer_text import COLUMNS, evidence_text, next_text, question_text, view
-from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.writer import check_folder
-from resources.libraries.python.redaction import visible
 
+GROUP = "Read"
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _TIMES_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
 _SPACE_BYTES = 10_000_000
@@ -50,15 +48,18 @@ class Rate:
 
 
 def parse_rate(text: str) -> Rate:
-    """Return a rate; a plain number is in packets per second.
+    """Return a rate.
 
     Raises:
-        ConfigError: Invalid, or not above 0.
+        ConfigError: Invalid, without a unit, or not above 0.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmg]?)(pps|bps|bit/s|b/s)?\s*", text, re.IGNORECASE)
     if match is None or float(match[1]) <= 0:
         raise ConfigError(f"no rate '{text}'; expected for example 500kpps, 1.2Mpps or 1Gbit/s")
-    return Rate(float(match[1]) * _PREFIXES[match[2].lower()], (match[3] or "pps").lower() != "pps")
+    if match[3] is None:
+        number, prefix = match[1], match[2] or "k"
+        raise ConfigError(f"--rate {text}: {text} what? Such as {number}{prefix}pps, {number}Mpps or {number}Mbit/s")
+    return Rate(float(match[1]) * _PREFIXES[match[2].lower()], match[3].lower() != "pps")
 
 
 def parse_time_ns(text: str) -> float:
@@ -79,13 +80,21 @@ def answer(
     p99: Annotated[str, typer.Option(help="Upper bound of the 99th percentile of latency: 80us, 1ms.")] = "",
     goal: Annotated[str, typer.Option(help="Allowed loss: NDR (none) or PDR (0.5 %).")] = "PDR",
     layer: Annotated[str, typer.Option(help="Layer of a rate in bit/s: L2 (with FCS) or L1 (plus 20 bytes).")] = "L2",
-    output: Annotated[str, typer.Option("--format", help="Output format: table, json or csv.")] = "table",
+    best: Annotated[
+        bool, typer.Option("--best", help="Only the largest number of instances of each service type, without reasons.")
+    ] = False,
+    form: FORMAT = TableForm.TABLE,
     measure: Annotated[
         bool, typer.Option("--measure", help="Run the trials that decide open answers on their testbed, then answer.")
     ] = False,
-    folder: Annotated[
+    output: Annotated[
         Path | None,
-        typer.Option("-d", "--output", help="Folder of the trials of --measure; default: results/answer-<time>."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            help="Folder of the trials of --measure; default: results/answer-<time>.",
+        ),
     ] = None,
     max_tests: MAX_TESTS_OR_NIGHT = None,
 ) -> None:
@@ -99,18 +108,18 @@ def answer(
     \b
     Examples:
     ./csit answer results/output.xml --rate 500kpps --p99 100us
+    ./csit answer results/output.xml --rate 500kpps --best
     ./csit answer results/output.xml --rate 500kpps --p99 100us --measure
     """  # noqa: D301 - \b keeps the lines of the examples apart
     asked_rate, bound = parse_rate(rate), parse_time_ns(p99) if p99 else None
     for option, given, choices in (
         ("--goal", goal.upper(), ("NDR", "PDR")),
         ("--layer", layer.upper(), ("L1", "L2")),
-        ("--format", output, tuple(_FORMATS)),
     ):
         if given not in choices:
             raise ConfigError(f"{option} {given}: choose from {', '.join(choices)}")
-    if folder is not None and not measure:
-        raise ConfigError(f"--output {folder} is the folder of the trials of --measure, which is not given")
+    if output is not None and not measure:
+        raise ConfigError(f"--output {output} is the folder of the trials of --measure, which is not given")
 
     metric = NDR if goal.upper() == NDR else PDR
 
@@ -127,7 +136,7 @@ def answer(
     if not found:
         raise without(inputs, known, "contains no density test with a rate to answer from")
     if measure:
-        place = folder or PROJECT / "results" / f"answer-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+        place = output or PROJECT / "results" / f"answer-{datetime.now(UTC):%Y%m%d-%H%M%S}"
         runs: dict[_OpenTrial, Path] = {}
         while trials := [each for each in _open_trials(known, found) if each not in runs]:
             for number, each in enumerate(trials, len(runs) + 1):
@@ -135,7 +144,7 @@ def answer(
                 _run(each, runs[each])
             known = opened([*inputs, *map(output_of, runs.values())]).contents(choose=choose)
             found = answered(known)
-    _FORMATS[output](found)
+    _print(_largest(found) if best else found, form, evidence=not best)
     if measure:
         typer.echo(f"trials: {place}" if runs else "no answer is open: nothing was measured", err=True)
     elif is_open := sum(each.trial_pps is not None for each in found):
@@ -214,21 +223,24 @@ def _answers(known: Contents, question: Question, frame: str) -> list[DensityAns
     return [each for each in answers(question, seen) if each.series.frame == frame]
 
 
-def _print_table(found: list[DensityAnswer]) -> None:
-    for question, own in _by_question(found).items():
+def _largest(found: Sequence[DensityAnswer]) -> list[DensityAnswer]:
+    """Return of each service type of a system the answer with most instances, and of those with most NFs."""
+    best: dict[tuple[object, ...], DensityAnswer] = {}
+    for each in sorted(found, key=lambda each: (each.services, each.nfs)):
+        best[each.question, each.series.system, each.series.service_type, each.series.frame] = each
+    return [each for each in found if each in best.values()]
+
+
+def _print(found: Sequence[DensityAnswer], form: TableForm, *, evidence: bool) -> None:
+    if form in {TableForm.CSV, TableForm.JSON}:
+        print_table((), [TableLine((), as_object(each)) for each in found], form)
+        return
+    heads = (*COLUMNS[: None if evidence else COLUMNS.index("evidence")], "note")
+    for question in dict.fromkeys(each.question for each in found):
         print_sentence(question_text(question))
-        lines = [TableLine((*shown.cells, ", ".join(shown.marks)), {}) for shown in map(view, own)]
-        print_table((*COLUMNS, "note"), lines, TableForm.TERMINAL, (*_WORDS, "note"))
-
-
-_WORDS = tuple(name for name in COLUMNS if name not in ("NFs", "instances"))
-
-
-def _by_question(found: list[DensityAnswer]) -> dict[Question, list[DensityAnswer]]:
-    groups: dict[Question, list[DensityAnswer]] = {}
-    for each in found:
-        groups.setdefault(each.question, []).append(each)
-    return groups
+        shown = [view(each) for each in found if each.question == question]
+        lines = [TableLine((*each.cells[: len(heads) - 1], ", ".join(each.marks)), {}) for each in shown]
+        print_table(heads, lines, form, tuple(head for head in heads if head not in {"NFs", "instances"}))
 
 
 def as_object(found: DensityAnswer) -> dict[str, Any]:
@@ -262,18 +274,5 @@ def as_object(found: DensityAnswer) -> dict[str, Any]:
         "next_limit": found.next.verdict.value,
         "next": next_text(found),
         "trial_pps": found.trial_pps,
-        "smaller_not_kept": [each.services for each in found.doubts],
+        "smaller_that_fail": [each.services for each in found.doubts],
     }
-
-
-def _print_json(found: list[DensityAnswer]) -> None:
-    for each in found:
-        typer.echo(json.dumps(as_object(each)))
-
-
-def _print_csv(found: list[DensityAnswer]) -> None:
-    rows = [as_object(each) for each in found]
-    typer.echo(visible(csv_text([list(rows[0]), *(row.values() for row in rows)] if rows else [])), nl=False)
-
-
-_FORMATS = {"table": _print_table, "json": _print_json, "csv": _print_csv}

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from csit_utils.commands.tables import print_sentence
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, print_sentence
 from csit_utils.studies.density.preview.duration import Times, times
 from csit_utils.studies.density.preview.terminal import print_cell, print_plan
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology, text_of
-from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.cell import TestType, readable_cells
 from resources.libraries.python.model.request.variables import DENSITY, RESUME, SET, read_by
 from resources.libraries.python.model.testbed.cpu import CpuLayout, parse_lscpu
 from resources.libraries.python.model.testbed.csit_topology import Secrets
@@ -41,6 +40,7 @@ from resources.libraries.python.studies.density.planning.matrix import Candidate
 from resources.libraries.python.testbed.kinds.factory import layout_of, memory_of, refuse_wrong_simulation
 from resources.libraries.python.whole_files import write_whole
 
+GROUP = "Preview"
 TYPES = Annotated[str, typer.Option(help="Service types.")]
 CELLS = Annotated[str, typer.Option(help="Service instances x NFs per instance, such as 1x1,2x1.")]
 NF_SIZES = Annotated[
@@ -52,7 +52,8 @@ NF_KINDS = Annotated[
 VSWITCH = Annotated[str, typer.Option(help="Data cores of the vSwitch.")]
 CACHE_WAYS = Annotated[str, typer.Option(help="Ways of the last-level cache for each NF, by resctrl; default: none.")]
 VARIABLE = Annotated[
-    list[str] | None, typer.Option("-v", "--variable", help="Variable NAME:value, as for ./csit robot.")
+    list[str] | None,
+    typer.Option("-v", "--variable", metavar="NAME:VALUE", help="Variable NAME:value, as for ./csit robot."),
 ]
 
 
@@ -75,7 +76,7 @@ def plan(
         list[str] | None,
         typer.Option(metavar="NODE=FILE", help="Output of `lscpu -p` of a node of a lab."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per cell, then a summary.")] = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
     html: Annotated[Path | None, typer.Option(help="Also write an HTML page with matrix and core maps.")] = None,
 ) -> None:
     """Show which cells fit a testbed, their cores, and the time.
@@ -119,12 +120,12 @@ def plan(
         from csit_utils.studies.density.preview.page import render_plan  # noqa: PLC0415 - costs time of every --help
 
         write_whole(html, render_plan(testbed, memory, rows, took))
-    if as_json:
+    if form is TableForm.JSON:
         for row in rows:
             typer.echo(json.dumps(cell_object(row)))
         typer.echo(json.dumps(summary_object(testbed, rows, took)))
         return
-    print_plan(_console(), rows, took)
+    print_plan(rows, took)
     for line in (*attached(testbed), *assumptions(testbed), *filter(None, (counting_limit(testbed.tg),))):
         print_sentence(line)
     if html is not None:
@@ -168,7 +169,7 @@ def parse_cell(text: str, nf_kinds: str = "", cache_ways: str = "") -> Selection
     """
     match = re.fullmatch(
         r"\s*(\w+)\s+(\d+\s*x\s*\d+)(?:\s+(?:NF-)?((?:[\d.c+]|-shared)+))?(?:\s+vswitch-([\dc]+))?\s*",
-        text,
+        readable_cells(text),
         re.IGNORECASE,
     )
     if match is None:
@@ -211,19 +212,10 @@ def _cpus(testbed: Topology, text: str) -> tuple[str, CpuLayout]:
         raise ConfigError(f"{name}: CPUs of {node}: {error}") from error
 
 
-_MIN_COLUMNS = 40
-
-
-def _console() -> Console:
-    console = Console(highlight=False, markup=False)
-    console.width = max(console.width, _MIN_COLUMNS)  # with COLUMNS=0 or 1 it prints nothing
-    return console
-
-
 def _one_cell(testbed: Topology, selection: Selection, layout: Layouts, memory: MemoryLayout | None) -> None:
     (row,) = candidates(testbed, layout, selection, memory)
     made = make_plan(testbed, row.cell, layout) if row.runs else None
-    print_cell(_console(), row, made, selection.frames)
+    print_cell(row, made, selection.frames)
     of_dut = next(iter(layouts_of(testbed, layout).values()))
     if pages := in_pages(need(testbed, row.cell, of_dut), node_of(testbed, memory)):
         print_sentence(f"  huge pages: {pages}")

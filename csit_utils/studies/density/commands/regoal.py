@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS, read, report_problems, without
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
+from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_table
 from csit_utils.dataset.items import ImportedTest, ImportedTrial, RecordedTest
 from csit_utils.dataset.rows import frame_text
 from csit_utils.report.units import DASH
@@ -15,6 +15,7 @@ from csit_utils.studies.density.analysis.other_goals import GOALS, OtherGoal, go
 from csit_utils.studies.density.answer_text import other_goal_view
 from resources.libraries.python.model.measurements.trial import TrialResult
 
+GROUP = "Read"
 _HEADS = ("cell", "frame", "goal", "throughput", "evidence")
 _LEFT = ("cell", "frame", "goal", "evidence")
 
@@ -29,9 +30,7 @@ def regoal(
             show_default=False,
         ),
     ] = None,
-    as_csv: AS_CSV = False,
-    as_markdown: AS_MARKDOWN = False,
-    as_json: AS_JSON = False,
+    form: FORMAT = TableForm.TABLE,
 ) -> None:
     """Judge stored trials by other definitions of NDR and PDR.
 
@@ -43,9 +42,8 @@ def regoal(
     Examples:
     ./csit regoal results/output.xml --goal rfc2544
     Trials to run next:
-      ./csit regoal results/output.xml --json | jq -c '[.test, .needed_pps]'
+      ./csit regoal results --format json | jq -c '[.test, .needed_pps]'
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     goals = tuple(map(goal_of, goal)) if goal else GOALS
     found = read(inputs)
     tests = [*map(_of_record, found.recorded), *map(_of_import, found.foreign)]

@@ -17,7 +17,6 @@ from csit_utils.studies.density.preview.terminal import (
     MEANINGS,
     examples,
     mark,
-    name_of,
     shared,
     uneven,
     unlike,
@@ -72,6 +71,7 @@ def render_plan(topology: Topology, memory: MemoryLayout | None, rows: Sequence[
     environment = html_templates()
     environment.filters.update(seconds=units.seconds)
     runs, fits = sum(row.runs for row in rows), sum(row.fits for row in rows)
+    not_run = [row for row in rows if not row.runs]
     limits = {reason.limit for row in rows for reason in row.reasons}
     return environment.get_template("plan.html.j2").render(
         topology=topology,
@@ -83,7 +83,8 @@ def render_plan(topology: Topology, memory: MemoryLayout | None, rows: Sequence[
         any_uneven=any(row.balance and not row.balance.even for row in rows),
         letters=[(LETTERS[limit], MEANINGS[limit]) for limit in LETTERS if limit in limits],
         lists=[
-            ("Why cells do not fit", examples(rows)),
+            ("Why cells do not fit", [*examples(not_run), *examples(not_run, others=True)]),
+            ("Why cells are oversubscribed", examples(row for row in rows if row.oversubscribed)),
             ("Uneven queues and threads", uneven(rows)),
             ("Receive queues without traffic", unspread(rows)),
             ("Shared physical cores", shared(rows)),
@@ -121,7 +122,9 @@ def _matrices(rows: Sequence[Candidate]) -> list[PlannedMatrix]:
             (chains, tuple(_square(places.get(Dimensions(chains, nodes))) for nodes in columns))
             for chains in sorted({chains for chains, _ in places})
         )
-        found.append(PlannedMatrix(f"{kind} · NF-{size}{' · ' + nf_kinds if nf_kinds else ''}", columns, lines))
+        title = f"{kind} · NF-{size}{' · ' + nf_kinds if nf_kinds else ''}"
+        fits = sum(row.fits for row in places.values())
+        found.append(PlannedMatrix(f"{title} · {fits} of {len(places)} fit", columns, lines))
     return found
 
 
@@ -156,7 +159,7 @@ def page_data(rows: Sequence[Candidate]) -> dict[str, Any]:
     for row in rows:
         even = row.balance
         cells[key_of(row)] = [
-            name_of(row),
+            row.cell.name,
             core_usage(row.cell),
             [texts(reason.text) for reason in row.reasons],
             [texts(text) for text in (*even.uneven(), *row.port_warnings)] if even else [],

@@ -4,10 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from rich.console import Console
-from rich.table import Table
-
-from csit_utils.commands.tables import print_sentence
+from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import DASH, rate, seconds
 from csit_utils.studies.density.preview.duration import Times
 from resources.libraries.python.model.core_map import Thread, ThreadRole
@@ -47,11 +44,11 @@ MEANINGS = {
 }
 
 
-def print_plan(console: Console, rows: Sequence[Candidate], times: Times) -> None:
+def print_plan(rows: Sequence[Candidate], times: Times) -> None:
     """Print a matrix for each service type and size, then reasons and time."""
     for (kind, size, nf_kinds, vs_dtc), group in groupby(rows, key=_group):
         title = f"{kind}  NF-{size}{'  ' + nf_kinds if nf_kinds else ''}  vSwitch-{vs_dtc}c"
-        console.print(_matrix(title, list(group)))
+        _print_matrix(title, list(group))
     limits = {reason.limit for row in rows if not row.runs for reason in row.reasons}
     letters = ", ".join(f"{letter} {MEANINGS[limit]}" for limit, letter in LETTERS.items() if limit in limits)
     print_sentence("Numbers: physical cores of a cell, system core included. *: queues or threads are uneven.")
@@ -61,6 +58,7 @@ def print_plan(console: Console, rows: Sequence[Candidate], times: Times) -> Non
     print_sentence(f"{len(rows)} cells: {fits} fit, {runs - fits} run oversubscribed, {len(rows) - runs} do not.")
     lists = (
         ("Why not", examples(row for row in rows if not row.runs)),
+        ("Also", examples((row for row in rows if not row.runs), others=True)),
         ("Frames", untaken(row for row in rows if row.runs)),
         ("Oversubscribed", examples(row for row in rows if row.runs)),
         ("Uneven", uneven(rows)),
@@ -71,17 +69,14 @@ def print_plan(console: Console, rows: Sequence[Candidate], times: Times) -> Non
     for heading, found in lists:
         for example, count in found:
             print_sentence(f"  {heading}: {example}" + (f" (and {count - 1} similar cells)" if count > 1 else ""))
-    _print_times(console, times)
+    _print_times(times)
 
 
-def _print_times(console: Console, times: Times) -> None:
-    table = Table(box=None, pad_edge=False)
-    for name in ("suite", "tests", f"about, with {times.profile}"):
-        table.add_column(name, justify="left" if name == "suite" else "right")
-    for suite in times.suites:
-        table.add_row(suite.suite, str(suite.tests), seconds(suite.seconds) if suite.tests else DASH)
-    table.add_row("all", str(times.tests), seconds(times.seconds))
-    console.print(table)
+def _print_times(times: Times) -> None:
+    rows = [(suite.suite, str(suite.tests), seconds(suite.seconds) if suite.tests else DASH) for suite in times.suites]
+    rows.append(("all", str(times.tests), seconds(times.seconds)))
+    heads = ("suite", "tests", f"about, with {times.profile}")
+    print_table(heads, [TableLine(row, {}) for row in rows], TableForm.TABLE, ("suite",))
     print_sentence(f"Times are estimates: {times.error()}.")
     if times.simulated:
         print_sentence(f"They are virtual time; in real time all tests take about {seconds(times.real_seconds)}.")
@@ -91,16 +86,20 @@ def _group(row: Candidate) -> tuple[str, str, str, int]:
     return row.cell.service_type.value, row.cell.size_name, "+".join(row.cell.nf_kinds), row.cell.vs_dtc
 
 
-def _matrix(title: str, rows: Sequence[Candidate]) -> Table:
+def _print_matrix(title: str, rows: Sequence[Candidate]) -> None:
+    """Print a matrix, or a sentence where none of its cells runs."""
+    if not any(row.runs for row in rows):
+        print_sentence(f"{title}: no cell fits: {rows[0].reason}\n")
+        return
     columns = sorted({row.cell.nf_nodes for row in rows})
-    table = Table(title=title, title_justify="left")
-    table.add_column("services \\ NFs", justify="right")
-    for column in columns:
-        table.add_column(str(column), justify="right")
     by_point = {row.cell.dimensions: row for row in rows}
-    for chains in sorted({chains for chains, _ in by_point}):
-        table.add_row(str(chains), *(_mark(by_point.get(Dimensions(chains, column))) for column in columns))
-    return table
+    lines = [
+        TableLine((str(chains), *(_mark(by_point.get(Dimensions(chains, column))) for column in columns)), {})
+        for chains in sorted({chains for chains, _ in by_point})
+    ]
+    print_sentence(title)
+    print_table(("services \\ NFs", *map(str, columns)), lines, TableForm.TABLE)
+    print_sentence("")
 
 
 def mark(row: Candidate) -> str:
@@ -116,15 +115,12 @@ def _mark(row: Candidate | None) -> str:
     return f"{mark(row)} over" if row.oversubscribed else mark(row)
 
 
-def name_of(row: Candidate) -> str:
-    """A cell in words."""
-    cell = row.cell
-    return f"{cell.service_type} {cell.dimensions} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c"
+def examples(rows: Iterable[Candidate], *, others: bool = False) -> list[tuple[str, int]]:
+    """The first example of each kind of reason, and how many there are: those that differ only in numbers are one.
 
-
-def examples(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
-    """The first example of each kind of reason, and how many there are: those that differ only in numbers are one."""
-    return _grouped((row, reason.text) for row in rows for reason in row.reasons)
+    `others`: Of reasons beside the first one of each cell, so that each cell counts once.
+    """
+    return _grouped((row, reason.text) for row in rows for reason in row.reasons[others : None if others else 1])
 
 
 def untaken(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
@@ -138,8 +134,9 @@ def uneven(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
 
 
 def shared(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
-    """The same for siblings."""
-    return _grouped((row, text) for row in rows if row.balance for text in row.balance.siblings())
+    """The same for siblings of cells where different NFs share a core: one NF has siblings wherever SMT is on."""
+    found = ((row, row.balance) for row in rows if row.balance and row.balance.sibling_nfs)
+    return _grouped((row, text) for row, balance in found for text in balance.siblings())
 
 
 def unlike(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
@@ -155,18 +152,18 @@ def unspread(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
 def _grouped(labelled: Iterable[tuple[Candidate, str]]) -> list[tuple[str, int]]:
     kinds: dict[str, list[str]] = {}
     for row, text in labelled:
-        kinds.setdefault(re.sub(r"\d+", "n", text), []).append(f"{name_of(row)}: {text}")
+        kinds.setdefault(re.sub(r"\d+( physical cores?)?", "n", text), []).append(f"{row.cell.name}: {text}")
     return [(found[0], len(found)) for found in kinds.values()]
 
 
-def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequence[Frame] = ()) -> None:
+def print_cell(row: Candidate, plan: Plan | None, frames: Sequence[Frame] = ()) -> None:
     """Print all of one cell.
 
     `plan`: its plan; None where it cannot run.
     `frames`: frame sizes for the line rate, if the cables of a lab have one.
     """
     state = "fits" if row.fits else "runs oversubscribed" if row.runs else "does not fit"
-    print_sentence(f"{name_of(row)}: {state}")
+    print_sentence(f"{row.cell.name}: {state}")
     for reason in row.reasons:
         print_sentence(f"  {reason.text}")
     if plan is None or row.balance is None:
@@ -186,24 +183,28 @@ def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequ
         if short := too_few_senders(plan, frame):
             print_sentence(f"  {short}")
     for name, physical in _machines(plan):
-        console.print(_core_table(name, physical, cores.on(name)))
+        _core_table(name, physical, cores.on(name)).print()
     if plan.cache:
-        console.print(_cache_table(plan))
-    for table in (
-        _segment_table(plan),
-        _link_table(plan),
-        _queue_table(plan),
-        _function_table(plan),
-        _flow_table(plan),
-    ):
-        console.print(table)
+        _cache_table(plan).print()
+    for table in (_segment_table, _link_table, _queue_table, _function_table, _flow_table):
+        table(plan).print()
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+class _Table:
+    """A table with a title, of words."""
+
+    def __init__(self, title: str, *heads: str) -> None:
+        self._title, self._heads = title, heads
+        self._lines: list[TableLine] = []
+
+    def add_row(self, *texts: str) -> None:
+        """Add a line."""
+        self._lines.append(TableLine(texts, {}))
+
+    def print(self) -> None:
+        """Print it below an empty line."""
+        print_sentence(f"\n{self._title}")
+        print_table(self._heads, self._lines, TableForm.TABLE, self._heads)
 
 
 def _machines(plan: Plan) -> list[tuple[str | None, tuple[tuple[int, ...], ...]]]:
@@ -211,46 +212,46 @@ def _machines(plan: Plan) -> list[tuple[str | None, tuple[tuple[int, ...], ...]]
     return [(None, plan.cores.physical), *((each.machine, each.physical) for each in plan.cores.elsewhere)]
 
 
-def _core_table(machine: str | None, physical: Sequence[Sequence[int]], threads: Iterable[Thread]) -> Table:
+def _core_table(machine: str | None, physical: Sequence[Sequence[int]], threads: Iterable[Thread]) -> _Table:
     by_cpu: dict[int, list[str]] = {}
     for thread in threads:
         role = "" if thread.role is ThreadRole.SYSTEM else f" {thread.role} {thread.index}"
         by_cpu.setdefault(thread.cpu, []).append(f"{thread.owner}{role}")
     width = max(len(core) for core in physical)
     title = f"Thread to core map of {machine}" if machine else "Thread to core map"
-    table = _table(title, "core", *(f"thread {number}" for number in range(width)))
+    table = _Table(title, "core", *(f"thread {number}" for number in range(width)))
     for number, core in enumerate(physical):
         table.add_row(str(number), *(f"CPU {cpu}: {', '.join(by_cpu.get(cpu, ['idle']))}" for cpu in core))
     return table
 
 
-def _cache_table(plan: Plan) -> Table:
-    table = _table("Ways of the last-level cache", "owner", "CPUs", "cache", "ways", "mask")
+def _cache_table(plan: Plan) -> _Table:
+    table = _Table("Ways of the last-level cache", "owner", "CPUs", "cache", "ways", "mask")
     for part in plan.cache:
         for domain, mask in part.masks.items():
             table.add_row(part.owner, part.cpu_list, str(domain), str(mask.bit_count()), f"{mask:#x}")
     return table
 
 
-def _segment_table(plan: Plan) -> Table:
+def _segment_table(plan: Plan) -> _Table:
     copied = any(segment.copies for segment in plan.segments)
-    table = _table("Segments of the vSwitch", "segment", "instance", "joins", *(["copies to"] if copied else []))
+    table = _Table("Segments of the vSwitch", "segment", "instance", "joins", *(["copies to"] if copied else []))
     for segment in plan.segments:
         copies = [", ".join(segment.copies)] if copied else []
         table.add_row(segment.name, str(segment.instance), " - ".join(segment.members), *copies)
     return table
 
 
-def _link_table(plan: Plan) -> Table:
-    table = _table("Links", "from", "to", "medium")
+def _link_table(plan: Plan) -> _Table:
+    table = _Table("Links", "from", "to", "medium")
     for link in plan.links:
         table.add_row(_end(plan, link.a), _end(plan, link.b), link.medium)
     return table
 
 
-def _queue_table(plan: Plan) -> Table:
+def _queue_table(plan: Plan) -> _Table:
     """Which data thread polls each receive queue, and on which CPU; the ports of the generator are its own affair."""
-    table = _table("Receive queues", "port", "queue", "data thread", "CPU")
+    table = _Table("Receive queues", "port", "queue", "data thread", "CPU")
     for port in (end for link in plan.links for end in (link.a, link.b)):
         if port.owner == GENERATOR:
             continue
@@ -273,8 +274,8 @@ def _place(plan: Plan, port: Port) -> str:
     return f" at {plan.machines[port.owner]}.{port.nic.port}{vlan} by {how(port.nic)}"
 
 
-def _function_table(plan: Plan) -> Table:
-    table = _table("NFs", "NF", "kind", "size", "address", "route")
+def _function_table(plan: Plan) -> _Table:
+    table = _Table("NFs", "NF", "kind", "size", "address", "route")
     for function in plan.functions:
         for side in (function.left, function.right):
             route = f"{side.route.prefix} via {side.route.address} {side.route.mac}"
@@ -284,8 +285,8 @@ def _function_table(plan: Plan) -> Table:
     return table
 
 
-def _flow_table(plan: Plan) -> Table:
-    table = _table("Flows", "instance", "direction", "from", "to", "source", "destination")
+def _flow_table(plan: Plan) -> _Table:
+    table = _Table("Flows", "instance", "direction", "from", "to", "source", "destination")
     for flow in plan.flows:
         table.add_row(
             str(flow.instance),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec, load_interference
@@ -17,6 +17,7 @@ from resources.libraries.python.studies.interference.planning import (
     most_verifications,
 )
 
+GROUP = "Preview"
 _NFS = ("name", "type", "kind", "stand-in")
 _LISTED = ("target", "beside")
 
@@ -27,9 +28,12 @@ def interference(
     ],
     list_them: Annotated[bool, typer.Option("--list", help="List every target with its co-located NFs.")] = False,
     deploy: Annotated[
-        float, typer.Option(min=0, help="Seconds to deploy, verify and remove a set of NFs, for the estimate.")
+        float,
+        typer.Option(
+            min=0, metavar="SECONDS", help="Seconds to deploy, verify and remove a set of NFs, for the estimate."
+        ),
     ] = AROUND_S,
-    as_json: AS_JSON = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
 ) -> None:
     """Preview an interference study: measurements and time.
 
@@ -41,9 +45,8 @@ def interference(
     Every set of co-located NFs:
       ./csit interference interference/pairs.yaml --list
     As JSON, one object per line:
-      ./csit interference interference/pairs.yaml --json
+      ./csit interference interference/pairs.yaml --format json
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    form = TableForm.JSON if as_json else TableForm.TERMINAL
     spec = load_interference(specification_file(specification))
     price = cost(spec, deploy)
     if list_them:

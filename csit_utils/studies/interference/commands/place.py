@@ -7,16 +7,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS, opened, report_problems, without
-from csit_utils.commands.tables import (
-    AS_CSV,
-    AS_JSON,
-    AS_MARKDOWN,
-    TableForm,
-    TableLine,
-    form_of,
-    print_sentence,
-    print_table,
-)
+from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.units import rate
@@ -44,6 +35,7 @@ from resources.libraries.python.studies.interference.model.record import (
     Resource,
 )
 
+GROUP = "Read"
 _HEADS = ("target", "beside", "normalized", "degradation", "sensitivity of target", "runs")
 _LEFT = ("target", "beside")
 _SWEEP_HEADS = ("frame", "load, one way", "degradation", "most sensitive", "lowest normalized")
@@ -58,8 +50,10 @@ def place(
             metavar="NF+NF",
         ),
     ] = None,
-    add: Annotated[list[str] | None, typer.Option(help="NF to place; default: all that are on no server.")] = None,
-    study: Annotated[str, typer.Option(help="Name of the study, if there are several.")] = "",
+    add: Annotated[
+        list[str] | None, typer.Option(metavar="NF", help="NF to place; default: all that are on no server.")
+    ] = None,
+    study: Annotated[str, typer.Option(metavar="NAME", help="Name of the study, if there are several.")] = "",
     frame: Annotated[str, typer.Option(help="Frame size, if the study has several.")] = "",
     sweep: Annotated[bool, typer.Option("--sweep", help="Show degradation by frame size and load instead.")] = False,
     guaranteed: Annotated[
@@ -68,9 +62,7 @@ def place(
     guaranteed_cpu: Annotated[
         bool, typer.Option("--guaranteed-cpu", help="Show the matrix measured with guaranteed CPU time.")
     ] = False,
-    as_csv: AS_CSV = False,
-    as_markdown: AS_MARKDOWN = False,
-    as_json: AS_JSON = False,
+    form: FORMAT = TableForm.TABLE,
 ) -> None:
     """Advise on placement by measured interference.
 
@@ -89,7 +81,6 @@ def place(
     Effect of packet size and load:
       ./csit place results --sweep
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     found = opened(inputs).contents(characterizations=True)
     studies = _chosen(found, inputs, study, frame)
     if sweep:
@@ -107,15 +98,12 @@ def place(
     matrix, findings = dict(matrices(measured))[chosen], measured.findings
     if chosen and not matrix:
         raise ConfigError(f"{measured.spec.name} was not measured with guaranteed {chosen.words}")
+    heading = f"{measured.spec.name}{' (simulated)' if item.record.simulated else ''}:"
+    for sentence in (heading, *advice_in_words(measured), *summary_in_words(measured)):
+        print_sentence(sentence, err=form is not TableForm.TABLE)
     print_table(_HEADS, [_line(row, findings) for row in matrix], form, _LEFT)
-    lines = [*summary_in_words(measured), *advice_in_words(measured)]
     if form is TableForm.JSON:
         print_table((), list(_advice(measured)), form)
-    print_sentence(
-        f"{measured.spec.name}{' (simulated)' if item.record.simulated else ''}:", err=form is not TableForm.TERMINAL
-    )
-    for sentence in lines:
-        print_sentence(sentence, err=form is not TableForm.TERMINAL)
     report_problems(found)
 
 

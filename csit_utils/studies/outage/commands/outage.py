@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.load import load_topology
@@ -18,6 +18,7 @@ from resources.libraries.python.studies.outage.model.spec import CONTROL, load_o
 from resources.libraries.python.studies.outage.planning import cost, refusals, schedule
 from resources.libraries.python.testbed.kinds.factory import layout_of
 
+GROUP = "Preview"
 _EVENTS = ("event", "target", "hold", "trials")
 _ORDER = ("trial", "repetition", "event")
 
@@ -31,7 +32,7 @@ def outage(
         Path | None,
         typer.Option("-t", "--topology", help="Topology file, to show which events its vSwitch and CPUs allow."),
     ] = None,
-    as_json: AS_JSON = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
 ) -> None:
     """Preview an outage study: events, trials and time.
 
@@ -44,9 +45,8 @@ def outage(
     Every trial in its order:
       ./csit outage outage/routers.yaml --list
     As JSON, one object per line:
-      ./csit outage outage/routers.yaml --json
+      ./csit outage outage/routers.yaml --format json
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    form = TableForm.JSON if as_json else TableForm.TERMINAL
     spec = load_outage(specification_file(specification))
     testbed = None if topology is None else load_topology(topology, Secrets.IGNORE)
     plan, unchecked = None, ""

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.bounds import MAX_SIZES
@@ -23,6 +23,7 @@ from resources.libraries.python.studies.sizing.planning.heat_templates import wr
 from resources.libraries.python.studies.sizing.planning.sizes import planned, possible
 from resources.libraries.python.testbed.kinds.factory import layout_of, memory_of
 
+GROUP = "Preview"
 _HEADS = ("size", "vCPUs", "memory", "instances", "here")
 
 
@@ -33,13 +34,16 @@ def size(
         Path | None, typer.Option("-t", "--topology", help="Topology file, to show which sizes fit.")
     ] = None,
     option: Annotated[
-        list[str] | None, typer.Option("-o", "--option", help="Option of the specifications, such as engine=snort.")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the specifications, such as engine=snort.")
     ] = None,
-    heat: Annotated[Path | None, typer.Option(help="Write an OpenStack Heat template per size to this folder.")] = None,
+    heat: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write an OpenStack Heat template per size to this folder.")
+    ] = None,
     deploy: Annotated[
-        float, typer.Option(min=0, help="Seconds to deploy and remove an instance, for the estimate.")
+        float,
+        typer.Option(min=0, metavar="SECONDS", help="Seconds to deploy and remove an instance, for the estimate."),
     ] = INSTANCE_DEPLOY_S,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per size, then a summary.")] = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
 ) -> None:
     """Preview a sizing: deployment sizes, loads and time.
 
@@ -60,13 +64,13 @@ def size(
     testbed = load_topology(topology) if topology else None
     templates = write_heat(asked, sizes, heat) if heat else []
     rows = [_row(name, each, spec, _why_not(spec, each, testbed)) for name, each in sizes.items()]
-    if as_json:
+    if form is TableForm.JSON:
         for row in rows:
             typer.echo(json.dumps(row))
         typer.echo(json.dumps(_summary(price, spec, load, testbed)))
     else:
         print_table(
-            _HEADS[: None if testbed else -1], [_line(row, testbed) for row in rows], TableForm.TERMINAL, ("size",)
+            _HEADS[: None if testbed else -1], [_line(row, testbed) for row in rows], TableForm.TABLE, ("size",)
         )
         among = f"more than {MAX_SIZES}" if known is None else str(len(known))
         for sentence in _sentences(price, spec, load, testbed, among):
@@ -74,7 +78,7 @@ def size(
         if known is None:
             typer.echo("Only the smallest size is listed.")
     if heat:
-        typer.echo(f"templates: {len(templates)} in {heat}", err=as_json)
+        typer.echo(f"templates: {len(templates)} in {heat}", err=form is TableForm.JSON)
 
 
 def _chosen(options: list[str]) -> dict[str, str]:

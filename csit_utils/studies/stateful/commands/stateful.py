@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.planning import cost
 
+GROUP = "Preview"
 _CELLS = ("cell", "instances", "NFs per instance")
 
 
@@ -19,7 +20,7 @@ def stateful(
         Path,
         typer.Argument(help="Specification of a study of stateful density, YAML, as suites name it.", metavar="SPEC"),
     ],
-    as_json: AS_JSON = False,
+    form: TABLE_OR_JSON = TableForm.TABLE,
 ) -> None:
     """Preview a stateful density study: cells, trials, time.
 
@@ -29,9 +30,8 @@ def stateful(
     Cells and time:
       ./csit stateful stateful/nat.yaml
     As JSON, one object per line:
-      ./csit stateful stateful/nat.yaml --json
+      ./csit stateful stateful/nat.yaml --format json
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    form = TableForm.JSON if as_json else TableForm.TERMINAL
     spec = load_stateful(specification_file(specification))
     price = cost(spec)
     rows = [

@@ -4,9 +4,10 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, form_of
+from csit_utils.commands.tables import FORMAT, TableForm
 from resources.libraries.python.errors import ConfigError
 
+GROUP = "Read"
 FILES = Annotated[
     list[str] | None,
     typer.Argument(help="S_statistics CSV of a sweep, FILE or NAME=FILE; several are flavors of one service."),
@@ -19,27 +20,33 @@ def profile(
         list[str] | None,
         typer.Option(help="vCPUs, if the file has no column for each: N, VNF=N, SERVICE=N or SERVICE/VNF=N."),
     ] = None,
-    loss: Annotated[float | None, typer.Option(help="Upper bound of the loss in percent.")] = None,
-    delay: Annotated[float | None, typer.Option(help="Upper bound of the one-way delay in ms.")] = None,
-    rate: Annotated[float | None, typer.Option(help="Expected input rate in Gbit/s (L2, one direction).")] = None,
-    gain: Annotated[float, typer.Option(help="Gain in percent from which a larger flavor counts as scaling.")] = 10,
-    chain: Annotated[str, typer.Option(help="Sweeps of the single VNFs of a chain: [NAME=]FILE,[NAME=]FILE,...")] = "",
+    loss: Annotated[float | None, typer.Option(metavar="PERCENT", help="Upper bound of the loss in percent.")] = None,
+    delay: Annotated[
+        float | None, typer.Option(metavar="MILLISECONDS", help="Upper bound of the one-way delay in ms.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(metavar="GBIT/S", help="Expected input rate in Gbit/s (L2, one direction).")
+    ] = None,
+    gain: Annotated[
+        float, typer.Option(metavar="PERCENT", help="Gain in percent from which a larger flavor counts as scaling.")
+    ] = 10,
+    chain: Annotated[
+        str, typer.Option(metavar="FILE,FILE", help="Sweeps of the single VNFs of a chain: [NAME=]FILE,[NAME=]FILE,...")
+    ] = "",
     against: Annotated[
-        str, typer.Option(help="Sweep of the whole chain, to compare with; otherwise give --rate.")
+        str, typer.Option(metavar="FILE", help="Sweep of the whole chain, to compare with; otherwise give --rate.")
     ] = "",
     shares: Annotated[
         str, typer.Option(help="Share of the rate through each VNF of --chain: 1,0.5,0.5,1 for two branches.")
     ] = "",
     path: Annotated[
         str,
-        typer.Option(help="Sweep of the path without VNFs, whose delay is counted once for --chain."),
+        typer.Option(metavar="FILE", help="Sweep of the path without VNFs, whose delay is counted once for --chain."),
     ] = "",
     shared_cpus: Annotated[
         bool, typer.Option("--shared-cpus", help="The VNFs of --chain share the same CPUs.")
     ] = False,
-    as_csv: AS_CSV = False,
-    as_markdown: AS_MARKDOWN = False,
-    as_json: AS_JSON = False,
+    form: FORMAT = TableForm.TABLE,
 ) -> None:
     """Fit functions to a sweep, below and above its break-point.
 
@@ -61,7 +68,6 @@ def profile(
     """  # noqa: D301 - \b keeps the lines of the examples apart
     from csit_utils.studies.sweep.profile_modes import answer, describe, predict_chain  # noqa: PLC0415 - scipy costs time of --help
 
-    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     _check(loss=loss, delay=delay, rate=rate, gain=gain)
     if chain:
         if files or loss is not None or delay is not None:

@@ -266,7 +266,9 @@ def _sentence(path: Path, root: yaml.Node | None, error: ValidationError, model:
     inside = cause.location if isinstance(cause, Inconsistency) else ()
     place = _locate(root, (*first["loc"], *inside), missing=first["type"] == "missing")
     others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{path}:{place}{reason_of(first, model, missing, place.written)}{others}"
+    keys = {key.value for key, _ in root.value} if isinstance(root, yaml.MappingNode) else set()
+    instead = "; this is a topology file" if model is not Topology and {"metadata", "nodes"} <= keys else ""
+    return f"{path}:{place}{reason_of(first, model, missing, place.written)}{others}{instead}"
 
 
 def reason_of(

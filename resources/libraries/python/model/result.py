@@ -2,6 +2,7 @@
 
 import hashlib
 from enum import StrEnum
+from typing import Self
 
 from pydantic import Field
 
@@ -27,41 +28,59 @@ class MeasurementRequest(Frozen):
 class VerdictKind(StrEnum):
     """The one-word answer to: may I trust this number, and what limits it?"""
 
-    MEASURED = "measured"
-    """Nothing suspicious was seen; what limits the rate is not determined."""
-    GENERATOR_BOUND = "generator-bound"
-    """The highest load that could be offered still met the goal, or the generator could not offer the load."""
-    OVERSUBSCRIBED = "oversubscribed"
-    """Data threads shared cores: good for trying things out, not a density figure."""
-    BELOW_RANGE = "below-range"
-    """No load was low enough for the goal."""
-    INCOMPLETE = "incomplete"
-    """The search ended before its bounds were close enough."""
-    NO_TRAFFIC = "no-traffic"
-    """Packets of an instance and direction did not arrive; the evidence names the last hop that saw them."""
-    VSWITCH_BOUND = "vswitch-bound"
-    """The vSwitch drops what the NFs do not get to see, or its data threads have no time left."""
-    NF_BOUND = "nf-bound"
-    """An NF drops what the vSwitch delivered, or its data threads have no time left; the evidence names it."""
-    HOST_NOISE = "host-noise"
-    """Interruptions of the data CPUs, as observed when idle, explain the losses above the rate: the host limits it."""
-    UNQUALIFIED = "unqualified"
-    """Beyond what the generator can do by itself, as measured with its ports joined to each other: the result may be
-    about the generator."""
-    DECAYING = "decaying"
-    """A repeated load was forwarded less each time, which ended the search: its bounds hold for a moment only."""
-    UNSTABLE = "unstable"
-    """Repeated trials at one load disagree, or NDR is far below PDR: the system runs in two bands."""
-    EMULATED = "emulated"
-    """Virtual machines ran in software emulation (TCG): good for trying things out, not a density figure."""
-    AFFINITY_LOST = "affinity-lost"
-    """A data thread may run elsewhere than planned."""
-    QUARANTINED = "quarantined"
-    """The cell broke the system under test in every attempt; its other tests are left out."""
-    SKIPPED = "skipped"
-    """The testbed lacks what the test needs: nothing was measured."""
-    FAILED = "failed"
-    """The test ended with an error."""
+    meaning: str
+
+    def __new__(cls, word: str, meaning: str) -> Self:
+        """Return a word with what it means."""
+        member = str.__new__(cls, word)
+        member._value_, member.meaning = word, meaning
+        return member
+
+    MEASURED = "measured", "Nothing suspicious was seen; what limits the rate is not determined."
+    GENERATOR_BOUND = (
+        "generator-bound",
+        "The highest load that could be offered still met the goal, or the generator could not offer the load.",
+    )
+    OVERSUBSCRIBED = "oversubscribed", "Data threads shared cores: good for trying things out, not a density figure."
+    BELOW_RANGE = "below-range", "No load was low enough for the goal."
+    INCOMPLETE = "incomplete", "The search ended before its bounds were close enough."
+    NO_TRAFFIC = (
+        "no-traffic",
+        "Packets of an instance and direction did not arrive; the evidence names the last hop that saw them.",
+    )
+    VSWITCH_BOUND = (
+        "vswitch-bound",
+        "The vSwitch drops what the NFs do not get to see, or its data threads have no time left.",
+    )
+    NF_BOUND = (
+        "nf-bound",
+        "An NF drops what the vSwitch delivered, or its data threads have no time left; the evidence names it.",
+    )
+    HOST_NOISE = (
+        "host-noise",
+        "Interruptions of the data CPUs, as observed when idle, explain the losses above the rate: the host limits it.",
+    )
+    UNQUALIFIED = (
+        "unqualified",
+        "Beyond what the generator can do by itself, as measured with its ports joined to each other: the result may "
+        "be about the generator.",
+    )
+    DECAYING = (
+        "decaying",
+        "A repeated load was forwarded less each time, which ended the search: its bounds hold for a moment only.",
+    )
+    UNSTABLE = (
+        "unstable",
+        "Repeated trials at one load disagree, or NDR is far below PDR: the system runs in two bands.",
+    )
+    EMULATED = (
+        "emulated",
+        "Virtual machines ran in software emulation (TCG): good for trying things out, not a density figure.",
+    )
+    AFFINITY_LOST = "affinity-lost", "A data thread may run elsewhere than planned."
+    QUARANTINED = "quarantined", "The cell broke the system under test in every attempt; its other tests are left out."
+    SKIPPED = "skipped", "The testbed lacks what the test needs: nothing was measured."
+    FAILED = "failed", "The test ended with an error."
 
 
 class Finding(Frozen):

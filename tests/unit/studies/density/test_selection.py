@@ -13,6 +13,7 @@ from resources.libraries.python.studies.density.model.selection import parse_sel
         ("{1,2}x{1,4}", ((1, 1), (1, 4), (2, 1), (2, 4))),
         ("1-3x2", ((1, 2), (2, 2), (3, 2))),
         ("{1-2,5}x1, 1x1", ((1, 1), (2, 1), (5, 1))),
+        ("2R4C, 1-2x1, 1r1c", ((2, 4), (1, 1), (2, 1))),
     ],
 )
 def test_cells(text: str, points: tuple[tuple[int, int], ...]) -> None:

@@ -86,7 +86,7 @@ def test_the_advice_of_the_papers_figure_1_is_a_sentence_with_both_capacities() 
     pairs = {("vnf1", "vnf3"): 0.62, ("vnf3", "vnf1"): 0.79, ("vnf2", "vnf3"): 0.50, ("vnf3", "vnf2"): 0.70}
     found = advise(ColocatedThroughputs(exactly(pairs)), [("vnf1",), ("vnf2",)], ["vnf3"])
     assert found.sentence == (
-        "put vnf3 on server 1: total capacity 2.41 (2.41 to 2.41) against 2.20 (2.20 to 2.20) on server 2"
+        "put vnf3 on server 1 (vnf1): total capacity 2.41 (2.41 to 2.41) against 2.20 (2.20 to 2.20) on server 2"
     )
     assert found.best.servers == (("vnf1", "vnf3"), ("vnf2",))
 
@@ -204,14 +204,14 @@ def test_placements_that_are_the_same_in_two_digits_are_said_to_be_as_good(besid
     """Two capacities that differ by half of the last digit shown are as good as each other."""
     pairs = {("A", "B"): beside_b, ("B", "A"): 0.0, ("A", "C"): 0.8, ("C", "A"): 0.0}
     found = advise(ColocatedThroughputs(exactly(pairs)), [("B",), ("C",)], "A").sentence
-    assert found == f"put A on server 2: total capacity 1.80 (1.80 to 1.80) against {sentence}"
+    assert found == f"put A on server 2 (C): total capacity 1.80 (1.80 to 1.80) against {sentence}"
 
 
 def test_advice_names_the_four_next_best_servers_of_five() -> None:
     pairs = {(one, other): 1 - number / 10 for number, other in enumerate("BCDEFG") for one in ("A",)}
     pairs |= {(other, "A"): 1.0 for _, other in pairs}
     found = advise(ColocatedThroughputs(exactly(pairs)), [(other,) for other in "GFEDCB"], "A")
-    assert found.sentence.startswith("put A on server 6: total capacity 7.00 (7.00 to 7.00) against 6.90 ")
+    assert found.sentence.startswith("put A on server 6 (B): total capacity 7.00 (7.00 to 7.00) against 6.90 ")
     assert [f"on server {number}" in found.sentence for number in range(1, 7)] == [False, True, True, True, True, True]
     assert [each.capacity for each in found.others] == pytest.approx([6.9, 6.8, 6.7, 6.6])
 

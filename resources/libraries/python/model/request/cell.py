@@ -1,6 +1,7 @@
 """Request of one test: a cell of the density matrix, a frame size."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Annotated, Literal, NamedTuple, Self, TypedDict
 
@@ -86,6 +87,14 @@ class DimensionColumns(TypedDict):
     nf_nodes: int
 
 
+_LOCATOR = re.compile(r"\b(\d{1,4})R(\d{1,4})C\b", re.ASCII | re.IGNORECASE)
+
+
+def readable_cells(text: str) -> str:
+    """Return a text with the names of cells that people read, `2x4`, in the place of CSIT's tags of them, `2R4C`."""
+    return _LOCATOR.sub(r"\1x\2", text)
+
+
 class Dimensions(NamedTuple):
     """Row and column of a cell in the density matrix."""
 
@@ -97,6 +106,12 @@ class Dimensions(NamedTuple):
     def __str__(self) -> str:
         """`2x4`."""
         return f"{self.instances}x{self.nfs}"
+
+    @classmethod
+    def of_tags(cls, tags: Iterable[str]) -> "Dimensions | None":
+        """Return row and column from the tag that has them, such as `2R4C`; None unless it is the only one."""
+        found = [match for tag in tags if (match := _LOCATOR.fullmatch(tag))]
+        return cls(int(found[0][1]), int(found[0][2])) if len(found) == 1 else None
 
     @property
     def locator(self) -> str:
@@ -283,6 +298,11 @@ class Cell(Frozen):
     def instances(self) -> range:
         """All service instances, counting from 1."""
         return range(1, self.nf_chains + 1)
+
+    @property
+    def name(self) -> str:
+        """The cell for a line of text: `CSC 2x4 NF-1c vSwitch-1c`."""
+        return f"{self.service_type} {self.dimensions} NF-{self.size_name} vSwitch-{self.vs_dtc}c"
 
     @property
     def different_instances(self) -> Sequence[int]:

@@ -267,9 +267,7 @@ def allocate(
     cores = layout.cores(numa_node)
     needs = demand(cell, sharing, generator_cores)
     if reason is not None and (impossible(cell, layout, numa_node) or not oversubscribe or not cores):
-        raise PlanError(
-            f"{cell.service_type} {cell.locator} with NF-{cell.size_name} and vSwitch-{cell.vs_dtc}c {reason}"
-        )
+        raise PlanError(f"{cell.name} {reason}")
     if needs.total <= len(cores):
         neighbours = has_cache_groups(layout, numa_node)
         places = separate(layout, numa_node, needs, _of_instances(cell, dut) if neighbours else ())

@@ -32,7 +32,6 @@ from resources.libraries.python.studies.density.planning.extras import (
     LATENCY_LOADS,
     chosen_extras,
 )
-from resources.libraries.python.studies.density.planning.rows import cell_label
 from resources.libraries.python.studies.density.run import NOT_MEASURED, DensityTest
 from resources.libraries.python.studies.density.search_priors import MeasuredCells, PriorBook
 from resources.libraries.python.studies.density.suite_rows import (
@@ -107,7 +106,7 @@ class DensityLibrary(StudyKeywords[DensityTest]):
             put_rows(data, made, options.include, options.exclude)
         self._refused = tuple(dict.fromkeys(row.refused for row in made.refused))
         if self._refused:
-            lines = [f"- {cell_label(each.cell)}: {each.reason}" for each in self._refused]
+            lines = [f"- {each.cell.name}: {each.reason}" for each in self._refused]
             result.metadata["Cells that do not fit"] = "\n".join(lines)
         done = self._run_state.done_before(lookup)
         self._tests, self._number = len(data.tests), 0
@@ -223,7 +222,7 @@ class DensityLibrary(StudyKeywords[DensityTest]):
     @property
     def _head(self) -> str:
         asked = self._running.draft.asked
-        return f"test {self._number} of {self._tests}, {cell_label(asked.cell)} {asked.frame.name}"
+        return f"test {self._number} of {self._tests}, {asked.cell.name} {asked.frame.name}"
 
     def _searching(self, progress: Progress) -> None:
         """Show the bounds of a search, with the least time that it will take."""
@@ -408,7 +407,7 @@ class DensityLibrary(StudyKeywords[DensityTest]):
 
     def _report(self, record: DensityRecord) -> None:
         self._measured.add(record)
-        cell = f"{cell_label(record.cell)} {record.asked.frame.name}"
+        cell = f"{record.cell.name} {record.asked.frame.name}"
         found = f"{result_in_words(record)} {human_time(time.monotonic() - self._began_s)}"
         self._progress.line(f"test {self._number} of {self._tests}, {cell}: {found}")
 

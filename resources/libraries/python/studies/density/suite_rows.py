@@ -49,7 +49,6 @@ from resources.libraries.python.studies.density.planning.extras import chosen_ex
 from resources.libraries.python.studies.density.planning.rows import (
     PlannedRows,
     RefusedRow,
-    cell_label,
     journal_name,
     make_rows,
 )
@@ -272,7 +271,7 @@ def _nothing(rows: int, include: Sequence[str], exclude: Sequence[str]) -> str:
 def _refusals(refused: Sequence[RefusedRow]) -> str:
     others = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
     first = refused[0].refused
-    return f"{cell_label(first.cell)}: {first.reason}{others}"
+    return f"{first.cell.name}: {first.reason}{others}"
 
 
 class RowsBeforeFilter(SuiteVisitor):  # type: ignore[misc]  # Robot is not typed for mypy

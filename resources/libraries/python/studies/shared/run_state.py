@@ -15,6 +15,7 @@ from resources.libraries.python.model.bounds import LARGEST_RECORD_BYTES
 from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.record import Record
+from resources.libraries.python.model.request.cell import readable_cells
 from resources.libraries.python.model.request.variables import Lookup
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology
@@ -169,7 +170,7 @@ class StudyRunState:
                 _carry_over(ended, record)
             self._run.discard(key)
         elif history.quarantine is not None:
-            raise SkipExecution(f"quarantined: {key.cell}: {history.quarantine}")
+            raise SkipExecution(f"quarantined: {readable_cells(key.cell)}: {history.quarantine}")
         self.check()
 
     def begin_steps(self) -> None:

@@ -20,7 +20,14 @@ from resources.libraries.python.model.bounds import (
     refuse_endless,
 )
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.request.cell import MAX_FLOWS, Cell, Dimensions, Frame, ServiceType
+from resources.libraries.python.model.request.cell import (
+    MAX_FLOWS,
+    Cell,
+    Dimensions,
+    Frame,
+    ServiceType,
+    readable_cells,
+)
 from resources.libraries.python.model.request.frames import frame, with_flows, with_ipv6
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
@@ -198,7 +205,7 @@ def _vswitch_cores(word: str) -> int:
 
 def _points(text: str) -> tuple[tuple[int, int], ...]:
     points: list[tuple[int, int]] = []
-    asked, rest, begin = quoted(text), text.replace(" ", ""), 0
+    asked, rest, begin = quoted(text), readable_cells(text.replace(" ", "")), 0
     side = r"(\{[\d,-]+\}|\d+(?:-\d+)?)"
     pattern = re.compile(rf"{side}x{side}(?:,|$)", re.IGNORECASE)
     while begin < len(rest):

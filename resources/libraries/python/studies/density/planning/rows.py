@@ -92,15 +92,11 @@ def make_rows(
     )
 
 
-def cell_label(cell: Cell) -> str:
-    """Label of a cell on the console and in errors."""
-    return f"{cell.service_type} {cell.locator} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c"
-
-
 def cell_key(cell: Cell) -> str:
     """Name of a cell in the journal, the same for all frames and test types."""
     ways = f" {ways} cache ways" if (ways := cache_ways_of(cell)) else ""
-    return cell_label(cell) + (f" {'+'.join(cell.nf_kinds)}" if cell.nf_kinds else "") + ways
+    kinds = f" {'+'.join(cell.nf_kinds)}" if cell.nf_kinds else ""
+    return f"{cell.service_type} {cell.locator} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c{kinds}{ways}"
 
 
 def journal_name(cell: Cell, frame: str, test_type: str) -> str:

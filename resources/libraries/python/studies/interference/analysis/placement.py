@@ -213,7 +213,9 @@ def _others(server: Sequence[str], place: int) -> tuple[str, ...]:
 
 
 def _one(advice: Advice, count: int, begun: Servers, name: str) -> str:
-    sentence = f"put {name} on server {_server_of(advice.best, begun)}: total capacity {_text(advice.best)}"
+    number = _server_of(advice.best, begun)
+    beside = f" ({' + '.join(begun[number - 1]) or 'empty'})"
+    sentence = f"put {name} on server {number}{beside}: total capacity {_text(advice.best)}"
     if count == 1:
         return f"{sentence}; all servers are equal" if len(begun) > 1 else f"{sentence}{_model(advice)}"
     rest = " and ".join(f"{_text(each)} on server {_server_of(each, begun)}" for each in advice.others)

@@ -93,7 +93,7 @@ def huge_pages(topology: Topology, name: str, facts: Facts, cells: Collection[Ce
 def _all(topology: Topology, name: str, facts: Facts, cells: Iterable[Cell]) -> dict[str, MemoryNeed]:
     """Memory that cells need, by name."""
     cpus = _cpus(topology, name, facts)
-    return {f"{each.service_type.value} {each.locator}": need(topology, each, cpus) for each in cells}
+    return {f"{each.service_type} {each.dimensions}": need(topology, each, cpus) for each in cells}
 
 
 def _cpus(topology: Topology, name: str, facts: Facts) -> CpuLayout:
