@@ -396,9 +396,12 @@ class Heat:
             place = lines[line], columns[column]
             return self._square(place, cells(choice).get(place, []), known[choice[0]][0])
 
+        @cache
         def scale(choice: tuple[str, ...]) -> Scale:
+            # One for all choices of a quantity, whose maps are compared.
             quantity = known[choice[0]][0]
-            means = [fmean(map(quantity.value, own)) for own in cells(choice).values()]
+            alike = (cells((choice[0], *rest)).values() for rest in product(*selectors[1:]))
+            means = [fmean(map(quantity.value, own)) for found in alike for own in found]
             highest = max(means, default=0.0)
             log = self.log and highest > 0
             shown = [max(mean, highest / _LOG_RANGE) for mean in means] if log else means
