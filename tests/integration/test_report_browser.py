@@ -313,6 +313,24 @@ def test_printing_turns_to_ink_on_paper(browser: Browser, site: Path) -> None:
     browser.ask("Emulation.setEmulatedMedia", media="")
 
 
+def test_plots_are_as_wide_as_their_places_on_paper_and_on_the_screen_again(browser: Browser, site: Path) -> None:
+    spare = (
+        "[...document.querySelectorAll('figure.plot')].filter((one) => one.offsetParent)"
+        ".map((one) => one.clientWidth - one.querySelector('svg.main-svg').clientWidth)"
+    )
+    browser.look(1280, 900)
+    browser.open(site / "density.html")
+    browser.show_all()
+    browser.value(
+        "{ window.paper = []; matchMedia('print').addEventListener('change', (event) => {"
+        f" if (event.matches) window.paper = {spare}; }}); }}"
+    )
+    browser.ask("Page.printToPDF", preferCSSPageSize=True)
+    on_paper = browser.value("window.paper")
+    assert on_paper and all(0 <= px < 20 for px in on_paper)
+    browser.wait(f"{spare}.every((px) => px === 0)")
+
+
 def test_what_is_folded_on_the_page_of_a_test_is_printed(browser: Browser, site: Path) -> None:
     browser.look(1280, 900)
     browser.open(next((site / "tests").glob("*ndrpdr*.html")))

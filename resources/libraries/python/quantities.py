@@ -40,6 +40,11 @@ def scaled(value: float | None, scales: Sequence[tuple[float, str]], unit: str =
     return f"{digits3(value)} {scales[-1][1]}{unit}"
 
 
+def signed(value: float, decimals: int = 0) -> str:
+    """Return a change with its sign: `+3`, `+12.5`."""
+    return f"{value:+.{decimals}f}".replace("-", MINUS)
+
+
 def count(value: float | None) -> str:
     """Return a number of packets, frames or connections, whole: `10,899`."""
     return DASH if value is None else f"{value:,.0f}"

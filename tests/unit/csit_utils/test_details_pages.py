@@ -113,12 +113,14 @@ def test_a_latency_map_does_not_invent_percentiles() -> None:
     assert "p99.9 needs 1,000 samples, 500 available" in cell.tip
 
 
-def test_one_scale_for_each_percentile_over_all_loads() -> None:
+def test_a_scale_ends_at_the_values_shown_and_its_bright_end_is_the_lowest_latency() -> None:
     maps = latency_maps_of(dataset_of(timed(1, 1, 10_000), timed(2, 1, 50_000)))
-    assert maps.ends(("p99", "PDR50", BOTH)) == ("10.0 µs", "100 µs")
-    assert maps.ends(("p99", "PDR50", "forward")) == ("10.0 µs", "100 µs")
-    assert maps.ends(("p50", "PDR50", BOTH)) == ("1.00 µs", "10.0 µs")
-    assert maps.scale(("p99",)).share(31_623.0) == pytest.approx(0.5, abs=1e-4), "logarithmic"
+    low, high = (square(maps, line, 0, "p99", "PDR50", BOTH) for line in (0, 1))
+    choice = ("p99", "PDR50", BOTH)
+    assert maps.ends(choice) == (f"{high.text} µs", f"{low.text} µs")
+    assert (maps.scale(choice).share(low.value), maps.scale(choice).share(high.value)) == (1, 0)
+    assert maps.scale(choice).share((low.value * high.value) ** 0.5) == pytest.approx(0.5), "logarithmic"
+    assert maps.ends(("p50", "PDR50", BOTH)) != maps.ends(choice)
 
 
 def test_of_several_nights_the_newest_counts() -> None:

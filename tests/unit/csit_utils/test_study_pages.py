@@ -40,7 +40,7 @@ def test_suspects_are_in_a_table_with_reasons_and_links_to_their_evidence(study:
     assert study.suspects[0].reasons[0] in text.replace("&gt;", ">")
     assert "Planted fault: nat is limited to 0.1 CPUs" in text
     assert "proxy did not start" in text and "proxy &gt; ids" in text
-    assert "throttled_percent" in text
+    assert "throttled" in text
 
 
 def test_a_plot_has_the_first_suspect_on_top_and_marks_planted_faults(study: ChainStudy) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from resources.libraries.python.model.measurements.features import StateGraph
 from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.quantities import MINUS
 from resources.libraries.python.studies.chains.analysis.classes import portions
 from resources.libraries.python.studies.chains.analysis.reasons import Evidence, QueueDrops, amount, reasons
 from resources.libraries.python.studies.chains.model.record import FeatureDeviation
@@ -100,8 +101,13 @@ def test_hard_switches_of_the_papers_nat_are_reported() -> None:
 @pytest.mark.parametrize(
     ("before", "alone", "change", "sentence"),
     [
-        (("kvm_entry", "x"), 0.5, -0.61, "nat spends less time computing: 20 % of the time, 50 % alone (-61 %)"),
-        (("kvm_entry", "x"), 0.5, -0.281, "nat spends less time computing: 36 % of the time, 50 % alone (-28 %)"),
+        (("kvm_entry", "x"), 0.5, -0.61, f"nat spends less time computing: 20 % of the time, 50 % alone ({MINUS}61 %)"),
+        (
+            ("kvm_entry", "x"),
+            0.5,
+            -0.281,
+            f"nat spends less time computing: 36 % of the time, 50 % alone ({MINUS}28 %)",
+        ),
         (("kvm_exit:HLT", "x"), 0.3, 1.34, "nat spends more time idle: 70 % of the time, 30 % alone (+134 %)"),
         (("kvm_exit:HLT", "x"), 0.001, 599.0, "nat spends more time idle: 60 % of the time, 0 % alone"),
     ],
@@ -127,7 +133,7 @@ def test_packets_dropped_between_vnfs_are_named_with_the_place() -> None:
     ("value", "unit", "text"),
     [
         (1.5e9, "bit/s", "1.5 Gbit/s"), (9e8, "bit/s", "900 Mbit/s"), (9e7, "B", "90 MB"), (9e5, "B", "900 kB"),
-        (999, "pps", "999 pps"), (4000, "1/s", "4,000 1/s"), (12.345, "%", "12.3 %"), (3, "", "3"),
+        (999, "pps", "999 pps"), (4000, "1/s", "4,000 per second"), (12.345, "%", "12.3 %"), (3, "", "3"),
     ],
 )  # fmt: skip
 def test_amounts_have_three_digits_and_a_prefix_where_their_unit_takes_one(value: float, unit: str, text: str) -> None:
@@ -140,5 +146,5 @@ def test_where_no_rule_says_anything_the_largest_change_is_named() -> None:
     )
     found = reasons([Evidence(NAT, {}, {})], [deviation])
     assert [reason.sentence for reason in found] == [
-        "memory_bytes of nat (resident memory of its processes) is 90 MB, 30 MB alone"
+        "memory of nat (resident memory of its processes) is 90 MB, 30 MB alone"
     ]

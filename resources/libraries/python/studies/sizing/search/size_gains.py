@@ -15,7 +15,7 @@ from resources.libraries.python.model.service.spec import (
     WatchedResource,
 )
 from resources.libraries.python.model.service.workload import WorkloadSpec
-from resources.libraries.python.quantities import MINUS, grouped
+from resources.libraries.python.quantities import grouped, signed
 from resources.libraries.python.search.ratio_interval import IntervalEstimate, relative_gain
 from resources.libraries.python.studies.sizing.search.capacity import at_capacity, busiest, utilization
 
@@ -40,8 +40,7 @@ class Gain(NamedTuple):
         return self.low <= 0 and self.ratio < MIN_GAIN and self.high < _UNKNOWN
 
     def __str__(self) -> str:
-        text = f"{100 * self.ratio:+.0f} %, 95 % interval {100 * self.low:+.0f} to {100 * self.high:+.0f} %"
-        return text.replace("-", MINUS)
+        return f"{signed(100 * self.ratio)} %, 95 % interval {signed(100 * self.low)} to {signed(100 * self.high)} %"
 
 
 def gain(a: MeasuredSize, b: MeasuredSize) -> Gain | None:
