@@ -1,16 +1,13 @@
 """Runs of testbeds over time, and groups of runs for comparisons."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 
 from csit_utils.dataset.rows import OWN, TestRow
-
-_BEFORE = 10
-_FEWEST_BEFORE = 3
 
 
 @dataclass(frozen=True, order=True)
@@ -41,6 +38,11 @@ class Run:
     environments: tuple[str, ...]
     """Digests of environments."""
     rows: Sequence[TestRow] = field(repr=False, compare=False)
+
+    @cached_property
+    def tests(self) -> Set[Hashable]:
+        """Identities of its tests, which are the same in all runs."""
+        return frozenset(map(_kind, self.rows))
 
     @property
     def simulated(self) -> bool:
@@ -87,20 +89,14 @@ class History:
         return self.of(testbed)[-1]
 
     def previous(self, testbed: TestbedKey) -> Run | None:
-        """Return the run before the newest; None if there is only one."""
-        found = self.of(testbed)
-        return found[-2] if len(found) > 1 else None
+        """Return the last run before the newest that has one of its tests; None without one."""
+        found = self.earlier(self.latest(testbed))
+        return found[-1] if found else None
 
-    def before(self, testbed: TestbedKey) -> ComparisonSide | None:
-        """Return up to ten runs before the newest, to estimate the noise; None if there are fewer than three."""
-        found = self.of(testbed)[-_BEFORE - 1 : -1]
-        if len(found) < _FEWEST_BEFORE:
-            return None
-        return ComparisonSide(SideKind.BEFORE, f"{called(testbed)}, {len(found)} runs before the latest", found)
-
-    def named(self, name: str) -> ComparisonSide | None:
-        """Return the run, label, version or testbed of a name; None if there is none."""
-        return next((side for side in self.sides if side.name == name), None)
+    def earlier(self, run: Run) -> tuple[Run, ...]:
+        """Return the runs of its testbed before a run that have one of its tests, oldest first."""
+        own = self.of(run.testbed)
+        return tuple(each for each in own[: own.index(run)] if each.tests & run.tests)
 
     @cached_property
     def sides(self) -> tuple[ComparisonSide, ...]:
@@ -115,8 +111,6 @@ class History:
             every = self.of(testbed)
             if len(every) > 1:
                 yield ComparisonSide(SideKind.TESTBED, f"{called(testbed)}, all runs", every)
-            if (before := self.before(testbed)) is not None:
-                yield before
             labels = dict.fromkeys(run.label for run in reversed(every) if run.label)
             for label in labels:
                 runs = tuple(run for run in every if run.label == label)
@@ -221,9 +215,8 @@ def latest_runs(history: History) -> tuple[Run, ...]:
     for testbed in history.testbeds:
         covered: set[Hashable] = set()
         for run in reversed(history.of(testbed)):
-            tried = set(map(_kind, run.rows))
-            if not covered & tried:
-                covered |= tried
+            if not covered & run.tests:
+                covered |= run.tests
                 chosen.append(run)
     names = {run.name for run in chosen}
     return tuple(run for run in history.runs if run.name in names)

@@ -4,7 +4,17 @@ from collections.abc import Iterable, Iterator
 
 from csit_utils.dataset.items import Characterized, Dataset, Status
 from csit_utils.dataset.measures import Measure, MeasuredSubject
-from csit_utils.dataset.rows import FlowRow, HopRow, InstanceRow, LatencyRow, MeasuredRow, TestRow, ThreadRow, TrialRow
+from csit_utils.dataset.rows import (
+    CostRow,
+    FlowRow,
+    HopRow,
+    InstanceRow,
+    LatencyRow,
+    MeasuredRow,
+    TestRow,
+    ThreadRow,
+    TrialRow,
+)
 from csit_utils.dataset.testrows import recorded_row, unrecorded_row
 
 
@@ -154,6 +164,29 @@ def thread_rows(dataset: Dataset) -> Iterator[ThreadRow]:
                 thread.cpu,
                 thread.running,
                 thread.waiting,
+            )
+
+
+def cost_rows(dataset: Dataset) -> Iterator[CostRow]:
+    """One row per test, thread and node that has a cost."""
+    for item in dataset.recorded:
+        found = item.result.costs
+        if found is None:
+            continue
+        for node in found.nodes:
+            yield CostRow(
+                item.anchor,
+                item.result.test_name,
+                found.load,
+                found.load_pps,
+                node.part,
+                node.thread,
+                node.node,
+                node.packets,
+                node.calls,
+                node.cost,
+                node.unit,
+                node.error,
             )
 
 

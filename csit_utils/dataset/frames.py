@@ -1,6 +1,6 @@
 """Tables for pandas and for CSV files, made from flat rows."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 import pandas as pd
 
 from csit_utils.dataset.flatten import (
+    cost_rows,
     flow_rows,
     hop_rows,
     instance_rows,
@@ -17,7 +18,17 @@ from csit_utils.dataset.flatten import (
     trial_rows,
 )
 from csit_utils.dataset.items import Dataset
-from csit_utils.dataset.rows import FlowRow, HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow, TrialRow
+from csit_utils.dataset.rows import (
+    LISTS,
+    CostRow,
+    FlowRow,
+    HopRow,
+    InstanceRow,
+    LatencyRow,
+    TestRow,
+    ThreadRow,
+    TrialRow,
+)
 from resources.libraries.python.csv_tables import harmless
 from resources.libraries.python.whole_files import write_whole
 
@@ -25,8 +36,11 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-def _frame(kind: "type[DataclassInstance]", rows: "Iterable[DataclassInstance]") -> pd.DataFrame:
-    frame = pd.DataFrame((asdict(row) for row in rows), columns=[column.name for column in fields(kind)])
+def _frame(
+    kind: "type[DataclassInstance]", rows: "Iterable[DataclassInstance]", without: Collection[str] = ()
+) -> pd.DataFrame:
+    names = [column.name for column in fields(kind) if column.name not in without]
+    frame = pd.DataFrame((asdict(row) for row in rows), columns=names)
     hints = get_type_hints(kind)
     return frame.astype({name: _dtype(hints[name]) for name in frame.columns})
 
@@ -38,8 +52,8 @@ def _dtype(hint: object) -> str:
 
 
 def frame_of_tests(dataset: Dataset) -> pd.DataFrame:
-    """One row per test."""
-    return _frame(TestRow, rows_of_tests(dataset))
+    """One row per test, without the columns that are tables."""
+    return _frame(TestRow, rows_of_tests(dataset), LISTS)
 
 
 def frame_of_latency(dataset: Dataset) -> pd.DataFrame:
@@ -72,8 +86,13 @@ def frame_of_threads(dataset: Dataset) -> pd.DataFrame:
     return _frame(ThreadRow, thread_rows(dataset))
 
 
+def frame_of_costs(dataset: Dataset) -> pd.DataFrame:
+    """One row per test, thread and node that has a cost."""
+    return _frame(CostRow, cost_rows(dataset))
+
+
 def write_csv(dataset: Dataset, directory: Path) -> tuple[Path, ...]:
-    """Write tests, latency, trials, flows, instances, hops and threads, a .csv each, with raw numbers.
+    """Write tests, latency, trials, flows, instances, hops, threads and costs, a .csv each, with raw numbers.
 
     Histograms are left out.
 
@@ -91,6 +110,7 @@ def write_csv(dataset: Dataset, directory: Path) -> tuple[Path, ...]:
         "instances": frame_of_instances(dataset),
         "hops": frame_of_hops(dataset),
         "threads": frame_of_threads(dataset),
+        "costs": frame_of_costs(dataset),
     }
     options: dict[str, Any] = {"index": False, "lineterminator": "\n"}
     for name, frame in frames.items():

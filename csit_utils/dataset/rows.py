@@ -7,11 +7,13 @@ Rates are aggregates of all instances and both directions in packets per second,
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import lru_cache
+from operator import attrgetter
 from typing import Annotated, Any, get_args, get_type_hints
 
 from csit_utils.dataset.goal_words import profile_text
-from csit_utils.dataset.measures import PPS, Measure, MeasuredValue
+from csit_utils.dataset.measures import PPS, Explanation, Measure, MeasuredValue
 from resources.libraries.python.model.measurements.energy import IDLE, joules_per_packet_at, row_at, watts_at
+from resources.libraries.python.model.measurements.node_costs import CostByNode
 from resources.libraries.python.model.request.cell import Cell, Dimensions, Frame
 from resources.libraries.python.studies.density.planning.matrix import core_usage
 
@@ -96,6 +98,31 @@ def _searched(name: str, asked_by: str = "") -> Measure:
 
 NDR, PDR, SOAK = _searched("NDR"), _searched("PDR"), _searched("SOAK", "NDRPDR")
 MRR = Measure("MRR", goal="MRR", stdev="mrr_stdev_pps", trials="mrr_trials")
+PDR_CLOCKS, MRR_CLOCKS = (
+    Measure(
+        f"{load}-clocks",
+        "clocks",
+        less_is_better=True,
+        goal=load,
+        optional=True,
+        beside=load,
+        explanation=Explanation(
+            f"{load.lower()}-clocks",
+            f"Clocks per packet of the vSwitch {where}",
+            "Time that the threads of the vSwitch take for a packet, by their own account.",
+            "Clocks of the CPU's time-stamp counter per packet that came back.",
+            f"Sum over all nodes of its graph, or its polling threads; set to zero {how}, and read once after it. "
+            "The page of a test has the nodes, and `./csit compare` names those that changed.",
+            "Packets that are lost behind the vSwitch have cost its time, too. Polls without a packet count for the "
+            "packets that came, so each has more clocks at low load.",
+        ),
+    )
+    for load, where, how in (
+        ("PDR", "at PDR", "before a trial at that load, after the search"),
+        ("MRR", "in MRR", "before the trials of MRR"),
+    )
+)
+"""Of vSwitches that count their work."""
 ORR = Measure("ORR", goal="ORR", asked_by="MRR", optional=True, stdev="orr_stdev_pps", trials="orr_trials")
 """Not measured where the highest load of a search is that of MRR."""
 
@@ -174,6 +201,22 @@ def _worst_latency(label: str, name: str) -> Callable[[Any], int | None]:
 
     def read(found: Any) -> int | None:  # noqa: ANN401
         return next((getattr(each, name) for each in found if each.label == label), None)
+
+    return read
+
+
+_cost_fields = attrgetter(*(field.name for field in fields(CostByNode)))
+
+
+def _costs(found: Any) -> tuple[CostByNode, ...] | None:  # noqa: ANN401 - fields of each `CostByNode`
+    return tuple(CostByNode(*_cost_fields(each)) for each in found) if found else None
+
+
+def _clocks_at(load: str) -> Callable[[Any], float | None]:
+    """Return what reads the clocks of the vSwitch per packet at a load from the counted figures."""
+
+    def read(counted: Any) -> float | None:  # noqa: ANN401 - as above
+        return counted.vswitch_clocks if any(each.load == load for each in counted.costs) else None
 
     return read
 
@@ -356,6 +399,10 @@ class TestRow:
     """How the threads of the vSwitch wait for packets, where it says so."""
     call_stacks: Annotated[str | None, At("stacks_sampled", label="Call stacks")] = None
     """How many were sampled and how; None where none were."""
+    pdr_vswitch_clocks: Annotated[float | None, At("counted", _clocks_at("PDR"), measure=PDR_CLOCKS)] = None
+    mrr_vswitch_clocks: Annotated[float | None, At("counted", _clocks_at("MRR"), measure=MRR_CLOCKS)] = None
+    costs: Annotated[tuple[CostByNode, ...] | None, At("counted.costs", _costs)] = None
+    """Cost of packets by node, at PDR or in MRR; a table of its own in files and views."""
     back_to_back_frames: Annotated[float | None, At("back_to_back.mean_frames")] = None
     back_to_back_buffer_s: Annotated[float | None, At("back_to_back.corrected_buffer_s")] = None
     loss_patterns: Annotated[str | None, At("loss_patterns", _by_load)] = None
@@ -386,6 +433,8 @@ PLACES = {
 """Place in the record by column."""
 MEASURES: dict[Measure, str] = {at.measure: column for column, at in PLACES.items() if at.measure is not None}
 """Columns of measures, in their order."""
+LISTS: Mapping[str, type[CostByNode]] = {"costs": CostByNode}
+"""Columns that are tables, with the types of their rows."""
 THROUGHPUTS = tuple(measure for measure in MEASURES if measure.unit == PPS)
 """Measures of the density matrix."""
 UNBOUNDED = frozenset(measure for measure in MEASURES if not (measure.upper_bound or measure.stdev))
@@ -479,6 +528,24 @@ class ThreadRow:
     cpu: int
     running: float
     waiting: float
+
+
+@dataclass(frozen=True)
+class CostRow:
+    """Cost of packets in one node of one thread; see `NodeCost`."""
+
+    anchor: str
+    test_name: str
+    load: str
+    load_pps: float
+    part: str
+    thread: str
+    node: str
+    packets: int
+    calls: int | None
+    cost: float | None
+    unit: str
+    error: float
 
 
 DEFAULTS: dict[str, Any] = {

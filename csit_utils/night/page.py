@@ -5,7 +5,7 @@ from pathlib import Path
 
 from csit_utils.analysis.night import NightLine, NightPlan, NightReason, Omission, OmittedTest
 from csit_utils.night.session import NightChoices, TestOfNight
-from csit_utils.report.html import html_templates, own_file
+from csit_utils.report.html import html_templates, style
 from csit_utils.report.units import percent, seconds
 
 _FEW_DAYS = 2.0
@@ -86,5 +86,5 @@ def render_night(
         still_open=still_open,
         left_out=left_out,
         has_report=has_report,
-        style=own_file("style/base.css"),
+        style=style(),
     )  # fmt: skip

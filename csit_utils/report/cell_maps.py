@@ -10,6 +10,8 @@ from csit_utils.report.figures import Figure
 
 _STEPS = 48
 """Colours of the scale, as many as can be distinguished."""
+_NARROWEST = 0.8
+"""Largest ratio of the ends of a scale that is made of values."""
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b8558f", "#b57a00", "#2f9bd6", "#4d4d4d", "#7a5195")
 """Of plots, in the light scheme: the same thing has the same colour in a map and in the plot below it."""
 _COLOURS = (*(colour(step / (_STEPS - 1)) for step in range(_STEPS)), *((each, "#ffffff") for each in PALETTE))
@@ -59,20 +61,23 @@ class CellMap:
 
 @dataclass(frozen=True)
 class Scale:
-    """From a value to its colour."""
+    """From a value to its colour, darkest to brightest."""
 
     low: float
+    """The worst value, which is the larger one of a latency or a loss."""
     high: float
     logarithmic: bool = False
     categories: bool = False
     """Colours are categories, not amounts."""
+    write: Callable[[float], str] | None = None
+    """Format of its ends, unless it is that of all scales of the maps."""
 
     def share(self, value: float) -> float:
         """Position on the scale, in [0, 1]."""
         if self.logarithmic:
             low, high, value = (log10(max(each, 1e-12)) for each in (self.low, self.high, value))
-            return (value - low) / (high - low) if high > low else 0.5
-        return (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
+            return (value - low) / (high - low) if high != low else 0.5
+        return (value - self.low) / (self.high - self.low) if self.high != self.low else 0.5
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,8 @@ class CellMaps:
     def ends(self, choice: tuple[str, ...]) -> tuple[str, str]:
         """Labels of the ends of the scale; empty where colours are categories."""
         scale = self.scale(choice)
-        return ("", "") if scale.categories else (self.write(scale.low), self.write(scale.high))
+        write = scale.write or self.write
+        return ("", "") if scale.categories else (write(scale.low), write(scale.high))
 
     def step(self, square: MapSquare, choice: tuple[str, ...]) -> int | None:
         """Number of a cell's colour; None for a cell without a value."""
@@ -135,6 +141,9 @@ class CellMaps:
         return [square.text, square.note, square.state, self.step(square, choice), square.tip, square.raw]
 
 
-def scale_of(values: Sequence[float], *, logarithmic: bool = False) -> Scale:
-    """From the least to the largest of some values."""
-    return Scale(min(values, default=0.0), max(values, default=1.0), logarithmic)
+def scale_of(values: Sequence[float], *, logarithmic: bool = False, lower_is_better: bool = False) -> Scale:
+    """From the worst to the best of some values, at least 20 % apart: nearly equal values have nearly equal colours."""
+    least, largest = min(values, default=0.0), max(values, default=1.0)
+    if lower_is_better:
+        return Scale(max(largest, least / _NARROWEST), least, logarithmic)
+    return Scale(min(least, _NARROWEST * largest), largest, logarithmic)

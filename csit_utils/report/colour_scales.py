@@ -29,7 +29,7 @@ def _shade(permille: int) -> tuple[str, str]:
 
 def _ink(red: float, green: float, blue: float) -> str:
     bright = 0.299 * red + 0.587 * green + 0.114 * blue
-    return "#0b0d12" if bright > 118 else "#ffffff"
+    return "#000000" if bright > 118 else "#ffffff"
 
 
 def shades() -> dict[str, list[tuple[str, str]]]:

@@ -13,8 +13,9 @@ SHARED = (
         "takes at least three nights, more for a step that is small against the noise. Nights without a figure are "
         "omitted, not counted as zero.",
         "The night of the change is the most likely one, and may be off by one if the noise is large. A suspected "
-        "step rests on the last one or two nights: an outlier looks the same until more are measured. No step does "
-        "not mean no change, only none that is significant against the noise.",
+        "step rests on the last one or two nights: an outlier looks the same until more are measured. A probable step "
+        "is significant only because others changed in the same night: of cells without a change, about one in 100 "
+        "gets its hollow mark. No step does not mean no change, only none that is significant against the noise.",
     ),
     Explanation(
         "two-bands",

@@ -1,6 +1,5 @@
-"""Header of the report, environments, and search goals."""
+"""What was measured where and when, environments, and search goals."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +16,7 @@ from resources.libraries.python.studies.sweep.model.record import SweepRecord
 
 @dataclass(frozen=True)
 class Fact:
-    """A line of the header."""
+    """What the results are of."""
 
     name: str
     lines: tuple[str, ...]
@@ -45,13 +44,10 @@ GOAL_COLUMNS = ("goal", "loss ratio", "exceed ratio", "bounds within", "first tr
 
 
 def facts(contents: Contents) -> tuple[Fact, ...]:
-    """Return the lines of the header."""
-    rows = [row for row in contents.tests if row.world != PUBLISHED]
-    recorded = [row for row in rows if row.recorded]
+    """Return what the results are of."""
+    recorded = [row for row in contents.tests if row.recorded and row.world != PUBLISHED]
     others = contents.characterizations
     environments = contents.environments.values()
-    statuses = Counter([*(row.status for row in rows), *(str(item.status) for item in others)])
-    count = ", ".join(f"{statuses[name]} {word}" for name, word in _WORDS if statuses[name])
     services: dict[str, list[str]] = {}
     for row in recorded:
         services.setdefault(row.test_type or "one load", []).append(row.service_type or "without NFs")
@@ -65,13 +61,11 @@ def facts(contents: Contents) -> tuple[Fact, ...]:
     begun = _span([row.started_at for row in timed if row.started_at])
     ended = _span([row.finished_at for row in timed if row.finished_at])
     when = f"{begun[0]:%Y-%m-%d %H:%M} to {ended[1]:%Y-%m-%d %H:%M} UTC" if begun and ended else DASH
-    lasted = seconds((ended[1] - begun[0]).total_seconds()) if begun and ended else DASH
     return (
         Fact("What", ("; ".join(types) or DASH, f"frames {', '.join(frames)}" if frames else "")),
         Fact("Where", _unique((*map(_where, recorded), *_where_records(item.record for item in others)))),
         Fact("Host", _unique(line for environment in environments for line in _hosts(environment))),
-        Fact("When", (when, f"took {lasted}" if begun else "")),
-        Fact("Tests", (f"{len(rows) + len(others)}: {count}",)),
+        Fact("When", (when,)),
         Fact("Code", _unique(map(_code, environments))),
     )
 
@@ -94,9 +88,6 @@ def _hosts(environment: Environment) -> Iterator[str]:
     machines = (("", environment), *((f"{name}: ", node) for name, node in environment.nodes.items()))
     for name, machine in machines:
         yield f"{name}{machine.cpu_model}, {machine.cpus_online} CPUs, Linux {machine.kernel}"
-
-
-_WORDS = (("PASS", "passed"), ("FAIL", "failed"), ("SKIP", "skipped"))
 
 
 def _unique(lines: Iterable[str]) -> tuple[str, ...]:

@@ -39,10 +39,10 @@ class Figure:
     """A figure with variants to choose from.
 
     Traces are Plotly's, without colours: `meta.colour` is a number of the palette, the same for the same thing in all
-    figures of a page. A trace of type `heatmap` has `meta.scale`, "sequential" (Cividis) or "diverging". Lines of
-    `layout.shapes` and fonts of `layout.annotations` have a number of the palette or "ink", "dim", "grid" as colour.
-    A logarithmic axis is Plotly's `"type": "log"`; `layout.height` is in pixels and 380 otherwise. Text from outside
-    has to be escaped (`html.escape`), since Plotly reads a little markup.
+    figures of a page, or "ink" or "dim". A trace of type `heatmap` has `meta.scale`, "sequential" (Cividis) or
+    "diverging". Lines of `layout.shapes` and fonts of `layout.annotations` have a number of the palette or "ink",
+    "dim", "grid" as colour. A logarithmic axis is Plotly's `"type": "log"`; `layout.height` is in pixels and 380
+    otherwise. Text from outside has to be escaped (`html.escape`), since Plotly reads a little markup.
     """
 
     identity: str
@@ -75,7 +75,7 @@ def rounded(value: _Value) -> _Value:
 def scatter(
     name: str,
     points: Iterable[tuple[_Value, _Value]],
-    colour: int,
+    colour: int | str,
     *,
     texts: Iterable[str] = (),
     hover: str = "%{text}",
@@ -87,7 +87,7 @@ def scatter(
     Args:
         name: Its name in the legend, which is escaped; all other texts have to be.
         points: x and y of each point.
-        colour: Number of the palette.
+        colour: Number of the palette, or a word for a grey of the scheme, such as "dim".
         texts: A text for each point, to show while the pointer is on it.
         hover: Template of the text; without `texts`, Plotly's own unless it is given.
         facets: Values by which readers filter, see `Figure.facets`.
@@ -112,7 +112,7 @@ def scatter(
 def bars(
     name: str,
     points: Iterable[tuple[_Value, _Value]],
-    colour: int,
+    colour: int | str,
     **more: Any,  # noqa: ANN401 - of `scatter`
 ) -> Json:
     """Return bars; arguments as for `scatter`. Texts are shown while the pointer is there, or by `textposition`."""
@@ -266,20 +266,49 @@ def stacked(panels: Sequence[Panel], across: Json) -> Json:
     """
     found = [(panel, drawn) for panel in panels if (drawn := [trace for trace in panel.traces if has_values(trace)])]
     layout: Json = {"height": 100 + _PANEL_PX * max(1, len(found))}
-    data: list[Json] = []
-    listed: set[str] = set()
     share = (1 + _GAP) / max(1, len(found))
-    for number, (panel, traces) in enumerate(found):
-        suffix = str(number + 1) if number else ""
+    for number, (panel, _) in enumerate(found):
         top = 1 - number * share
-        layout[f"yaxis{suffix}"] = {**panel.axis, "domain": [round(max(0.0, top - share + _GAP), 4), round(top, 4)]}
+        domain = [round(max(0.0, top - share + _GAP), 4), round(top, 4)]
+        layout[f"yaxis{_suffix(number)}"] = {**panel.axis, "domain": domain}
+    layout["xaxis"] = {**across, "anchor": f"y{_suffix(max(0, len(found) - 1))}"}
+    return {"data": list(_on_axes("y", [traces for _, traces in found])), "layout": layout}
+
+
+def side_by_side(panels: Mapping[str, Sequence[Json]], across: Json, up: Json) -> Json:
+    """Return a variant of a figure: traces by the title of their panel, all panels with the same axes."""
+    layout: Json = {"annotations": [], "meta": {"width": 100 + _PANEL_PX * len(panels)}}
+    share = (1 + _GAP / 2) / max(1, len(panels))
+    for number, title in enumerate(panels):
+        suffix, left = _suffix(number), number * share
+        domain = [round(left, 4), round(min(1.0, left + share - _GAP / 2), 4)]
+        x: Json = {"matches": "x"} if number else {}
+        y: Json = {"matches": "y", "showticklabels": False, "title": {"text": ""}} if number else {}
+        layout[f"xaxis{suffix}"] = {**across, "domain": domain, "anchor": f"y{suffix}", **x}
+        layout[f"yaxis{suffix}"] = {**up, "anchor": f"x{suffix}", **y}
+        layout["annotations"].append(above(title, sum(domain) / 2, xref="paper"))
+    return {"data": list(_on_axes("xy", panels.values())), "layout": layout}
+
+
+def above(text: str, x: float, **more: object) -> Json:
+    """Return a text above the plot, which is escaped."""
+    place = {"x": rounded(x), "xref": "x", "y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
+    return {"text": escape(text), "font": {"color": "ink", "size": 12}, **place, **more}
+
+
+def _suffix(number: int) -> str:
+    """End of the names of a panel's axes."""
+    return str(number + 1) if number else ""
+
+
+def _on_axes(letters: str, panels: Iterable[Sequence[Json]]) -> Iterator[Json]:
+    """Traces on the axes of their panels; one entry in the legend stands for the line in all of them."""
+    listed: set[str] = set()
+    for number, traces in enumerate(panels):
+        axes = {f"{letter}axis": f"{letter}{_suffix(number)}" for letter in letters if number}
         for trace in traces:
-            # One entry in the legend stands for the line in all panels.
-            legend = {"legendgroup": trace["name"], "showlegend": trace["name"] not in listed}
+            yield {**trace, **axes, "legendgroup": trace["name"], "showlegend": trace["name"] not in listed}
             listed.add(trace["name"])
-            data.append({**trace, **({"yaxis": f"y{suffix}"} if suffix else {}), **legend})
-    bottom = str(len(found)) if len(found) > 1 else ""
-    return {"data": data, "layout": {**layout, "xaxis": {**across, "anchor": f"y{bottom}"}}}
 
 
 def has_values(trace: Json) -> bool:

@@ -15,11 +15,8 @@ from jinja2.bccache import Bucket
 from jinja2.compiler import CodeGenerator, Frame
 from markupsafe import Markup, escape
 
-from csit_utils.analysis.grouping import per_core
-from csit_utils.analysis.verdicts import verdict_of
-from csit_utils.dataset.rows import MEASURES
 from csit_utils.report import units
-from csit_utils.report.details.testview import bounds_pair, bounds_text
+from csit_utils.report.details.testview import bounds_text
 from csit_utils.report.links import cell_anchor, cell_href, test_href
 from csit_utils.studies import template_folders
 from resources.libraries.python.redaction import INVISIBLE, outgoing, redacted, visible_json
@@ -154,6 +151,7 @@ def study_files(folder: str, suffix: str) -> tuple[str, ...]:
 
 SCRIPTS = (
     "base",
+    "menus",
     "deferred_content",
     "plots",
     "tables",
@@ -204,14 +202,10 @@ def _environment() -> Environment:
         percent=units.percent,
     )
     environment.globals.update(
-        bounds_pair=bounds_pair,
         bounds_text=bounds_text,
         cell_anchor=cell_anchor,
         cell_href=cell_href,
-        measures=MEASURES,
-        per_core=per_core,
         test_href=test_href,
-        verdict_of=verdict_of,
     )
     # Marks, tips and plots, which all pages share.
     shared = environment.get_template("parts.html.j2").module

@@ -5,7 +5,7 @@ its content. Texts of rows are escaped here.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from html import escape
 from itertools import product
@@ -13,7 +13,19 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale, scale_of
-from csit_utils.report.figures import DASHES, SYMBOLS, Figure, Json, Panel, axis, bars, rounded, scatter, stacked
+from csit_utils.report.figures import (
+    DASHES,
+    SYMBOLS,
+    Figure,
+    Json,
+    Panel,
+    axis,
+    bars,
+    rounded,
+    scatter,
+    side_by_side,
+    stacked,
+)
 from csit_utils.report.units import DASH, digits3
 
 Row = Mapping[str, Any]
@@ -54,8 +66,8 @@ class Column:
     """Name of an explanation, and what it is about."""
     choice: str = ""
     """Name in a list of choices; the title without its unit unless given."""
-    bounds: tuple[float, float] | None = None
-    """Ends of the colour scale; those of the values unless given."""
+    lower_is_better: bool = False
+    """The bright end of the colour scale has the lowest value."""
     log: bool = False
     link: bool = False
     """Values are views of records, shown as links to these."""
@@ -157,6 +169,8 @@ class Plot:
     dash: str = ""
     """Column that also separates lines, by their dashes."""
     panels: bool = False
+    beside: str = ""
+    """Column by whose values plots stand beside each other, with the same axes."""
     facets: Mapping[str, str] | None = None
     """Columns by the names of filters, see `Figure.facets`."""
     hover: tuple[str, ...] = ()
@@ -165,11 +179,15 @@ class Plot:
     """Column that is true for points to set apart: open symbols, hatched bars."""
     reference: str = ""
     """Column that is true for lines to compare with: dashed or dotted, grey, without points."""
+    muted: tuple[str, str] = ("", "")
+    """Column that is true for lines in the background, and their name in the legend: they are thin and grey. Others
+    have stars and their names at their ends, in place of texts for hovering."""
     style: Mapping[str, object] = field(default_factory=dict)
     """Attributes of Plotly's traces."""
     lines: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Attributes of single traces, by their value of `colour` or `dash`."""
-    layout: Mapping[str, object] = field(default_factory=dict)
+    layout: Mapping[str, object] | Callable[[Column], Mapping[str, object]] = field(default_factory=dict)
+    """Attributes of Plotly's layout, or a function that makes them for a horizontal axis."""
 
     def draw(self, tables: RecordTables) -> Figure | None:
         """Return the figure; None without a value."""
@@ -184,7 +202,6 @@ class Plot:
         )
         if not across or not quantities:
             return None
-        names = _distinct((row for row in rows if not self._is_reference(row)), self.colour)
         shown = [quantities] if self.panels else [(each,) for each in quantities]
         variants: Json = {}
         chosen = [_distinct(rows, column) for column in self.choose]
@@ -194,6 +211,8 @@ class Plot:
         for choice in product(*chosen):
             own = by_choice.get(choice, [])
             for y, x in product(shown, across):
+                coloured = (row for row in rows if x.name in row and not self._is_aside(row))
+                names = _distinct(coloured, self.colour)
                 key = (*choice, *([y[0].chosen] if len(shown) > 1 else []), *([x.chosen] if len(across) > 1 else []))
                 variants["|".join(key)] = self._variant(own, x, y, names)
         choices = [tuple(each[0].chosen for each in shown), tuple(each.chosen for each in across)]
@@ -207,8 +226,17 @@ class Plot:
         if self.panels:
             panels = [Panel(each.axis(), list(self._traces(rows, x, each, names))) for each in y]
             made = stacked(panels, x.axis())
-            return {"data": made["data"], "layout": {**made["layout"], **self.layout}}
+            return {"data": made["data"], "layout": {**made["layout"], **self._own_layout(x)}}
+        if self.beside:
+            parts = {
+                each: list(self._traces([row for row in rows if str(row[self.beside]) == each], x, y[0], names))
+                for each in _distinct(rows, self.beside)
+            }
+            return side_by_side({each: traces for each, traces in parts.items() if traces}, x.axis(), y[0].axis())
         return {"data": list(self._traces(rows, x, y[0], names)), "layout": self._layout(rows, x, y[0])}
+
+    def _is_aside(self, row: Row) -> bool:
+        return self._is_reference(row) or bool(row.get(self.muted[0]))
 
     def _is_reference(self, row: Row) -> bool:
         return bool(row.get(self.reference))
@@ -221,20 +249,33 @@ class Plot:
         groups: dict[tuple[str, str], list[Row]] = {}
         for row in rows:
             groups.setdefault((str(row[self.colour]), str(row[self.dash]) if self.dash else ""), []).append(row)
-        for (name, dash), own in groups.items():
+        # What stands out is drawn last, on top of the others.
+        ordered = sorted(groups.items(), key=lambda group: not group[1][0].get(self.muted[0]))
+        aside = [key for key, own in ordered if own[0].get(self.muted[0])]
+        for (name, dash), own in ordered:
             if any(row.get(y.name) is not None for row in own):
                 label = ", ".join(filter(None, (name, dash if len(dashes) > 1 else "")))
-                colour = names.index(name) if name in names else _REFERENCE_COLOUR
-                # Colours and symbols repeat after eight lines.
-                number = dashes.index(dash) if self.dash else colour // len(SYMBOLS)
+                number = names.index(name) if name in names else _REFERENCE_COLOUR
+                colour: int | str = number
                 attributes: Json = {}
                 if self.mark not in {"bars", "stack"}:
                     attributes["mode"] = self.mark
-                    attributes["line"] = {"width": 2, "dash": DASHES[number % len(DASHES)]}
-                    attributes["marker"] = {"size": 7, "symbol": SYMBOLS[colour % len(SYMBOLS)]}
+                    # Colours and symbols repeat after eight lines.
+                    dashed = dashes.index(dash) if self.dash else number // len(SYMBOLS)
+                    attributes["line"] = {"width": 2, "dash": DASHES[dashed % len(DASHES)]}
+                    attributes["marker"] = {"size": 7, "symbol": SYMBOLS[number % len(SYMBOLS)]}
                 if name in references:
                     line = {"dash": DASHES[1 + references.index(name) % (len(DASHES) - 1)], "width": 1.5}
                     attributes = {"mode": "lines", "hoverinfo": "skip", "line": line}
+                if (name, dash) in aside:
+                    colour = "dim"
+                    attributes |= {"name": self.muted[1], "legendgroup": self.muted[1], "line": {"width": 1}}
+                    attributes |= {"showlegend": (name, dash) == aside[0], "marker": {"size": 4}}
+                elif aside and name not in references:
+                    colour = number + 1
+                    ends = [""] * (len(own) - 1) + [escape(label)]
+                    attributes |= {"mode": "lines+markers+text", "text": ends, "textposition": "top left"}
+                    attributes |= {"marker": {"size": 11, "symbol": "star"}, "cliponaxis": False}
                 attributes |= {**self.style, **self.lines.get(name, {}), **self.lines.get(dash, {})}
                 if self.hollow:
                     attributes["marker"] = self._set_apart(own, attributes.get("marker", {}))
@@ -247,7 +288,7 @@ class Plot:
         return {**marker, "symbol": [marker["symbol"] + "-open" * each for each in apart]}
 
     def _trace(
-        self, rows: Sequence[Row], axes: tuple[Column, Column], name: str, colour: int, attributes: Json
+        self, rows: Sequence[Row], axes: tuple[Column, Column], name: str, colour: int | str, attributes: Json
     ) -> Json:
         x, y = axes
         points = [(_place(row, x), _place(row, y)) for row in rows]
@@ -261,11 +302,14 @@ class Plot:
         more: Json = {"error_y": error} if (error := _errors(rows, y)) else {}
         common = {"texts": texts if any(texts) else (), "hover": hover, "facets": facets, **more}
         draw = bars if self.mark in {"bars", "stack"} else scatter
-        return draw(name, points, colour, **common, **attributes)
+        return draw(attributes.pop("name", name), points, colour, **common, **attributes)
 
     def _layout(self, rows: Sequence[Row], x: Column, y: Column) -> Json:
         mode = {"bars": {"barmode": "group"}, "stack": {"barmode": "stack"}}.get(self.mark, {})
-        return {"xaxis": _axis(rows, x), "yaxis": _axis(rows, y), **mode, **self.layout}
+        return {"xaxis": _axis(rows, x), "yaxis": _axis(rows, y), **mode, **self._own_layout(x)}
+
+    def _own_layout(self, x: Column) -> Mapping[str, object]:
+        return self.layout(x) if callable(self.layout) else self.layout
 
 
 def _axis(rows: Sequence[Row], column: Column) -> Json:
@@ -352,15 +396,19 @@ class Heat:
             place = lines[line], columns[column]
             return self._square(place, cells(choice).get(place, []), known[choice[0]][0])
 
+        @cache
         def scale(choice: tuple[str, ...]) -> Scale:
+            # One for all choices of a quantity, whose maps are compared.
             quantity = known[choice[0]][0]
-            if quantity.bounds is not None:
-                return Scale(*quantity.bounds)
-            means = [fmean(map(quantity.value, own)) for own in cells(choice).values()]
+            alike = (cells((choice[0], *rest)).values() for rest in product(*selectors[1:]))
+            means = [fmean(map(quantity.value, own)) for found in alike for own in found]
             highest = max(means, default=0.0)
-            if self.log:
-                return Scale(highest / _LOG_RANGE, highest, logarithmic=True) if highest > 0 else Scale(0.0, 1.0)
-            return scale_of(means)
+            log = self.log and highest > 0
+            shown = [max(mean, highest / _LOG_RANGE) for mean in means] if log else means
+            made = scale_of(shown, logarithmic=log, lower_is_better=quantity.lower_is_better)
+            return replace(
+                made, write=quantity.write or (lambda value: f"{amounts(value)[0]} {quantity.unit}".rstrip())
+            )
 
         return CellMaps(
             identity=f"{tables.anchor}-{self.name}",
@@ -380,7 +428,7 @@ class Heat:
                 ),
             ),
             scale=scale,
-            write=lambda value: amounts(value)[0] if abs(value) >= _WHOLE_FROM else digits3(value),
+            write=digits3,
             explain=self.explain,
         )
 

@@ -4,13 +4,16 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property, partial
 
-from csit_utils.analysis.runs import History, Run, history, latest_runs, rows_of
+from csit_utils.analysis.cells import CellMetric
+from csit_utils.analysis.comparisons.baselines import suggested_pairs
+from csit_utils.analysis.runs import ComparisonSide, History, Run, history, latest_runs, rows_of
 from csit_utils.analysis.trends.trend import Trend, trends
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.ledger import NONE, Acknowledged
 from csit_utils.dataset.papers import Paper
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import OWN, InstanceRow, LatencyRow, TestRow
+from csit_utils.report.outcomes import Tally, tally
 from csit_utils.report.study import View
 from csit_utils.report.trends.event_view import Changed, changed
 from csit_utils.studies.density.analysis.answers import AnswerEvidence, evidence
@@ -56,7 +59,7 @@ class ReportContents:
             mean: Show means over all runs instead of the latest run.
             details: Tests with their own page; None: all up to `MAX_PAGES`, beyond that those of the latest runs, also
                 up to `MAX_PAGES`, and those that stand out.
-            compared: Names of the two initial sides of the compare page, from `History.sides`.
+            compared: Names of the two initial sides of the compare page, from its `comparable`.
             papers: Published figures to show beside other studies.
             acknowledged: Steps of trends whose cause is known.
         """
@@ -167,9 +170,19 @@ class ReportContents:
         return history(self.figured) if self.contents.characterizations else self.history
 
     @cached_property
+    def suggested_pairs(self) -> Sequence[tuple[ComparisonSide, ComparisonSide]]:
+        """Pairs of runs that most readers want to compare."""
+        return list(suggested_pairs(self.whole_history, self.trends))
+
+    @cached_property
     def trends(self) -> Sequence[Trend]:
         """Trends of all cells."""
         return trends(self.figured, acknowledged=self.acknowledged)
+
+    @cached_property
+    def trends_by_cell(self) -> Mapping[CellMetric, Trend]:
+        """The same by cell; empty without an earlier run."""
+        return {trend.cell: trend for trend in self.trends} if self.has_earlier_runs else {}
 
     @cached_property
     def characterizations(self) -> Sequence[View]:
@@ -187,6 +200,12 @@ class ReportContents:
         return any(row.simulated is False and row.world != PUBLISHED for row in self.rows) or any(
             not view.record.simulated for view in self.characterizations
         )
+
+    @cached_property
+    def tally(self) -> Tally:
+        """Tests of the latest runs, and the newest of each other study, by outcome."""
+        own = (row for row in self.latest if row.world != PUBLISHED)
+        return tally(own, (view.item for view in self.characterizations))
 
     @cached_property
     def not_passed(self) -> Sequence[TestRow]:

@@ -27,7 +27,13 @@ def blocks_of(found: Iterable[_T]) -> list[tuple[str, list[_T]]]:
         blocks.setdefault((one.system, one.frame, one.profile, one.goals), []).append(each)
     every = [each.series for own in blocks.values() for each in own]
     several = len({one.system for one in every}) > 1, len({one.profile for one in every}) > 1
-    return [(_heading([each.series for each in own], *several), own) for own in blocks.values()]
+    return [(_heading([each.series for each in own], *several), by_size(own)) for own in blocks.values()]
+
+
+def by_size(found: Sequence[_T]) -> list[_T]:
+    """Return items with those of the same sizes next to each other: the service types of a size are a row of maps."""
+    sizes = [(each.series.nf_size, each.series.vs_dtc) for each in found]
+    return [each for size in dict.fromkeys(sizes) for each, own in zip(found, sizes, strict=True) if own == size]
 
 
 def _heading(own: Sequence[Series], systems: bool, profiles: bool) -> str:

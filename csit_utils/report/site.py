@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 
 from markupsafe import Markup, escape
@@ -19,7 +19,6 @@ from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.processes import shared
 from csit_utils.report.details.testview import TestView, view_of
 from csit_utils.report.exports.messages import write_messages
-from csit_utils.report.facts import facts
 from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style, visible_dumps
 from csit_utils.report.pages import pages as all_pages
@@ -52,6 +51,8 @@ class RenderedPage:
     figures: tuple[Figure, ...]
     count: int = 0
     """Number shown in the navigation, such as failed tests."""
+    group: str = ""
+    """Menu of the navigation."""
     packed: Mapping[str, str] = field(default_factory=dict)
     """Compressed contents of test entries (`deferred.deflated`), by anchor."""
 
@@ -87,6 +88,10 @@ class RenderedPage:
         return replace(self, html=html)
 
 
+Links = Sequence[tuple[str, RenderedPage]]
+"""Pages with their addresses."""
+
+
 def render(page: Page[ReportContents], shown: ReportContents) -> RenderedPage | None:
     """Return the body of a page; None if it is empty."""
     values = page.build(shown)
@@ -96,29 +101,25 @@ def render(page: Page[ReportContents], shown: ReportContents) -> RenderedPage | 
     figures: Sequence[Figure] = rest.pop("figures", ())  # type: ignore[assignment]
     count: int = rest.pop("count", 0)  # type: ignore[assignment]
     html = fill(f"pages/{page.template or page.name}.html.j2", rest)
-    return RenderedPage(page.name, page.title, html, tuple(figures), count)
+    return RenderedPage(page.name, page.title, html, tuple(figures), count, page.group)
 
 
-def shell(
-    shown: ReportContents,
-    pages: Sequence[RenderedPage],
-    navigation: Sequence[tuple[str, RenderedPage]],
-    assets: str = "",
-) -> str:
+def shell(shown: ReportContents, pages: Sequence[RenderedPage], navigation: Links, assets: str = "") -> str:
     """Return an HTML file.
 
     `pages`: its pages, in order.
+    `navigation`: all pages; those that follow each other in one group are a menu.
     `assets`: relative path of the folder with style and scripts; empty: inline.
     """
     return fill(
         "shell.html.j2",
         {
             "title": _title(shown),
-            "facts": facts(shown.contents) if any(page.name == "overview" for page in pages) else (),
             "simulated": shown.simulated,
             "measured": shown.measured,
             "pages": pages,
-            "navigation": navigation,
+            "menus": [(name, list(own)) for name, own in groupby(navigation, key=lambda link: link[1].group)],
+            "home": navigation[0][0],
             "figures": {figure.identity: figure.payload() for page in pages for figure in page.figures},
             "assets": assets,
             "plotly": None if assets else plotly(),
@@ -249,7 +250,7 @@ class TestPages:
     """File of each anchor of the site."""
     missing: Mapping[str, TestRow]
     """Tests without a page, by anchor."""
-    navigation: Sequence[tuple[str, RenderedPage]]
+    navigation: Links
 
     def write(
         self,
@@ -312,7 +313,7 @@ def all_rendered(shown: ReportContents) -> RenderedPage:
         else:
             figures += view.figures
     html = fill("pages/tests.html.j2", {"entries": entries, "packed": packed})
-    return RenderedPage("tests", "Tests", html, tuple(figures), packed=insides)
+    return RenderedPage("tests", "Tests", html, tuple(figures), group="Density", packed=insides)
 
 
 def _entry(view: TestView, body: Markup | None, *, alone: bool = False) -> Markup:

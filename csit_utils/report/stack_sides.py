@@ -7,6 +7,7 @@ from csit_utils.analysis.flames import StackDifference, StackSide, differences
 from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.details.flames import FlameGraph, difference_graph
+from csit_utils.report.details.node_costs import cost_table
 from csit_utils.report.units import percent
 from resources.libraries.python.model.measurements.stacks import Stacks
 
@@ -40,12 +41,12 @@ class CellStacks:
         found = difference_graph(self.a, self.b, caption, simulated=self.simulated, per_packet=self.per_packet)
         if found is None:
             return None
-        accounts = tuple(
-            (f"{part} of {name}", text)
+        tables = (
+            cost_table(side.runs[-1].costs, simulated=self.simulated, of=name)
             for name, side in zip(self.sides, (self.a, self.b), strict=True)
-            for part, text in (side.runs[-1].accounts.items() if self.per_packet else ())
         )
-        return replace(found, notes=tuple(f"{_upper(remark)}." for remark in self.remarks), accounts=accounts)
+        costs = tuple(each for each in tables if each is not None) if self.per_packet else ()
+        return replace(found, notes=tuple(f"{_upper(remark)}." for remark in self.remarks), costs=costs)
 
 
 def cells_with_stacks(a: Sequence[TestRow], b: Sequence[TestRow], record: Record) -> Iterator[CellStacks]:

@@ -36,6 +36,8 @@ class Page(Generic[ContextT]):
     """
     template: str = ""
     """Its name below `pages/`, without `.html.j2`; that of the page unless given."""
+    group: str = ""
+    """Menu of the navigation; pages of a study are in that of the study."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +209,8 @@ class Study:
     order: int
     """Position among the studies, in the navigation and in lists."""
     pages: tuple[Page[Any], ...] = ()
+    group: str = "Studies"
+    """Menu of its pages in the navigation."""
     kinds: tuple[RecordKind, ...] = ()
     explanations: tuple[Explanation, ...] = ()
     preview: Callable[[Path, Mapping[str, str]], StudyCost] | None = None

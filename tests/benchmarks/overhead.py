@@ -11,12 +11,14 @@ from resources.libraries.python.model.request.cell import Cell, Dimensions, Serv
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.paths import LOCAL_TOPOLOGY
+from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 
 _GOAL_S, _LAB_GOAL_S = 0.015, 0.03
+_READING_GOAL = 0.005
+_POLLING = PROJECT / "topologies" / "local-ovs.yaml"
 _MAX_S = 15.0
 """Time limit of the search."""
 
@@ -51,6 +53,50 @@ def trial_overhead(topology: Topology, goal_s: float, most_s: float) -> dict[str
     Raises:
         Unsupported: A requirement of the testbed is not met.
     """
+    experiment, wall_s, calibration_s = _searched(topology, most_s)
+    trials = experiment.draft.trials
+    ours_s = (wall_s - sum(trial.offered_duration_s for trial in trials)) / len(trials)
+    inside_s = fmean(trial.total_duration_s - trial.offered_duration_s for trial in trials)
+    return {
+        "ours": ours_s,
+        "peer": goal_s,
+        "ratio": ours_s / goal_s,
+        "unit": "s",
+        "note": f"peer is the goal; {len(trials)} trials, {inside_s * 1e3:.1f} ms of it in the generator; "
+        f"calibration of the highest load {calibration_s:.1f} s",
+    }
+
+
+def measure_reading(most_s: float = _MAX_S) -> dict[str, Any]:
+    """Measure which share of a search the reading of costs by node takes, from the threads of a polling vSwitch.
+
+    Reading is once per test, whatever its length: the share of a longer search is smaller.
+
+    Raises:
+        Unsupported: A requirement of the testbed is not met, or its vSwitch does not poll.
+    """
+    experiment, wall_s, _ = _searched(load_topology(_POLLING), most_s)
+    costs = experiment.draft.costs
+    if costs is None:
+        raise Unsupported("the vSwitch has no threads that count clocks, or no rate was found")
+    trial_s = sum(each.total_duration_s for each in experiment.draft.trials if each.trial.purpose == "costs")
+    share = costs.read_s / wall_s
+    return {
+        "ours": share,
+        "peer": _READING_GOAL,
+        "ratio": share / _READING_GOAL,
+        "unit": "of a search",
+        "note": f"peer is the goal; read in {costs.read_s * 1e3:.1f} ms, {len(costs.nodes)} rows, beside a trial of "
+        f"{trial_s:.2f} s, in a search of {wall_s:.1f} s",
+    }
+
+
+def _searched(topology: Topology, most_s: float) -> tuple[DensityTest, float, float]:
+    """Search a CSC 1R1C; return the test, the wall time of its search and that of the calibration before it.
+
+    Raises:
+        Unsupported: A requirement of the testbed is not met.
+    """
     world = make_testbed(topology)
     if problems := world.problems():
         world.close()
@@ -76,14 +122,4 @@ def trial_overhead(topology: Topology, goal_s: float, most_s: float) -> dict[str
             experiment.remove()
     finally:
         world.close()
-    trials = experiment.draft.trials
-    ours_s = (wall_s - sum(trial.offered_duration_s for trial in trials)) / len(trials)
-    inside_s = fmean(trial.total_duration_s - trial.offered_duration_s for trial in trials)
-    return {
-        "ours": ours_s,
-        "peer": goal_s,
-        "ratio": ours_s / goal_s,
-        "unit": "s",
-        "note": f"peer is the goal; {len(trials)} trials, {inside_s * 1e3:.1f} ms of it in the generator; "
-        f"calibration of the highest load {calibrated_s - begin_s:.1f} s",
-    }
+    return experiment, wall_s, calibrated_s - begin_s

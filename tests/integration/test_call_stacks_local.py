@@ -116,12 +116,13 @@ def test_a_suspect_chain_is_compared_with_the_other_order_per_packet(tmp_path: P
 def test_open_vswitch_counts_its_own_work_in_the_same_trial(tmp_path: Path) -> None:
     record = run(tmp_path / "ovs", PROJECT / "topologies" / "local-ovs.yaml")
     assert record.stacks is not None, record.warnings
-    (said,) = record.stacks.accounts.values()
-    assert list(record.stacks.accounts) == ["vswitch"] and "pmd thread numa_id 0" in said
-    # Set to zero right before the trial: what was forwarded in it, and not in the search.
-    received = sum(map(int, re.findall(r"packets received: (\d+)", said)))
-    assert record.stacks.received / 2 < received < 20 * record.stacks.received
-    assert re.search(r"avg cycles per packet: [\d.]+", said)
+    assert record.costs is not None
+    for costs in (record.stacks.costs, record.costs):
+        # Set to zero right before the trial: what was forwarded in it, and not in the search.
+        rows = [row for row in costs.nodes if row.node == "processing"]
+        assert {row.part for row in rows} == {"vswitch"} and all(row.cost for row in rows)
+        assert costs.received / 2 < sum(row.packets for row in rows) < 20 * costs.received
+    assert any(row.unit == "ns" for row in record.costs.nodes), "stages of the kernel, which the stacks show"
     assert any(stack.startswith("vswitch;pmd-c") for stack in record.stacks.counts)
 
 
@@ -132,10 +133,10 @@ def test_vpp_counts_its_own_work_in_the_same_trial(tmp_path: Path) -> None:
     file.write_text(text.replace("prefix: /usr ", f"prefix: {VPP_PREFIX} "), encoding="utf-8")
     record = run(tmp_path / "vpp", file)
     assert record.stacks is not None, record.warnings
-    (said,) = record.stacks.accounts.values()
-    assert list(record.stacks.accounts) == ["vswitch"] and "vpp_wk_0" in said
-    # Cleared right before the trial: both directions pass the bridge domain on the way to the NF and back.
-    learned = sum(int(line.split()[3]) for line in said.splitlines() if line.startswith("l2-learn "))
-    assert record.stacks.received < learned < 3 * record.stacks.received
+    assert record.costs is not None
+    for costs in (record.stacks.costs, record.costs):
+        # Cleared right before the trial: both directions pass the bridge domain on the way to the NF and back.
+        (learned,) = [row for row in costs.by_node(100) if (row.part, row.node) == ("vswitch", "l2-learn")]
+        assert costs.received < learned.packets < 3 * costs.received and learned.cost
     owners = {stack.partition(";")[0] for stack in record.stacks.counts}
     assert {"nf-1-1", "vswitch"} <= owners

@@ -130,7 +130,7 @@ def test_a_point_a_function_and_the_saturation_have_hover_texts(browser: Browser
         browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
     browser.wait(f"{plot}.querySelector('.hoverlayer .hovertext')")
     said = browser.value(f"{plot}.querySelector('.hoverlayer').textContent")
-    assert "input 0.0" in said and "pps)" in said
+    assert " pps (0.0" in said and "Gbit/s)" in said
     label = browser.value(
         f"{plot}.querySelector('.annotation .cursor-pointer, .annotation rect').getBoundingClientRect().toJSON()"
     )
@@ -222,6 +222,10 @@ def test_what_was_asked_is_in_the_address(browser: Browser, site: Path, shown: R
     assert best.rate is not None
     assert float(first[0]) == pytest.approx(best.rate * 1e9, rel=1e-5)
     assert first[2] == DASH, "no rate was asked for"
+    carries = "document.querySelector('tr[data-profile] .carries').hidden"
+    assert browser.value(carries)
+    fill(browser, 0.1, 2, 0.01)
+    assert not browser.value(carries)
     fill(browser, 0.1, 2)
     assert browser.value("location.hash") == "#within=0.1,2,"
 

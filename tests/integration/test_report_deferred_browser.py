@@ -59,7 +59,7 @@ def test_the_rest_comes_by_itself(browser: Browser, page: Path) -> None:
 def test_a_page_opens_without_the_rest_and_says_how_much_there_is(idle: Browser, page: Path) -> None:
     idle.open(page)
     assert (idle.value(ROWS), idle.value(ENTRIES)) == (100, 100)
-    assert idle.value("document.querySelector('#results .shown').textContent") == "130 of 130 tests"
+    assert idle.value("document.querySelector('#results .shown').textContent") == "130 of 130 cells"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_sorting_saving_printing_and_searching_use_all_rows(idle: Browser, page:
 def test_the_filter_finds_what_is_held_back(idle: Browser, page: Path, shown: ReportContents) -> None:
     last = [row for row in shown.rows if row.recorded][-1]
     idle.open(page, f"#filter={last.test_type.lower()}")  # type: ignore[union-attr]
-    assert idle.value("document.querySelector('#results .shown').textContent") == "130 of 130 tests"
+    assert idle.value("document.querySelector('#results .shown').textContent") == "130 of 130 cells"
     assert idle.value(ROWS) == 130
 
 
@@ -123,5 +123,5 @@ def test_an_entry_that_is_opened_has_plots_tables_and_the_plan(
 def test_a_core_map_has_an_address_in_one_file_too(browser: Browser, page: Path, shown: ReportContents) -> None:
     anchor = shown.rows[0].anchor
     browser.open(page, f"#cores-{anchor}")
-    assert browser.value("document.querySelector('h4.target').innerText").startswith("Core map")
-    assert 0 <= browser.value("document.querySelector('h4.target').getBoundingClientRect().top") < 900
+    assert browser.value("document.querySelector('h3.target').innerText").startswith("Core map")
+    assert 0 <= browser.value("document.querySelector('h3.target').getBoundingClientRect().top") < 900

@@ -72,7 +72,7 @@ def test_the_map_shows_the_chosen_metric_and_its_cells(browser: Browser, site: P
     first, colour = browser.value(f"[{own}.querySelector('b').textContent, {own}.style.background]")
     assert float(first) == pytest.approx(0.5, abs=0.03)
     point(browser, own)
-    tip = "network function monitor, beside balancer: normalized throughput"
+    tip = "target monitor, neighbour balancer: normalized throughput"
     browser.wait(f"document.getElementById('tip').textContent.startsWith('{tip}')")
     browser.value(
         f"{{ const list = {MAP}.querySelector('select'); list.value = 'response time';"

@@ -8,11 +8,13 @@ FD.io CSIT's jumpavg, where it is installed, gets the same series; its false ala
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
-from statistics import fmean
+from statistics import fmean, median
 
 import numpy as np
 
 from csit_utils.analysis.trends.history import Findings, look
+from csit_utils.analysis.trends.probable import CHANCE
+from csit_utils.analysis.trends.steps import noise, split_chance
 from csit_utils.analysis.trends.trend import ALPHA
 from tests.truth.known_truth import BoundedQuantity, print_table, share
 
@@ -98,6 +100,7 @@ def table(series: int) -> Iterator[BoundedQuantity]:
             "two bands": [each.bands is not None for each in crowd],
             "drift": [each.drift is not None for each in alone],
             "suspected": [each.suspected is not None for each in crowd],
+            "probable": [_is_probable(values, NIGHTS // 2) for values in drawn],
             "jumpavg": [_is_step_by_jumpavg(values) for values in drawn],
         }
         note = ", ".join(f"{name} {100 * fmean(row):.1f} %" for name, row in others.items())
@@ -106,8 +109,17 @@ def table(series: int) -> Iterator[BoundedQuantity]:
     for size in SIZES:
         missed = {after: 1 - _power(size, after, series // 10) for after in AFTER}
         note = ", ".join(f"{after} nights {100 * part:.0f} %" for after, part in missed.items())
+        for after in AFTER[1:]:
+            known = [_is_probable(values, NIGHTS - after) for values in _fallen(size, after, series)]
+            note += f", {after} at a known place {100 * (1 - fmean(known)):.0f} %"
         most = 5.0 if size >= _LARGE else 100.0
         yield BoundedQuantity(f"step of {size:g} missed", 100 * missed[AFTER[-1]], most, "% of series", note)
+
+
+def _is_probable(values: Sequence[float], place: int) -> bool:
+    """Whether a fall at a place is probable, if others have a step there."""
+    before, after = values[:place], values[place:]
+    return median(after) < median(before) and split_chance(before, after, noise(values)) / 2 <= CHANCE
 
 
 def _is_step_by_jumpavg(values: Sequence[float]) -> bool:
@@ -119,12 +131,17 @@ def _is_step_by_jumpavg(values: Sequence[float]) -> bool:
     return len(classify([value * 1e4 for value in values])) > 1
 
 
+def _fallen(size: float, after: int, series: int) -> Iterator[Sequence[float]]:
+    """Yield series that fell so many nights ago."""
+    rng = np.random.default_rng(1000 * after + int(10 * size))
+    for _ in range(series):
+        yield [value - size * (night >= NIGHTS - after) for night, value in enumerate(_gaussian(rng))]
+
+
 def _power(size: float, after: int, series: int) -> float:
     """Share of steps down that are found within a night of their place so many nights later."""
-    rng = np.random.default_rng(1000 * after + int(10 * size))
     hits = 0
-    for _ in range(series):
-        values = [value - size * (night >= NIGHTS - after) for night, value in enumerate(_gaussian(rng))]
+    for values in _fallen(size, after, series):
         steps = _look(values, ALPHA / CELLS).steps
         hits += any(step.change < 0 and abs(step.index - NIGHTS + after) <= 1 for step in steps)
     return hits / series

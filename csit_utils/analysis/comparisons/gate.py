@@ -42,6 +42,8 @@ class UndecidedCell:
 
     name: str
     reason: str
+    failed: bool = False
+    """Whether the candidate's test failed."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def decide(
         tuple(each for each in judged if each not in fallen),
         (
             *(UndecidedCell(each.name, _why(each)) for each in comparison.of(Outcome.CANNOT_TELL, Outcome.UNLIKE)),
-            *(UndecidedCell(cell.name, _missing(cell, candidate)) for cell in comparison.only_a),
+            *(_missing(cell, candidate) for cell in comparison.only_a),
             *(
                 UndecidedCell(cell.name, _without_baseline(acknowledged.get(cell.name, ()), begun))
                 for cell in comparison.only_b
@@ -100,13 +102,14 @@ def _why(change: Change) -> str:
     return f"one run per side, too few cells to estimate the noise, and {bounds}"
 
 
-def _missing(cell: CellMetric, candidate: Sequence[TestRow]) -> str:
-    """Reason why the candidate has no figure for a cell."""
+def _missing(cell: CellMetric, candidate: Sequence[TestRow]) -> UndecidedCell:
+    """A cell for which the candidate has no figure."""
     for row in candidate:
         here = (row.service_type, row.dimensions) == (cell.series.service_type, cell.dimensions)
         if here and row.status != "PASS" and asks_for(row, cell.metric) and _may_be_of(row, cell.series):
-            return f"the candidate's test ended with {row.status}: {row.message}"
-    return "the candidate has no figure"
+            reason = f"the candidate's test ended with {row.status}: {row.message}"
+            return UndecidedCell(cell.name, reason, failed=row.status != "SKIP")
+    return UndecidedCell(cell.name, "the candidate has no figure")
 
 
 def _may_be_of(row: TestRow, series: Series) -> bool:

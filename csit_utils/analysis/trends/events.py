@@ -24,6 +24,13 @@ class CellEvent:
     acknowledged: AcknowledgedStep | None = None
     relation: str = ""
     """In words that it repeats or undoes an acknowledged step."""
+    probable: int = 0
+    """Number of series with a confirmed step in the same run, which make this change probable, see `probable`."""
+
+    @property
+    def doubt(self) -> str:
+        """Why it is not confirmed: `suspected` or `probable`; empty for a step."""
+        return "suspected" if self.suspected else "probable" if self.probable else ""
 
     @property
     def change(self) -> float:
@@ -74,9 +81,9 @@ class EventGroup:
         return self.events[0].better
 
     @property
-    def suspected(self) -> bool:
-        """Whether no event is confirmed yet."""
-        return self.events[0].suspected
+    def doubt(self) -> str:
+        """Why no event is confirmed; empty for steps."""
+        return self.events[0].doubt
 
     @property
     def acknowledged(self) -> AcknowledgedStep | None:
@@ -96,7 +103,11 @@ class EventGroup:
 
 def events(trends: Iterable[Trend]) -> list[CellEvent]:
     """Return all events, newest first, then largest change first. Cells in two bands and drifts have none."""
-    found = [event for trend in trends for event in _events(trend)]
+    return newest_first([event for trend in trends for event in _events(trend)])
+
+
+def newest_first(found: Iterable[CellEvent]) -> list[CellEvent]:
+    """Return events in the order of pages: the newest, then the largest change first."""
     return sorted(found, key=lambda each: (each.after.at, abs(each.change)), reverse=True)
 
 
@@ -122,6 +133,6 @@ def grouped(found: Sequence[CellEvent]) -> list[EventGroup]:
     groups: dict[tuple[object, ...], list[CellEvent]] = {}
     for event in found:
         cause = (event.acknowledged.cause, event.acknowledged.link) if event.acknowledged else None
-        key = (event.trend.cell.series.system, event.after.row.run, event.up, event.better, event.suspected, cause)
+        key = (event.trend.cell.series.system, event.after.row.run, event.up, event.better, event.doubt, cause)
         groups.setdefault(key, []).append(event)
     return [EventGroup(tuple(sorted(own, key=lambda each: -abs(each.change)))) for own in groups.values()]

@@ -116,6 +116,18 @@ def tail(departure: float, scale: float) -> float:
     return min(1.0, 2 * float(special_functions.stdtr(FREEDOM, -abs(departure) / scale)))
 
 
+def split_chance(before: Sequence[float], after: Sequence[float], scale: float) -> float:
+    """Return the two-sided probability that noise alone makes a split at a given place.
+
+    Args:
+        before: Values before it, at least `MIN_RUNS`.
+        after: Values after it, at least `MIN_RUNS`.
+        scale: Of the noise, above 0.
+    """
+    shorter, longer = sorted((sorted(before), sorted(after)), key=len)
+    return float(_probabilities([_between(shorter, longer)], scale)[0])
+
+
 _Split = tuple[int, int, int, float, int]
 """Start, place and end of a split, reduced distance of the shorter part, its number of values."""
 

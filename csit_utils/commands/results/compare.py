@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +11,14 @@ import typer
 from csit_utils.commands.results.inputs import MAX_TESTS
 from csit_utils.commands.results.selections import COMPARED, DATA, MAX_COMPARED, SIDE_HELP, DatasetReader
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
+from csit_utils.dataset.rows import LISTS, THROUGHPUTS
 from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.request.cell import Dimensions
 
 if TYPE_CHECKING:
     from csit_utils.analysis.comparisons.comparison import CellSide, Change
+    from csit_utils.analysis.node_costs import NodeChange
 
 
 class Sort(StrEnum):
@@ -32,6 +36,9 @@ def compare(
     insist: Annotated[
         bool, typer.Option("--insist", help="Also compare unlike figures, and note what differs.")
     ] = False,
+    nodes: Annotated[
+        bool, typer.Option("--nodes", help="Print the cost of packets by node in the place of changes.")
+    ] = False,
     form: FORMAT = TableForm.TABLE,
     max_tests: MAX_TESTS = MAX_COMPARED,
 ) -> None:
@@ -41,7 +48,8 @@ def compare(
     between runs. With a single run per side, it follows from the spread of changes over the matrix, or, below eight
     cells, from the search bounds: cells whose bounds, each widened by 0.5 %, are apart have changed. At most 5 % of the
     reported changes are expected to be false (Benjamini-Hochberg). Figures with different meanings (loss ratio, IMIX,
-    simulated or real) are not compared. Exit status: 0 whatever is found, 1 if an input cannot be read in full.
+    simulated or real) are not compared. Notes name up to three nodes of vSwitch and NFs whose cost of a packet has
+    changed, where programs count it. Exit status: 0 whatever is found, 1 if an input cannot be read in full.
 
     \b
     Examples:
@@ -53,11 +61,12 @@ def compare(
         raise ConfigError(f"{sides[0]}: nothing to compare with; give at least two selections")
     from csit_utils.analysis.comparisons.comparison import Outcome  # noqa: PLC0415 - scipy costs time of every --help
     from csit_utils.analysis.comparisons.comparison import compare as compared  # noqa: PLC0415 - as above
+    from csit_utils.analysis.node_costs import clauses  # noqa: PLC0415 - as above
 
     unknown = [word for word in outcome or () if word not in tuple(Outcome)]
     if unknown:
         raise ConfigError(f"--outcome '{unknown[0]}': choose from {', '.join(Outcome)}")
-    with DatasetReader(data, COMPARED, max_tests) as reader:
+    with DatasetReader(data, (*COMPARED, *LISTS), max_tests) as reader:
         baseline, *others = [reader.rows(text) for text in sides]
         lines: list[TableLine] = []
         for text, rows in zip(sides[1:], others, strict=True):
@@ -67,18 +76,54 @@ def compare(
             chosen = [each for each in found.changes if not outcome or each.outcome in outcome]
             if sort is Sort.CHANGE:
                 chosen.sort(key=lambda each: -each.worsening)
-            lines += [_line(each, text, several=len(others) > 1) for each in chosen]
+            for each in chosen:
+                costs = _costs_of(each)
+                if nodes:
+                    lines += [_node_line(each, cost, text, several=len(others) > 1) for cost in costs]
+                else:
+                    named = replace(each, remarks=(*each.remarks, *clauses(costs)))
+                    lines.append(_line(named, text, several=len(others) > 1))
             counts = ", ".join(f"{len(found.of(each))} {each}" for each in Outcome if found.of(each))
             alone = f"; {len(found.only_a)} only in A, {len(found.only_b)} only in B"
             print_sentence(f"A {sides[0]}, B {text}: {counts}{alone if found.only_a or found.only_b else ''}", err=True)
-        print_table(_heads(several=len(others) > 1), lines, form, left=("side", "cell", "outcome", "notes"))
+        if nodes and not lines:
+            raise ConfigError(
+                "no cell has costs by node on both sides; docs/how-to/read-costs-of-nodes.md says which do"
+            )
+        heads = [*(["side"] if len(others) > 1 else []), *(_NODE_HEADS if nodes else _HEADS)]
+        print_table(heads, lines, form, left=("side", "cell", "part", "node", "outcome", "notes"))
         if reader.report_problems():
             raise typer.Exit(1)
 
 
-def _heads(*, several: bool) -> list[str]:
-    heads = ["cell", "A", "stdev", "runs", "B", "stdev", "runs", "change", "95 % interval", "outcome", "notes"]
-    return [*(["side"] if several else []), *heads]
+_HEADS = ("cell", "A", "stdev", "runs", "B", "stdev", "runs", "change", "95 % interval", "outcome", "notes")
+_NODE_HEADS = ("cell", "part", "node", "A", "B", "difference", "error", "packets per call A", "B")
+
+
+def _costs_of(change: "Change") -> "list[NodeChange]":
+    """Costs by node at the load of a rate; none of other measures, which have the same tests."""
+    from csit_utils.analysis.comparisons.comparison import Outcome  # noqa: PLC0415 - as above
+    from csit_utils.analysis.node_costs import node_changes  # noqa: PLC0415 - as above
+
+    if change.metric not in THROUGHPUTS or change.outcome is Outcome.UNLIKE:
+        return []
+    a, b = ((each.row for each in side.figures) for side in (change.a, change.b))
+    return node_changes(a, b, change.metric)
+
+
+def _node_line(change: "Change", cost: "NodeChange", called: str, *, several: bool) -> TableLine:
+    from csit_utils.report.units import DASH  # noqa: PLC0415 - as above
+
+    calls = (DASH if each is None else f"{each:.3g}" for each in (cost.packets_per_call_a, cost.packets_per_call_b))
+    costs = (f"{each:.4g} {cost.unit}" for each in (cost.cost_a, cost.cost_b))
+    texts = (change.name, cost.part, cost.node, *costs, f"{cost.difference:+.3g}", f"±{cost.error:.2g}", *calls)
+    style = "" if not cost.has_changed else "red" if cost.difference > 0 else "green"
+    of_cell = as_object(change, called)
+    raw = {name: of_cell[name] for name in ("b", *_OF_CELL)} | {**asdict(cost), "changed": cost.has_changed}
+    return TableLine((called, *texts) if several else texts, raw, style)
+
+
+_OF_CELL = ("service_type", *Dimensions(1, 1).columns, "nf_size", "vs_dtc", "frame", "metric", "simulated")
 
 
 def _line(change: "Change", called: str, *, several: bool) -> TableLine:

@@ -157,18 +157,23 @@ def _report(found: "Decision", tolerance: str, require: int) -> Sequence[str]:
 
 
 def junit_xml(found: "Decision") -> bytes:
-    """Return JUnit XML with one test case per cell: failed if it regressed, skipped if it could not be judged."""
+    """Return JUnit XML with one test case per cell.
+
+    Failed if it regressed, an error if the candidate's test failed, else skipped if it could not be judged.
+    """
     cases = len(found.fallen) + len(found.kept) + len(found.unjudged)
+    errors = sum(each.failed for each in found.unjudged)
     suite = Element(
-        "testsuite", name="gate", tests=str(cases), failures=str(len(found.fallen)), errors="0",
-        skipped=str(len(found.unjudged)),
+        "testsuite", name="gate", tests=str(cases), failures=str(len(found.fallen)), errors=str(errors),
+        skipped=str(len(found.unjudged) - errors),
     )  # fmt: skip
     for change in found.fallen:
         SubElement(_case(suite, change.name), "failure", type="regression", message=_clean(_words(change)))
     for change in found.kept:
         _case(suite, change.name)
     for unjudged in found.unjudged:
-        SubElement(_case(suite, unjudged.name), "skipped", message=_clean(unjudged.reason))
+        kind = "error" if unjudged.failed else "skipped"
+        SubElement(_case(suite, unjudged.name), kind, message=_clean(unjudged.reason))
     return bytes(tostring(suite, encoding="utf-8", xml_declaration=True))
 
 

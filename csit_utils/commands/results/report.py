@@ -1,6 +1,7 @@
 """`report`: HTML pages and CSV files."""
 
 import os
+from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -8,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.analysis.runs import History
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, ReadingProgress, from_contents, read, report_problems
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.ledger import acknowledged_in
@@ -99,6 +99,7 @@ def report(
     known = acknowledged_in(inputs)
 
     def written(found: Contents) -> tuple[Contents, Path]:
+        from csit_utils.report.pages.compare import comparable  # noqa: PLC0415 - see _loaded
         from csit_utils.report.report_context import Details, ReportContents  # noqa: PLC0415 - see _loaded
         from csit_utils.report.site import single_file as in_one  # noqa: PLC0415 - as above
         from csit_utils.report.site import write_site  # noqa: PLC0415 - as above
@@ -106,7 +107,7 @@ def report(
         chosen = Details(details) if details else None
         shown = ReportContents(found, mean=mean, details=chosen, compared=compare, papers=papers, acknowledged=known)
         for name in compare or ():
-            _check_side(name, shown.whole_history)
+            _check_side(name, list(comparable(shown)))
         if single_file or output.suffix in _PAGE:
             page = output if output.suffix in _PAGE else output.with_name(f"{output.name}.html")
             write_whole(page, in_one(shown))
@@ -141,8 +142,7 @@ def _loaded() -> None:
 _MAX_NAMES = 12
 
 
-def _check_side(name: str, history: History) -> None:
-    if history.named(name) is None:
-        known = [side.name for side in history.sides]
+def _check_side(name: str, known: Sequence[str]) -> None:
+    if name not in known:
         close = get_close_matches(name, known, n=3) or known[:_MAX_NAMES]
         raise ConfigError(f"--compare '{name}': no such run, release or testbed; choose from {', '.join(close)}")

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields
 from functools import partial
 from importlib.abc import MetaPathFinder
 from itertools import groupby
@@ -12,7 +12,7 @@ from typing import Any, NoReturn, get_args, get_type_hints
 import pyarrow as pa
 
 from csit_utils.dataset.items import ReadError
-from csit_utils.dataset.rows import DEFAULTS, TestRow
+from csit_utils.dataset.rows import DEFAULTS, LISTS, TestRow
 from csit_utils.dataset.testrows import HeadRow, columns_of
 
 
@@ -39,13 +39,15 @@ def convert_without_pandas() -> None:
             sys.meta_path.remove(finder)
 
 
-def _type(hint: object) -> pa.DataType:
+def _type(name: str, hint: object) -> pa.DataType:
+    if name in LISTS:
+        return pa.list_(pa.struct([(each, _type("", of)) for each, of in get_type_hints(LISTS[name]).items()]))
     kind = (set(get_args(hint) or (hint,)) - {type(None)}).pop()
     return {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[kind]
 
 
 _HINTS = get_type_hints(TestRow)
-TEST_TYPES = {field.name: _type(_HINTS[field.name]) for field in fields(TestRow)}
+TEST_TYPES = {field.name: _type(field.name, _HINTS[field.name]) for field in fields(TestRow)}
 TESTS = pa.schema(list(TEST_TYPES.items()))
 UNREADABLE = (OSError, pa.ArrowException, UnicodeError)
 """Errors of reading a damaged file."""
@@ -100,11 +102,32 @@ class WaitingRows:
         arrays = [
             pa.repeat(pa.scalar(same[name], kind), count)
             if name in self._constants or name not in self._values
-            else pa.array(self._values[name], kind)
+            else pa.array(_plain(self._values[name]) if name in LISTS else self._values[name], kind)
             for name, kind in TEST_TYPES.items()
         ]
         self._values.clear()
         return pa.table(arrays, schema=TESTS) if count else None
+
+
+def _plain(values: Iterable[Sequence[Any] | None]) -> list[list[dict[str, Any]] | None]:
+    """Rows of tables in a column, as Arrow takes them."""
+    return [None if rows is None else [asdict(row) for row in rows] for rows in values]
+
+
+def _rows(name: str, values: Iterable[Sequence[Mapping[str, Any] | None] | None]) -> list[Any]:
+    """The same as Arrow gives them.
+
+    Raises:
+        ReadError: A row, or a value that each has, is missing.
+    """
+    needed = [each for each, hint in get_type_hints(LISTS[name]).items() if type(None) not in get_args(hint)]
+
+    def row_of(row: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - of the type of the column's rows
+        if row is None or any(row[each] is None for each in needed):
+            raise ReadError(f"its column '{name}' has a row without values")
+        return LISTS[name](**row)
+
+    return [None if rows is None else tuple(map(row_of, rows)) for rows in values]
 
 
 def check_columns(schema: pa.Schema, wanted: pa.Schema, needed: Iterable[str]) -> None:
@@ -122,7 +145,7 @@ def check_columns(schema: pa.Schema, wanted: pa.Schema, needed: Iterable[str]) -
         raise ReadError(f"it has no column '{lacking[0]}'")
     for name, kind in zip(names, schema.types, strict=True):
         usual = expected.get(name, kind)
-        if kind != usual and _form(kind) is not _form(usual):
+        if kind != usual and (_form(kind) is not _form(usual) or name in LISTS):
             raise ReadError(f"its column '{name}' has the type {kind}")
 
 
@@ -137,7 +160,11 @@ def rows_of_table(table: pa.Table) -> Iterator[TestRow]:
     """Yield columns as rows. A column missing in an older dataset has the default of `TestRow`."""
     there = set(table.column_names)  # which Arrow makes anew each time
     names = [name for name in TEST_TYPES if name in there]
-    columns = [table.column(name).to_pylist() for name in names]
+    columns = [
+        _rows(name, values) if name in LISTS else values
+        for name in names
+        for values in [table.column(name).to_pylist()]
+    ]
     blank = {name: DEFAULTS.get(name) for name in TEST_TYPES}
     for values in zip(*columns, strict=True):
         # A frozen dataclass takes ten times as long to set a hundred fields one by one.
@@ -174,6 +201,8 @@ class SomeColumns:
 
     def _values(self, name: str, column: pa.ChunkedArray) -> Sequence[Any]:
         values: list[Any] = column.to_pylist()
+        if name in LISTS:
+            return _rows(name, values)
         if TEST_TYPES[name] != pa.string():
             return values
         known = self._known.setdefault

@@ -14,12 +14,18 @@ from csit_utils.dataset.store import characterization_files, columns
 from csit_utils.dataset.store.bounded_files import check_pages
 from csit_utils.dataset.store.layout import CHARACTERIZATIONS, TESTS, Layout
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.request.cell import Dimensions
 
 TEST_PARTS, RECORD_PARTS = "_tests", "_characterizations"
 """Tables of all rows of all files, from which views are made."""
 _GLOB = frozenset("*?[]{}")
 _OF_RECORD = ("anchor", "name", "testbed", "started_at", "label", "simulated", "status")
 """Columns of a record beside each row of its tables."""
+_OF_TEST = (
+    "anchor", "test_name", "testbed", "started_at", "label", "simulated", "status", "service_type",
+    *Dimensions(1, 1).columns, "nf_size", "vs_dtc", "frame",
+)  # fmt: skip
+"""The same of a density test."""
 _ROW = "_row"
 _SQL_TYPES = {pa.string(): "VARCHAR", pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.bool_(): "BOOLEAN"}
 
@@ -40,23 +46,22 @@ class DatasetView:
 
 def views() -> tuple[DatasetView, ...]:
     """Return the views of every dataset, also of one in which some have no rows."""
-    records = characterization_files.schema()
-    plain = pa.schema([field for field in records if not pa.types.is_list(field.type)])
-    found = [
-        DatasetView(TESTS, columns.TESTS, _once(columns.TESTS.names, TEST_PARTS, "run, source")),
-        DatasetView(CHARACTERIZATIONS, plain, _once(plain.names, RECORD_PARTS, "source")),
-    ]
-    for field in records:
-        if pa.types.is_list(field.type):
-            row = field.type.value_type
-            own = pa.schema(
-                [*(plain.field(name) for name in _OF_RECORD), *(row.field(at) for at in range(row.num_fields))]
-            )
-            parts = ", ".join(f"{_ROW}.{row.field(at).name}" for at in range(row.num_fields))
-            of_record = ", ".join(_OF_RECORD)
-            records_once = _once([*_OF_RECORD, field.name], RECORD_PARTS, "source")
-            rows = f"SELECT {of_record}, {{explode}}({field.name}) AS {_ROW} FROM ({records_once})"  # noqa: S608 - of declared names
-            found.append(DatasetView(field.name, own, f"SELECT {of_record}, {parts} FROM ({rows})"))  # noqa: S608
+    found = []
+    for name, every, parts, order, beside in (
+        (TESTS, columns.TESTS, TEST_PARTS, "run, source", _OF_TEST),
+        (CHARACTERIZATIONS, characterization_files.schema(), RECORD_PARTS, "source", _OF_RECORD),
+    ):
+        plain = pa.schema([field for field in every if not pa.types.is_list(field.type)])
+        found.append(DatasetView(name, plain, _once(plain.names, parts, order)))
+        of_record = ", ".join(beside)
+        for field in every:
+            if pa.types.is_list(field.type):
+                row = list(field.type.value_type)
+                own = pa.schema([*(plain.field(each) for each in beside), *row])
+                values = ", ".join(f"{_ROW}.{each.name}" for each in row)
+                once = _once([*beside, field.name], parts, order)
+                rows = f"SELECT {of_record}, {{explode}}({field.name}) AS {_ROW} FROM ({once})"  # noqa: S608 - of declared names
+                found.append(DatasetView(field.name, own, f"SELECT {of_record}, {values} FROM ({rows})"))  # noqa: S608
     return tuple(found)
 
 

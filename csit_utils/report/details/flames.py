@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from csit_utils.analysis.flames import Flame, StackSide, flame, path_differences
+from csit_utils.report.details.node_costs import NodeCostTable
 from csit_utils.report.units import percent
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks, described
 
@@ -43,8 +44,8 @@ class FlameGraph:
     caption: str
     notes: tuple[str, ...]
     simulated: bool
-    accounts: tuple[tuple[str, str], ...] = ()
-    """Reports of programs on their own work, by part of the cell."""
+    costs: tuple[NodeCostTable, ...] = ()
+    """What programs counted of their own work meanwhile."""
 
 
 def flame_graph(found: Stacks | None, *, simulated: bool) -> FlameGraph | None:
@@ -64,7 +65,6 @@ def flame_graph(found: Stacks | None, *, simulated: bool) -> FlameGraph | None:
         f"Call stacks: {described(found)}",
         tuple(_notes(found)),
         simulated,
-        tuple(found.accounts.items()),
     )
 
 

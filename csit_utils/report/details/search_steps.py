@@ -8,7 +8,7 @@ from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
 _WIDTH, _HEIGHT, _MARGIN = 1100.0, 190.0, 12.0
-_LABELS, _TEXT_HEIGHT = 220.0, 15.0
+_AXIS, _LABELS, _TEXT_HEIGHT = 80.0, 220.0, 15.0
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class LevelLine:
-    """A result of the search, as a horizontal line."""
+    """A result of the search as a horizontal line, or a tick of the vertical axis."""
 
     y: float
     text: str
@@ -39,8 +39,7 @@ class SearchPath:
     height: float
     dots: tuple[Dot, ...]
     levels: tuple[LevelLine, ...]
-    low: str
-    high: str
+    ticks: tuple[LevelLine, ...]
     number: str
     """PDR or SOAK, whose loss ratio separates `some` from `much` loss."""
 
@@ -59,12 +58,12 @@ def search_path(result: DensityRecord) -> SearchPath | None:
         share = (load - low) / (high - low) if high > low else 0.5
         return round(_MARGIN + (_HEIGHT - 2 * _MARGIN) * (1 - share), 1)
 
-    step = (_WIDTH - _LABELS - 2 * _MARGIN) / (len(trials) - 1)
+    step = (_WIDTH - _AXIS - _LABELS - 2 * _MARGIN) / (len(trials) - 1)
     goal = next((found.goal for found in (result.pdr, result.soak) if found is not None), None)
     ratio = goal.loss_ratio if goal is not None else 0.0
     dots = tuple(
         Dot(
-            round(_MARGIN + index * step, 1),
+            round(_AXIS + _MARGIN + index * step, 1),
             height(load),
             _kind(trial, loss_ratio, ratio),
             f"search trial {index + 1}: {rate(trial.trial.load_pps)} for {trial.trial.duration_s:g} s\n"
@@ -79,7 +78,16 @@ def search_path(result: DensityRecord) -> SearchPath | None:
         if found is not None and found.lower_pps
     )
     name = goal.name if goal is not None else "PDR"
-    return SearchPath(_WIDTH, _HEIGHT, dots, _apart(levels), rate(math.exp(low)), rate(math.exp(high)), name)
+    ticks = tuple(LevelLine(height(load), rate(math.exp(load))) for load in _ticks(low, high))
+    return SearchPath(_WIDTH, _HEIGHT, dots, _apart(levels), ticks, name)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Ends of a logarithmic axis, and 1, 2 and 5 times powers of ten between them, with room for their labels."""
+    room = (high - low) * _TEXT_HEIGHT / (_HEIGHT - 2 * _MARGIN)
+    powers = range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)
+    between = (math.log(factor * 10.0**power) for power in powers for factor in (1, 2, 5))
+    return [*dict.fromkeys((low, high)), *(load for load in between if low + room < load < high - room)]
 
 
 def _apart(levels: tuple[LevelLine, ...]) -> tuple[LevelLine, ...]:

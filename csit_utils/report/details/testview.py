@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.grouping import beside, bounds
+from csit_utils.analysis.grouping import ThroughputBounds, beside, bounds
 from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
 from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.measures import Measure
@@ -14,12 +14,13 @@ from csit_utils.report.details.coremap import CoreMapView, core_map
 from csit_utils.report.details.energy import EnergyView, energy_figure, energy_lines, energy_notes
 from csit_utils.report.details.flames import FlameGraph, flame_graph
 from csit_utils.report.details.loss_patterns import LossPatternView, loss_notes, loss_pattern_figure, loss_patterns
+from csit_utils.report.details.node_costs import NodeCostTable, cost_table
 from csit_utils.report.details.noise import NoiseView, noise_figure, noise_floor
 from csit_utils.report.details.qualification import QualificationView, qualification_figure, qualification_view
 from csit_utils.report.details.search_steps import SearchPath, search_path
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables
-from csit_utils.report.units import DASH, amount, common_unit, digits3, percent, rate, seconds
+from csit_utils.report.units import DASH, amount, percent, rate, seconds
 from csit_utils.studies.density.analysis.checklist import CheckedRequirement, checklist
 from csit_utils.studies.density.analysis.losses import busiest_cpu
 from csit_utils.studies.density.analysis.other_goals import other_goals
@@ -243,6 +244,8 @@ class TestView:
     """Whether a meter told the power of the system under test."""
     energy_notes: tuple[str, ...]
     energy_figure: Figure | None
+    costs: NodeCostTable | None
+    """None where no program counts its work, and no call stacks were sampled."""
     flames: FlameGraph | None
     """None where no call stacks were sampled."""
     noise: tuple[NoiseView, ...]
@@ -325,6 +328,7 @@ def view_of(
             result.energy,
             simulated=result.simulated,
         ),
+        costs=cost_table(result.costs, simulated=result.simulated),
         flames=flame_graph(result.stacks, simulated=result.simulated),
         noise=noise_floor(result.plan, result.noise),
         noise_figure=noise_figure(
@@ -371,21 +375,16 @@ def bounds_text(row: TestRow, metric: Measure) -> str:
     found = bounds(row, metric)
     if found is None:
         return DASH
-    mark, value = ("< ", found.upper) if found.lower is None else ("", found.lower)
+    return bound_mark(found) + amount(metric, row, found.upper if found.lower is None else found.lower)
+
+
+def bound_mark(found: ThroughputBounds) -> str:
+    """Return the mark of a figure without an upper or a lower bound, or with bounds farther apart than asked for."""
     if found.upper is None:
-        mark = "≥ "
-    elif not found.complete and not mark:
-        mark = "≈ "
-    return mark + amount(metric, row, value)
-
-
-def bounds_pair(row: TestRow, metric: Measure) -> tuple[str, str]:
-    """Return both bounds in one unit, `206` and `207 kpps`; the second is empty if there is only one."""
-    found = bounds(row, metric)
-    if found is None or found.lower is None or found.upper is None or found.lower == found.upper:
-        return bounds_text(row, metric), ""
-    factor, _ = common_unit([found.upper])
-    return ("" if found.complete else "≈ ") + digits3(found.lower / factor), rate(found.upper)
+        return "≥ "
+    if found.lower is None:
+        return "< "
+    return "" if found.complete else "≈ "
 
 
 def _goals(item: RecordedTest, row: TestRow) -> list[GoalView]:

@@ -10,8 +10,7 @@ from csit_utils.report.html import fill
 from csit_utils.report.links import test_href
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import runs_shown
-from csit_utils.report.units import DASH
-from csit_utils.studies.density.headlines import FigureView, HeadlineView, TestbedView, testbed_views
+from csit_utils.studies.density.headlines import testbed_views
 from resources.libraries.python.redaction import outgoing
 from resources.libraries.python.whole_files import write_whole
 
@@ -50,27 +49,26 @@ def message_parts(shown: ReportContents, address: Callable[[str], str | None]) -
 
     `address`: gives the address of an anchor, or None.
     """
-    own = [view for view in testbed_views(shown.systems) if not view.published]
+    own = [view for view in testbed_views(shown.systems, shown.trends_by_cell) if not view.published]
     changes = [
         MessageLine(f"{line.testbed}: {line.text}", address(line.href), line.simulated) for line in shown.changes
     ]
     if not changes and shown.has_earlier_runs:
         changes.append(MessageLine("No unexplained change beyond noise, and no test changed its status."))
-    failed = [row for row in shown.latest if row.status == "FAIL"]
+    failed = [row for row in shown.latest if row.status not in {"PASS", "SKIP"}]
     parts = (
-        (
-            "Tests",
-            [
-                *(MessageLine(f"{view.name}: {view.counts}", address(view.href), view.simulated) for view in own),
-                *map(MessageLine, runs_shown(shown)),
-            ],
-        ),
+        ("Tests", [MessageLine(str(shown.tally), address("#failures")), *map(MessageLine, runs_shown(shown))]),
         (
             "Key figures",
             [
-                MessageLine(_key_figures(view, line), address(view.href), view.simulated)
+                MessageLine(
+                    f"{': '.join(filter(None, (view.name, block.name)))}: {line.text}",
+                    address(line.href),
+                    view.simulated,
+                )
                 for view in own
-                for line in view.lines
+                for block in view.blocks
+                for line in block.carried
             ],
         ),
         ("What changed", changes),
@@ -94,25 +92,15 @@ def message_parts(shown: ReportContents, address: Callable[[str], str | None]) -
         ),
         ("Files that could not be read in full", [MessageLine(each.text) for each in shown.contents.problems]),
     )
-    return tuple(MessagePart(heading, tuple(_bounded(lines))) for heading, lines in parts if lines)
+    mixed = shown.measured  # else the title says that all are simulated
+    return tuple(MessagePart(heading, tuple(_bounded(lines, mixed=mixed))) for heading, lines in parts if lines)
 
 
-def _key_figures(view: TestbedView, line: HeadlineView) -> str:
-    text = f"{view.name}, {line.service} {line.sizes} {line.frame}: " + _figures(view, line.alone, line.alone_figures)
-    if line.most != line.alone:
-        text += "; " + _figures(view, line.most, line.most_figures)
-    return f"{text}; {line.limits}" if line.limits != DASH else text
-
-
-def _figures(view: TestbedView, cell: str, figures: Sequence[FigureView]) -> str:
-    named = zip(view.metrics, figures, strict=True)
-    return f"{cell} " + ", ".join(f"{metric} {figure.text}" for metric, figure in named if figure.text != DASH)
-
-
-def _bounded(lines: Sequence[MessageLine]) -> Iterator[MessageLine]:
+def _bounded(lines: Sequence[MessageLine], *, mixed: bool) -> Iterator[MessageLine]:
     for line in lines[:_MAX]:
         text = outgoing(" ".join(line.text.split()))
-        yield MessageLine(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…", line.href, line.simulated)
+        short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+        yield MessageLine(short, line.href, line.simulated and mixed)
     if len(lines) > _MAX:
         yield MessageLine(f"{len(lines) - _MAX} more")
 

@@ -20,6 +20,7 @@ from csit_utils.analysis.latency import merge, rescaled
 from csit_utils.dataset.measures import Measure
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.model.driver import Medium
+from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency
 from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.request.cell import ServiceType, TestType
@@ -95,7 +96,7 @@ def info_file(result: DensityRecord, figures: Sequence[tuple[Measure, float]] = 
         "dut_version": _version(result, "vswitch"),
         "tg_type": _generator(result),
         "tg_version": _version(result, "generator"),
-        "telemetry": _telemetry(figures),
+        "telemetry": _telemetry(figures, result),
         "result": found,
     }
     return InfoFile((*names.suite, f"{names.test}.info.json"), content)
@@ -218,10 +219,31 @@ def _seconds(start: str, end: str) -> float:
     return max(0.0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
 
 
-def _telemetry(figures: Sequence[tuple[Measure, float]]) -> list[str]:
-    """Figures as text of Prometheus, packed as CSIT packs it."""
+def _telemetry(figures: Sequence[tuple[Measure, float]], result: DensityRecord) -> list[str]:
+    """Figures, and costs by node, as text of Prometheus, packed as CSIT packs it."""
     lines = [f'{re.sub("[^a-z0-9]", "_", name.lower())}{{unit="{name.unit}"}} {value!r}\n' for name, value in figures]
+    lines += [
+        f"{_word(result.drivers.get('vswitch', 'none'))}_runtime_{name}{{{_labels(result, cost)}}} {float(value)!r}\n"
+        for cost in (result.costs.nodes if result.costs else ())
+        for name, value in _runtime(cost).items()
+        if value is not None
+    ]
     return [base64.b64encode(zlib.compress("".join(lines).encode())).decode()] if lines else []
+
+
+def _runtime(cost: NodeCost) -> Mapping[str, float | None]:
+    """Metrics as CSIT's telemetry of `show runtime` names them; a sampled time per packet is none of VPP's."""
+    calls = {"calls": cost.calls, "vectors": cost.packets}
+    if cost.unit == "ns":
+        return {"ns": cost.cost}
+    return {**calls, "clocks": cost.cost, "vectors_calls": cost.packets / cost.calls if cost.calls else None}
+
+
+def _labels(result: DensityRecord, cost: NodeCost) -> str:
+    found = {"host": ",".join(_hosts(result)), "load": result.costs.load if result.costs else "", "name": cost.node}
+    found |= {"part": cost.part, "thread_name": cost.thread}
+    escaped = ((name, value.replace("\\", "\\\\").replace('"', '\\"')) for name, value in found.items())
+    return ",".join(f'{name}="{value}"' for name, value in escaped)
 
 
 # -- figures --------------------------------------------------------------------------------------------------------

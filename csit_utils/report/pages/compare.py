@@ -1,9 +1,9 @@
 """Comparison of runs, releases or testbeds."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, product
+from itertools import islice, product
 from math import inf, log
 from typing import NamedTuple
 from urllib.parse import quote
@@ -16,7 +16,7 @@ from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FALSE_CALLS, 
 from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind
 from csit_utils.dataset.measures import PPS, Measure
-from csit_utils.dataset.rows import MEASURES, UNBOUNDED
+from csit_utils.dataset.rows import MEASURES, UNBOUNDED, TestRow
 from csit_utils.report.colour_scales import shades
 from csit_utils.report.environments import environment_views, payload
 from csit_utils.report.figures import Json
@@ -56,50 +56,41 @@ class Pair:
         return len(self.found.of(outcome))
 
 
+def comparable(shown: ReportContents) -> Mapping[str, ComparisonSide]:
+    """Return all sides that readers choose from, by name."""
+    of_steps = (side for pair in shown.suggested_pairs for side in pair if side.kind is SideKind.BEFORE)
+    return {side.name: side for side in (*shown.whole_history.sides, *of_steps)}
+
+
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
-    history = shown.whole_history
-    if len(history.sides) < 2:
+    sides = comparable(shown)
+    asked = [(sides[shown.compared[0]], sides[shown.compared[1]])] if shown.compared else []
+    compared = (Pair(a, b, compare(_rows(a), _rows(b))) for a, b in (*asked, *shown.suggested_pairs))
+    # Runs of different studies have no cell in common.
+    common = (pair for number, pair in enumerate(compared) if pair.found.changes or number < len(asked))
+    pairs = list(islice(common, _MAX_PAIRS))
+    if not pairs:
         return None
-    chosen = [history.named(name) for name in shown.compared or ()]
-    first = [(chosen[0], chosen[1])] if chosen and chosen[0] and chosen[1] else []
-    sides = [*first, *_pairs(history)][:_MAX_PAIRS]
-    rows = {side.name: [row for run in side.runs for row in run.rows] for pair in sides for side in pair}
     graphs = (
-        (f"{a.name} to {b.name}: {cell.name}", cell)
-        for a, b in sides
-        for cell in cells_with_stacks(rows[a.name], rows[b.name], shown.contents.record)
+        (f"{pair.a.name} to {pair.b.name}: {cell.name}", cell)
+        for pair in pairs
+        for cell in cells_with_stacks(_rows(pair.a), _rows(pair.b), shown.contents.record)
     )
     return {
         "stacks": difference_graphs(graphs),
-        "pairs": [Pair(a, b, compare(rows[a.name], rows[b.name])) for a, b in sides],
+        "pairs": pairs,
         "outcomes": list(Outcome),
         "confidence": CONFIDENCE,
         "false_calls": FALSE_CALLS,
-        "data": data(history, shown.contents.environments),
+        "data": data(shown.whole_history, sides.values(), shown.contents.environments),
     }
 
 
-def _pairs(history: History) -> Iterator[tuple[ComparisonSide, ComparisonSide]]:
-    """For each testbed the latest run against those before, the one before, and each release; pairs of testbeds."""
-    for testbed in history.testbeds:
-        latest, previous = history.latest(testbed), history.previous(testbed)
-        now = ComparisonSide(SideKind.RUN, latest.name, (latest,))
-        before = history.before(testbed)
-        if before is not None:
-            yield before, now
-        if previous is not None:
-            yield ComparisonSide(SideKind.RUN, previous.name, (previous,)), now
-        released = [side for side in history.sides if side.kind in (SideKind.LABEL, SideKind.VERSION)]
-        yield from ((side, now) for side in released if side.runs[0].testbed == testbed and latest not in side.runs)
-    whole = [
-        next(side for side in history.sides if side.runs == history.of(testbed)) for testbed in history.testbeds
-    ]  # fmt: skip
-    for a, b in combinations(whole, 2):
-        if a.runs[0].simulated == b.runs[0].simulated:
-            yield a, b
+def _rows(side: ComparisonSide) -> list[TestRow]:
+    return [row for run in side.runs for row in run.rows]
 
 
-PAGE = Page("compare", "Compare", _build)
+PAGE = Page("compare", "Compare", _build, group="History")
 
 
 class RunFigure(NamedTuple):
@@ -110,11 +101,12 @@ class RunFigure(NamedTuple):
     figure: CellFigure
 
 
-def data(history: History, environments: Mapping[str, Environment]) -> Json:
+def data(history: History, sides: Iterable[ComparisonSide], environments: Mapping[str, Environment]) -> Json:
     """Return the data of the script.
 
     Args:
         history: All runs.
+        sides: All that readers choose from.
         environments: Environments by digest.
     """
     known = _known(history)
@@ -127,7 +119,7 @@ def data(history: History, environments: Mapping[str, Environment]) -> Json:
     places = {view.digest: place for place, view in enumerate(views)}
     return {
         "runs": [_run(run, places) for run in history.runs],
-        "sides": [[side.kind, side.name, [history.runs.index(run) for run in side.runs]] for side in history.sides],
+        "sides": [[side.kind, side.name, [history.runs.index(run) for run in side.runs]] for side in sides],
         "metrics": metrics,
         "less_is_better": [number for number, metric in enumerate(metrics) if metric.less_is_better],
         "of_matrix": len(MEASURES),
@@ -212,7 +204,7 @@ def _cell(
 
     `v` values, `u` upper bounds (None: unbounded), `d` lower bounds, `h` half of the width between bounds, `e` errors
     of means, `q` rounding errors, `y` whether found by a test with another goal, `o` remark on a PDR below its NDR, `x`
-    unit, if not packets per second.
+    unit, if not packets per second, `l` address of its trend, if it has one.
     """
     series = cell.series
     each = [known.figure for known in found]
@@ -225,7 +217,6 @@ def _cell(
         "s": cell.dimensions.instances,
         "n": cell.dimensions.nfs,
         "c": names.short(cell),
-        "l": names.address(cell),
         "p": f"{series.nf_size}|{series.vs_dtc}|{series.frame.split(' ')[0].upper()}",
         "g": goals.index(series.goals),
         "k": kinds.index(_kind(series)),
@@ -235,6 +226,8 @@ def _cell(
     }
     if (of := unit(cell.metric, series)) != PPS:
         made["x"] = of
+    if len({known.run for known in found}) > 1:
+        made["l"] = names.address(cell)
     optional: Json = {
         "e": [_digits(one.error_pps) for one in each],
         "q": [_digits(resolution_pps(one.row, cell.metric)) for one in each],

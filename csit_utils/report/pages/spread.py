@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from statistics import median
 
-from csit_utils.analysis.grouping import Series, System
+from csit_utils.analysis.cells import resolution
+from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.repeats import Repeats, repeats
 from csit_utils.dataset.rows import THROUGHPUTS
 from csit_utils.report.figures import Figure, Json
@@ -32,15 +34,6 @@ class OfSeries:
     cells: tuple[Repeats, ...]
 
 
-@dataclass(frozen=True)
-class SpreadBlock:
-    """Comparable cells."""
-
-    system: System
-    heading: str
-    figure: Figure
-
-
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
     of_tests = [trend for trend in shown.trends if trend.cell.metric in THROUGHPUTS]
     figures = {trend.cell: trend.figures for trend in of_tests}
@@ -51,29 +44,39 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     by_series: dict[Series, list[Repeats]] = {}
     for each in found:
         by_series.setdefault(each.cell.series, []).append(each)
-    blocks = []
+    plots: list[Figure] = []
     parts = [OfSeries(series, tuple(own)) for series, own in sorted(by_series.items())]
     for number, (heading, own) in enumerate(blocks_of(parts), 1):
         called = names([part.series for part in own])
-        title = f"Repeated runs, {heading}"
-        figure = boxes_figure(f"spread-{number}", title, {called[part.series]: part.cells for part in own})
+        figure = boxes_figure(
+            f"spread-{number}", f"Repeated runs, {heading}", {called[part.series]: part.cells for part in own}
+        )
         if figure is not None:
-            blocks.append(SpreadBlock(own[0].series.system, heading, figure))
+            plots.append(figure)
     stepped = sum(each.levels > 1 and each.level == each.levels for each in found)
     banded = sum(each.bands is not None for each in found)
     return {
-        "blocks": blocks,
         "cells": found[:_LISTED],
         "all_cells": len(found),
         "banded": banded,
         "stepped": stepped,
         "level_text": level_text,
         "fewest": FEWEST,
-        "figures": [block.figure for block in blocks],
+        "resolution": _resolution(found),
+        "plots": plots,
+        "figures": plots,
     }
 
 
-PAGE = Page("spread", "Repeated runs", _build)
+def _resolution(found: Iterable[Repeats]) -> float | None:
+    """Median of what searches resolve, as a share of the rate and to either side; None without a search."""
+    searched = [each for each in found if each.cell.metric.goal and each.cell.metric.complete and each.box.median > 0]
+    return (
+        median(resolution(each.figures, each.cell.metric) / each.box.median for each in searched) if searched else None
+    )
+
+
+PAGE = Page("spread", "Repeated runs", _build, group="History")
 
 
 def boxes_figure(identity: str, title: str, found: Mapping[str, Sequence[Repeats]]) -> Figure | None:

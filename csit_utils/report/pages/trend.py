@@ -1,21 +1,25 @@
 """History of every cell, and its changes."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
+from statistics import median
 
 from markupsafe import Markup
 
 from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.grouping import System
 from csit_utils.analysis.runs import History, Run, called
-from csit_utils.analysis.trends.events import CellEvent, events, level_around
+from csit_utils.analysis.trends.events import CellEvent, events, level_around, newest_first
+from csit_utils.analysis.trends.probable import CHANCE, NEIGHBOURS, probable_events
 from csit_utils.analysis.trends.trend import ALPHA, FEWEST, SUSPICION, Trend, TrendState
 from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.measures import PPS
 from csit_utils.dataset.rows import MEASURES, TestRow
-from csit_utils.report.figures import Json
+from csit_utils.report.figures import Figure, Json
+from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.stack_sides import CellStacks, cells_with_stacks, difference_graphs
 from csit_utils.report.study import Page
@@ -25,7 +29,6 @@ from csit_utils.report.units import amount, percent, unit
 from csit_utils.studies.density.analysis.density import asks_for
 from csit_utils.studies.registry import measures
 
-_WORDS = {TrendState.TOO_FEW: "too few runs", TrendState.TWO_BANDS: "two bands"}
 WIDTH, HEIGHT = 150, 34
 _MARGIN = 5.0
 _MIN_SPAN = 0.06
@@ -43,7 +46,7 @@ class SmallTrend:
     spark: Markup
     latest: str
     kinds: tuple[str, ...]
-    """CSS classes: its state, and whether a change is suspected."""
+    """CSS classes: its state, and whether a change is suspected or probable."""
     note: str
     """The change as short text; empty for a steady cell."""
 
@@ -139,18 +142,17 @@ def trend_groups(
 
 def _small(trend: Trend, found: Sequence[CellEvent], names: CellNames, line: Timeline) -> SmallTrend:
     marks = [
-        Mark(line.number(event.after.row), event.level_after_pps, event.better, event.suspected)
+        Mark(line.number(event.after.row), event.level_after_pps, event.better, bool(event.doubt))
         for event in found
     ]  # fmt: skip
     levels = [
         LevelSpan(line.number(trend.figures[first].row), line.number(trend.figures[last].row), value)
-        for first, last, value in levels_of(trend)
+        for first, last, value in levels_of(trend, found)
     ]
     spark = sparkline(line.values(trend), levels, marks, line.failed(trend.cell))
-    kinds = [trend.state.replace(" ", "-")]
-    if trend.suspected is not None:
-        kinds.append("suspected")
-    if trend.state is TrendState.TOO_FEW or trend.state is TrendState.STEADY:
+    doubts = dict.fromkeys(event.doubt for event in found if event.doubt)
+    kinds = [trend.state.replace(" ", "-"), *doubts]
+    if trend.state is TrendState.STEADY and not doubts:
         kinds.append("quiet")
     return SmallTrend(
         names.address(trend.cell),
@@ -158,29 +160,38 @@ def _small(trend: Trend, found: Sequence[CellEvent], names: CellNames, line: Tim
         spark,
         amount(trend.cell.metric, trend.cell.series, trend.values[-1]),
         tuple(kinds),
-        _note(trend),
+        _note(trend, found),
     )
 
 
-def _note(trend: Trend) -> str:
+def _note(trend: Trend, found: Iterable[CellEvent]) -> str:
     if trend.suspected is not None:
         return f"{percent(trend.suspected, signed=True)} ?"
     if trend.steps:
         return percent(trend.steps[-1].change, signed=True)
+    for event in found:
+        return f"{percent(event.change, signed=True)} {event.doubt}"
     if trend.drift is not None:
         return f"drift {percent(trend.drift.change, signed=True)}"
-    return _WORDS.get(trend.state, "")
+    return "two bands" if trend.bands is not None else ""
 
 
-def levels_of(trend: Trend) -> list[tuple[int, int, float]]:
-    """Return first index, last index and value of each level; two constant levels for two bands."""
+def levels_of(trend: Trend, found: Iterable[CellEvent]) -> list[tuple[int, int, float]]:
+    """Return first index, last index and value of each level; two constant levels for two bands.
+
+    Args:
+        trend: A cell.
+        found: Its events, of which probable ones begin a level as steps do.
+    """
     if trend.bands is not None:
         last = len(trend.figures) - 1
         return [(0, last, trend.bands.upper), (0, last, trend.bands.lower)]
     if len(trend.figures) < 2 or trend.state is TrendState.TOO_FEW or trend.drift is not None:
         return []
-    starts = [0, *(step.index for step in trend.steps), len(trend.figures)]
-    return [(one, two - 1, trend.levels[one]) for one, two in pairwise(starts)]
+    places = {step.index for step in trend.steps} | {event.index for event in found if event.probable}
+    return [
+        (one, two - 1, median(trend.values[one:two])) for one, two in pairwise((0, *sorted(places), len(trend.figures)))
+    ]
 
 
 @dataclass(frozen=True)
@@ -200,8 +211,8 @@ class Mark:
     index: int
     value: float
     better: bool
-    suspected: bool = False
-    """Not confirmed yet: may be an outlier."""
+    hollow: bool = False
+    """Suspected or probable."""
 
 
 def sparkline(
@@ -215,7 +226,7 @@ def sparkline(
     Args:
         values: One per night in the order of time; None is a gap.
         levels: Drawn as a step line.
-        marks: Triangles in the direction of the change, open ones if suspected.
+        marks: Triangles in the direction of the change, hollow ones if it is not confirmed.
         failed: Nights whose test did not pass, each a tick.
     """
     known = [value for value in values if value is not None]
@@ -235,7 +246,7 @@ def sparkline(
         parts.append(f'<path class="l" d="{steps}"/>')
     for mark in marks:
         way = -1 if mark.better else 1
-        kind = ("up" if mark.better else "down") + (" open" if mark.suspected else "")
+        kind = ("up" if mark.better else "down") + (" open" if mark.hollow else "")
         tip = min(HEIGHT - 1.0, max(1.0, y(mark.value) + 4 * way))
         parts.append(f'<path class="{kind}" d="M{_at(x(mark.index))} {_at(tip)}l-4 {-6 * way}h8z"/>')
     return _svg([*parts, *_ticks(failed, len(values))])
@@ -279,32 +290,73 @@ def _svg(parts: Iterable[str]) -> Markup:
 
 
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
-    trends = shown.trends
-    if not any(len(trend.figures) > 1 for trend in trends):
+    trends = [trend for trend in shown.trends if len({each.row.run for each in trend.figures}) > 1]
+    if not trends:
         return None
-    every = events(trends)
+    judged = [trend for trend in trends if trend.state is not TrendState.TOO_FEW]
+    every = newest_first([*events(judged), *probable_events(judged)])
     found = [event for event in every if event.acknowledged is None]
     known = [event for event in every if event.acknowledged is not None]
     names = CellNames(trend.cell for trend in trends)
     lines = timelines(shown.whole_history, trends)
+    few = list(_few(trends, names))
     return {
-        "groups": trend_groups(trends, found, names, lines),
+        "groups": trend_groups(judged, every, names, lines),
         "changes": event_groups(found, names, shown.contents.environments),
         "acknowledged": event_groups(known, names, shown.contents.environments),
         "stacks": difference_graphs(_stacks_at(found, names, shown.contents.record)),
         "common": names.common,
-        "looked_at": len(trends),
-        "judged": sum(len(trend.figures) >= FEWEST for trend in trends),
-        "counts": {state: sum(trend.state is state for trend in trends) for state in TrendState},
-        "suspected": sum(trend.suspected is not None for trend in trends),
+        "judged": len(judged),
+        "few": few,
+        "with_few": len(trends) - len(judged),
+        "counts": Counter([*(str(trend.state) for trend in judged), *(event.doubt for event in every if event.doubt)]),
         "fewest": FEWEST,
         "alpha": ALPHA,
         "suspicion": SUSPICION,
-        "data": payload(trends, found, names, lines),
+        "neighbours": NEIGHBOURS,
+        "chance": CHANCE,
+        "data": payload(trends, every, names, lines),
+        "figures": few,
     }
 
 
-PAGE = Page("trend", "Trend", _build)
+def _few(trends: Iterable[Trend], names: CellNames) -> Iterator[Figure]:
+    """Yield for each system a plot of the cells with too few runs to distinguish a step from noise."""
+    metrics = (*MEASURES, *measures())
+    systems: dict[System, list[Row]] = {}
+    for trend in sorted(trends, key=lambda trend: metrics.index(trend.cell.metric)):
+        first = trend.values[0]
+        if trend.state is TrendState.TOO_FEW and first:
+            cell, series = trend.cell, trend.cell.series
+            kind = series.service_type if cell.of_matrix else ""
+            systems.setdefault(series.system, []).extend(
+                {
+                    "shown": " · ".join(filter(None, (kind, cell.metric))),
+                    "cell": names.short(cell),
+                    "run": f"{each.at:%Y-%m-%d %H:%M}",
+                    "change": each.value_pps / first - 1,
+                    "amount": amount(cell.metric, series, each.value_pps),
+                }
+                for each in trend.figures
+            )
+    for number, (system, rows) in enumerate(systems.items(), 1):
+        plot = Plot(
+            str(number),
+            f"{system.name}: change since the first run",
+            "few",
+            Column("run", options={"type": "date"}),
+            Column("change", "change since the first run, %", scale=100),
+            colour="cell",
+            choose=("shown",),
+            mark="markers",
+            hover=("amount",),
+        )
+        figure = plot.draw(RecordTables("trend-few", system.simulated, None, {"few": rows}))
+        if figure is not None:
+            yield figure
+
+
+PAGE = Page("trend", "Trend", _build, group="History")
 
 
 def _stacks_at(
@@ -334,11 +386,9 @@ def payload(
 ) -> Json:  # fmt: skip
     """Return the data of the large plot. Rates have four digits, more than are visible."""
     systems = list(lines)
-    marks: dict[CellMetric, list[list[object]]] = {}
+    by_cell: dict[CellMetric, list[CellEvent]] = {}
     for event in found:
-        marks.setdefault(event.trend.cell, []).append(
-            [event.index, _short(event.level_after_pps), event.better, event.suspected]
-        )
+        by_cell.setdefault(event.trend.cell, []).append(event)
     return {
         "systems": [
             {
@@ -351,7 +401,9 @@ def payload(
             for system, line in lines.items()
         ],
         "cells": {
-            names.address(trend.cell): _cell(trend, systems, names, lines[trend.cell.series.system], marks)
+            names.address(trend.cell): _cell(
+                trend, systems, names, lines[trend.cell.series.system], by_cell.get(trend.cell, [])
+            )
             for trend in trends
         },
     }  # fmt: skip
@@ -362,8 +414,8 @@ def _cell(
     systems: list[System],
     names: CellNames,
     line: Timeline,
-    marks: Mapping[CellMetric, list[list[object]]],
-) -> dict[str, object]:  # fmt: skip
+    found: Sequence[CellEvent],
+) -> dict[str, object]:
     failed = line.failed(trend.cell)
     cell: dict[str, object] = {
         "s": systems.index(trend.cell.series.system),
@@ -371,18 +423,18 @@ def _cell(
         "r": [line.number(each.row) for each in trend.figures],
         "v": [_short(each.value_pps) for each in trend.figures],
         "a": _anchors(trend),
-        "l": [[first, last, _short(value)] for first, last, value in levels_of(trend)],
-        "e": marks.get(trend.cell, []),
+        "l": [[first, last, _short(value)] for first, last, value in levels_of(trend, found)],
+        "e": [[event.index, _short(event.level_after_pps), event.better, event.doubt] for event in found],
         "o": list(trend.outliers),
         "f": [[number, row.message[:120]] for number, row in failed.items()],
-        "d": describe(trend, len(failed)),
+        "d": describe(trend, found, len(failed)),
         "c": None if trend.cell.of_matrix else 1,
         "u": None if (of := unit(trend.cell.metric, trend.cell.series)) == PPS else of,
     }
     return {key: value for key, value in cell.items() if value not in ([], None)}
 
 
-def describe(trend: Trend, failed: int) -> str:
+def describe(trend: Trend, found: Iterable[CellEvent], failed: int) -> str:
     """Return the state of a cell in a sentence or two."""
     figures = f"{len(trend.figures)} runs"
     texts = {
@@ -406,6 +458,10 @@ def describe(trend: Trend, failed: int) -> str:
         text += f"; {', '.join(relations)}"
     if trend.suspected is not None:
         text += f"; the newest differs by {percent(trend.suspected, signed=True)}: not confirmed yet"
+    for event in found:
+        if event.probable:
+            change, day = percent(event.change, signed=True), f"{event.after.at:%Y-%m-%d}"
+            text += f"; probably {change} since {day}: same night as {event.probable} others"
     if trend.outliers:
         text += f"; {len(trend.outliers)} outlier{'s' if len(trend.outliers) > 1 else ''}"
     missing = len(trend.gaps) - failed

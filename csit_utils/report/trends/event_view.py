@@ -49,20 +49,25 @@ class GroupView:
     day: str
     up: bool
     better: bool
-    suspected: bool
+    doubt: str
+    """Why the change is not confirmed: `suspected` or `probable`; empty for a step."""
     what: str
     """`12 cells of CSC`."""
     change: str
     causes: tuple[str, ...]
-    """Acknowledged steps that these repeat or undo, and differences to the run before."""
+    """Steps at the same time, acknowledged ones that these repeat or undo, and differences to the run before."""
     acknowledged: AcknowledgedStep | None
     events: tuple[EventView, ...]
 
     @property
     def kind(self) -> str:
         """Kind of the change."""
-        doubt = "suspected " if self.suspected else "acknowledged " if self.acknowledged else ""
-        return doubt + ("progression" if self.better else "regression")
+        marks = (
+            self.doubt,
+            "acknowledged" if self.acknowledged else "",
+            "progression" if self.better else "regression",
+        )
+        return " ".join(filter(None, marks))
 
 
 def event_groups(
@@ -81,10 +86,11 @@ def _group(group: EventGroup, names: CellNames, environments: Mapping[str, Envir
         f"{first.after.at:%Y-%m-%d}",
         group.up,
         group.better,
-        group.suspected,
+        group.doubt,
         _what(group, names),
         _change(group),
         (
+            *([f"same night as {group.events[0].probable} others"] if group.events[0].probable else []),
             *sorted({event.relation for event in group.events} - {""})[:_MAX_CAUSES],
             *causes(first.before.row, first.after.row, environments),
         ),
@@ -194,7 +200,7 @@ def _step(group: GroupView) -> Changed:
     if group.causes:
         text += f" ({group.causes[0]})"
     return Changed(
-        group.testbed, group.simulated, text, f"#{group.events[0].address}", group.better, not group.suspected
+        group.testbed, group.simulated, text, f"#{group.events[0].address}", group.better, not group.doubt
     )  # fmt: skip
 
 

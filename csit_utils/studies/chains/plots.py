@@ -30,6 +30,8 @@ _SEEN = 5e-4
 """Shares below cannot be seen in a bar."""
 _NO_CLASS = "#9aa5b4"
 """Colour of activity outside the workflow classes, which use all distinguishable colours."""
+_OTHERS = ("other", "chains that are no suspects")
+"""Lines in the background where there are suspects."""
 _VOLUME = Column("volume", "offered volume, Mbit/s", scale=1e-6)
 
 
@@ -181,6 +183,7 @@ def compared_plots(study: ChainStudy) -> tuple[Plot, ...]:
             _VOLUME,
             Column(THROUGHPUT, "throughput, Mbit/s", scale=1e-6),
             colour="line",
+            muted=_OTHERS,
             facets={"VNFs": "VNFs"},
         ),
         Plot(
@@ -193,6 +196,7 @@ def compared_plots(study: ChainStudy) -> tuple[Plot, ...]:
             ),
             colour="line",
             choose=("length",),
+            muted=_OTHERS,
             reference="reference",
         ),
         Plot(
@@ -203,6 +207,7 @@ def compared_plots(study: ChainStudy) -> tuple[Plot, ...]:
             _features(each.feature for each in study.statistics if each.owner != CHAIN),
             colour="line",
             choose=("vnf",),
+            muted=_OTHERS,
             lines={f"{vnf.name} alone": {"line": {"width": 4}} for vnf in study.spec.vnfs},
         ),
         Plot(
@@ -234,7 +239,8 @@ def compared_plots(study: ChainStudy) -> tuple[Plot, ...]:
 
 def _features(names: Iterable[str]) -> tuple[Column, ...]:
     return tuple(
-        Column(name, f"{name}, {feature(name).unit}".removesuffix(", "), choice=name) for name in dict.fromkeys(names)
+        Column(each.name, f"{each.title}, {each.of}".removesuffix(", "), choice=each.title)
+        for each in map(feature, dict.fromkeys(names))
     )
 
 
@@ -247,13 +253,14 @@ def _by_chain(
     found: Iterable[Statistic | Distance], study: ChainStudy, value: str = "mean"
 ) -> Iterator[tuple[Chain, dict[str, object]]]:
     """Values of chains by volume, suspects first, a line for each chain and kind of workload."""
-    chosen, every = furthest(study)[::-1], list(found)
+    chosen, every, suspects = furthest(study)[::-1], list(found), {suspect.chain for suspect in study.suspects}
     several = len({_kind(each.workload) for each in every}) > 1
     for chain in chosen:
         own = [each for each in every if each.chain == chain]
         for each in sorted(own, key=lambda each: (_kind(each.workload), each.workload.volume_bps)):
             line = name_of(chain, chosen) + (f", {_kind(each.workload)}" if several else "")
-            yield chain, {"line": line, "volume": each.workload.volume_bps, each.feature: getattr(each, value)}
+            aside = {"other": bool(suspects) and chain not in suspects}
+            yield chain, {"line": line, "volume": each.workload.volume_bps, each.feature: getattr(each, value), **aside}
 
 
 def _throughputs(study: ChainStudy) -> Iterator[Row]:
@@ -280,7 +287,7 @@ def _resources(study: ChainStudy) -> Iterator[Row]:
     """Every sampled feature of VNFs: all of them alone, and each alone and in chains."""
     vnfs = [vnf.name for vnf in study.spec.vnfs]
     alone = [each for each in study.statistics if len(each.chain.members) == 1 and each.owner in vnfs]
-    yield from ({**row, "vnf": _ALONE} for _, row in _by_chain(alone, study))
+    yield from ({**row, "vnf": _ALONE, "other": False} for _, row in _by_chain(alone, study))
     for vnf in vnfs:
         beside: dict[str, None] = {}
         own = list(_by_chain((each for each in study.statistics if each.owner == vnf), study))
@@ -288,7 +295,7 @@ def _resources(study: ChainStudy) -> Iterator[Row]:
             single = len(chain.members) == 1
             beside |= {} if single else {chain.name: None}
             if len(beside) <= _MAX_BESIDE:
-                yield {**row, "vnf": vnf, **({"line": f"{row['line']} alone"} if single else {})}
+                yield {**row, "vnf": vnf, **({"line": f"{row['line']} alone", "other": False} if single else {})}
 
 
 def _extra_cpu(study: ChainStudy) -> Iterator[Row]:

@@ -26,7 +26,8 @@ from csit_utils.studies.chains.plots import (
 from csit_utils.studies.chains.state_graphs import graphs_figure
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
 from resources.libraries.python.studies.chains.analysis import tables
-from resources.libraries.python.studies.chains.analysis.features import feature
+from resources.libraries.python.studies.chains.analysis.features import Feature, feature
+from resources.libraries.python.studies.chains.analysis.reasons import amount
 from resources.libraries.python.studies.chains.analysis.sentences import (
     bound_in_words,
     cause_in_words,
@@ -184,8 +185,7 @@ class ChangedFeature:
     """A feature of a VNF that is not as when the VNF was alone."""
 
     row: FeatureDeviation
-    meaning: str
-    unit: str
+    feature: Feature
 
     @property
     def ratio(self) -> float | None:
@@ -274,8 +274,7 @@ def _unsampled(study: ChainStudy, suspect: Suspect) -> str:
 
 def _changed(suspect: Suspect) -> tuple[ChangedFeature, ...]:
     rows = sorted(suspect.deviations, key=lambda row: -abs(row.here - row.alone) / (row.alone_stdev or 1e-12))
-    known = ((row, feature(row.feature)) for row in rows[:MAX_CHANGED])
-    return tuple(ChangedFeature(row, one.meaning, one.unit) for row, one in known)
+    return tuple(ChangedFeature(row, feature(row.feature)) for row in rows[:MAX_CHANGED])
 
 
 def _highest_throughput(record: ChainsRecord, figure: PublishedFigure) -> float | None:
@@ -297,8 +296,9 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     if not found:
         return None
     papers = sections(shown.papers, "chains", found, _highest_throughput)
-    words = {each.__name__: each for each in (workload_words, cause_in_words, bound_in_words, sizes_words)}
-    return {**keys_of_page("studies", found, [_studied(view) for view in found], papers), **words}
+    words = workload_words, cause_in_words, bound_in_words, sizes_words, amount, feature
+    made = keys_of_page("studies", found, [_studied(view) for view in found], papers)
+    return {**made, **{each.__name__: each for each in words}}
 
 
 PAGE = Page("chain_study", "Chain study", _build)

@@ -1,18 +1,19 @@
 """Part of the page for one system: sentences, then matrices and curves by frame size and profile."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import Series, System, all_series, system_of
 from csit_utils.dataset.items import Refusal
-from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import THROUGHPUTS, TestRow
+from csit_utils.report.cell_maps import Scale, scale_of
 from csit_utils.report.colour_scales import gradient
 from csit_utils.report.figures import Figure
+from csit_utils.report.series_blocks import by_size
 from csit_utils.report.units import common_unit, digits3
 from csit_utils.studies.density.analysis.answers import AnswerEvidence
-from csit_utils.studies.density.analysis.density import Matrix, matrices, scale
+from csit_utils.studies.density.analysis.density import Matrix, matrices
 from csit_utils.studies.density.analysis.summary import changes
 from csit_utils.studies.density.density_tables import DensityTables, density_tables
 from csit_utils.studies.density.figures.flows import flows_figure
@@ -24,22 +25,27 @@ from csit_utils.studies.density.sentences import common_sizes, names, rare_losse
 
 @dataclass(frozen=True)
 class MetricView:
-    """The heat maps of one metric, with the colour scale they share."""
+    """The heat maps of one metric, with the colour scale they share; a row of service types for each size."""
 
     metric: str
     definition: str
     unit: str
     factor: float
     """Divisor of the numbers in cells."""
-    top_value: float
-    """The brightest colour, in `unit`."""
+    scale: Scale
+    """In `unit`."""
     gradient: str
     maps: tuple[HeatMap, ...]
 
     @property
+    def low(self) -> str:
+        """Label of the darkest colour."""
+        return digits3(self.scale.low)
+
+    @property
     def top(self) -> str:
-        """The brightest colour, for people."""
-        return digits3(self.top_value)
+        """Label of the brightest colour."""
+        return digits3(self.scale.high)
 
     @property
     def columns(self) -> int:
@@ -117,7 +123,6 @@ def system_views(
         if system is not None:
             by_system.setdefault(system, []).append(row)
     found = {one: matrices(rows, one, refused) for one in all_series(rows)}
-    tops = _tops(matrix for own in found.values() for matrix in own)
     views = []
     for number, system in enumerate(dict.fromkeys(one.system for one in found), 1):
         own = [one for one in found if one.system == system]
@@ -127,27 +132,11 @@ def system_views(
             series = [one for one in own if (one.frame, one.profile, one.goals) == key]
             every = [matrix for one in series for matrix in found[one]]
             line = limits(by_system[system], series[0].frame) if limits else SpeedupLimits()
-            blocks.append(_block(every, series, f"s{number}b{index}", seen=seen, tops=tops, line=line))
+            blocks.append(_block(every, series, f"s{number}b{index}", seen=seen, line=line))
         every = [matrix for one in own for matrix in found[one]]
         flows = flows_figure(f"s{number}", "Throughput by number of flows and version of IP", every)
         views.append(SystemView(f"system-{number}", system, tuple(blocks), tuple(by_system[system]), flows))
     return sorted(views, key=lambda view: view.published)
-
-
-_Kind = tuple[Measure, bool, str]
-
-
-def _tops(found: Iterable[Matrix]) -> dict[_Kind, float]:
-    """The brightest colour of each metric: one scale for all maps of the page that are of one kind."""
-    kinds: dict[_Kind, list[Matrix]] = {}
-    for matrix in found:
-        kinds.setdefault(_kind(matrix), []).append(matrix)
-    return {kind: (scale(own) or (0.0, 0.0))[1] for kind, own in kinds.items()}
-
-
-def _kind(matrix: Matrix) -> _Kind:
-    """Simulated, measured and published figures are no parts of one scale."""
-    return matrix.metric, matrix.series.system.simulated, matrix.series.system.origin
 
 
 def _block(
@@ -156,11 +145,10 @@ def _block(
     identity: str,
     *,
     seen: AnswerEvidence | None,
-    tops: Mapping[_Kind, float],
     line: SpeedupLimits,
 ) -> Block:
     metrics = tuple(
-        _metric([matrix for matrix in found if matrix.metric == metric], tops)
+        _metric([matrix for matrix in found if matrix.metric == metric])
         for metric in THROUGHPUTS
         if any(matrix.metric == metric for matrix in found)
     )
@@ -177,9 +165,10 @@ def _block(
     return Block(one.frame, one.profile, one.goals, sizes, metrics, figures, findings, summary, tables, tuple(found))
 
 
-def _metric(found: Sequence[Matrix], tops: Mapping[_Kind, float]) -> MetricView:
-    top = tops[_kind(found[0])]
-    factor, unit = common_unit([top])
-    maps = tuple(heat_map(matrix, top, factor, unit) for matrix in found)
+def _metric(found: Sequence[Matrix]) -> MetricView:
+    values = [value for matrix in found for value in matrix.values()]
+    factor, unit = common_unit(values)
+    scale = scale_of([value / factor for value in values])
+    maps = tuple(heat_map(matrix, scale, factor, unit) for matrix in by_size(found))
     # Cells of one block have the same goals, so every matrix that has runs gives the same definition.
-    return MetricView(found[0].metric, maps[0].definition, unit, factor, top / factor, gradient(), maps)
+    return MetricView(found[0].metric, maps[0].definition, unit, factor, scale, gradient(), maps)

@@ -7,12 +7,17 @@ from math import floor, log10
 from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.latency import HALF_LOADS
 from csit_utils.report.units import DASH, digits3, percent, rate
-from csit_utils.studies.density.analysis.answers import AnswerEvidence, Question, answers, latency_points
+from csit_utils.studies.density.analysis.answers import (
+    AnswerEvidence,
+    Question,
+    answer,
+    latency_points,
+    measured_services,
+)
 from csit_utils.studies.density.analysis.density import CellState, Matrix
 from csit_utils.studies.density.analysis.efficiency import Efficiency, Ratio, efficiencies, ratios
 from csit_utils.studies.density.analysis.summary import BEST_FIRST
 from csit_utils.studies.density.answer_text import AnswerView, question_text, view
-from csit_utils.studies.density.sentences import names
 
 _TYPES = ("VSC", "CSC", "CSP")
 _STEPS = (1.0, 2.0, 5.0, 10.0)
@@ -52,23 +57,12 @@ class RatioLine:
 
 
 @dataclass(frozen=True)
-class AnswerLine:
-    """Answers of one series, by NFs per instance."""
-
-    series: str
-    answers: tuple[AnswerView | None, ...]
-    """As the columns; None where no such service was measured."""
-
-
-@dataclass(frozen=True)
 class QuestionView:
     """A question with its answers."""
 
+    question: Question
     text: str
     answers: tuple[AnswerView, ...]
-    nfs: tuple[int, ...]
-    """Columns of `lines`: NFs per instance."""
-    lines: tuple[AnswerLine, ...]
 
 
 @dataclass(frozen=True)
@@ -163,13 +157,6 @@ def _down(value: float) -> float:
     return max(step for step in _STEPS if step * decade <= value * (1 + 1e-9)) * decade
 
 
-def _question(question: Question, series: Sequence[Series], seen: AnswerEvidence | None) -> QuestionView:
-    own = [each for each in answers(question, seen) if each.series in series] if seen else []
-    views = {(each.series, each.nfs): view(each) for each in own}
-    nfs = tuple(sorted({each.nfs for each in own}))
-    lines = [
-        AnswerLine(name, tuple(views.get((one, length)) for length in nfs))
-        for one, name in names(series).items()
-        if any(each.series == one for each in own)
-    ]
-    return QuestionView(question_text(question), tuple(views.values()), nfs, tuple(lines))
+def _question(question: Question, series: Sequence[Series], seen: AnswerEvidence) -> QuestionView:
+    found = (answer(question, each) for each in measured_services(question.metric, seen, series))
+    return QuestionView(question, question_text(question), tuple(map(view, found)))

@@ -282,6 +282,19 @@ EXPLANATIONS = (
         "take power, without any traffic: compare energy and p99 with those of an adaptive data plane.",
     ),
     Explanation(
+        "node-costs",
+        "Cost of packets by node",
+        "Time that a packet takes in each node of the graph, or in a polling thread, of vSwitch and NFs that count it, "
+        "and, with `-v STACKS:10`, in stages of the kernel such as NAPI and netfilter hooks.",
+        "Clocks of the CPU's time-stamp counter by the program's own account, with the resolution in which it prints "
+        "them; nanoseconds of CPU time by samples, with a 95 % interval.",
+        "Counters are set to zero before a trial at PDR, or before those of MRR, and read once after it, so that "
+        "reading costs no rate. Packets per call are those of a batch, in a graph its vectors per call.",
+        "Few packets per call mean that a thread is starved, not slow: each packet then carries more of what a call "
+        "costs. Polls without a packet count for the packets that came. `./csit compare` names nodes that changed, "
+        "between single runs from 2 % on only: two deployments of one system differ, too.",
+    ),
+    Explanation(
         "call-stacks",
         "Call stacks and flame graphs",
         "Which functions take the CPU time of vSwitch and NFs at the rate that was found; between two sides, or in a "

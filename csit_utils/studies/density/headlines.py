@@ -1,50 +1,47 @@
-"""The verdict of each testbed and service type, for the overview."""
+"""What each service type carries on each testbed, in a sentence, with small heat maps; for the overview."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from csit_utils.analysis.cells import CellMetric
+from csit_utils.analysis.trends.trend import Trend
 from csit_utils.dataset.measures import Measure
-from csit_utils.dataset.rows import THROUGHPUTS
 from csit_utils.report.links import cell_href
-from csit_utils.report.units import DASH, percent, rate
+from csit_utils.report.units import percent, rate
 from csit_utils.studies.density.analysis.density import CellState, MatrixCell
-from csit_utils.studies.density.analysis.summary import BEST_FIRST, Headline, headlines
+from csit_utils.studies.density.analysis.summary import BEST_FIRST, HAVE_FIGURES, Headline, headlines
 from csit_utils.studies.density.blocks import Block, MetricView, SystemView
-from csit_utils.studies.density.density_tables import QuestionView
 from csit_utils.studies.density.figures.heatmap import HeatMap
+from resources.libraries.python.model.request.cell import Dimensions
 
 _MAX_MAPS = 12
 """Of a block on the overview."""
-_WORDS = (("PASS", "passed"), ("FAIL", "failed"), ("SKIP", "skipped"))
+_LIMITS = {"vswitch-bound": "the vSwitch", "nf-bound": "the NFs", "generator-bound": "the generator"}
+_STATES = {
+    CellState.VALUE: "measured",
+    CellState.AT_LEAST: "limited by the generator",
+    CellState.BELOW: "below range",
+    CellState.DOES_NOT_FIT: "do not fit",
+}
 
 
 @dataclass(frozen=True)
-class FigureView:
-    """One figure of a line."""
-
-    text: str
-    raw: float | None
-    href: str | None
-    oversubscribed: bool
-
-
-@dataclass(frozen=True)
-class HeadlineView:
-    """One line: a service type with its sizes on one testbed."""
+class Carried:
+    """What a service type carries in its densest cell, as parts of a sentence."""
 
     service: str
-    sizes: str
-    frame: str
-    alone: str
-    alone_figures: tuple[FigureView, ...]
-    """One per metric of the table."""
-    most: str
-    most_figures: tuple[FigureView, ...]
-    kept: str
-    kept_raw: float | None
-    limits: str
-    cells: str
+    verb: str
+    rate: str
+    """Empty if no cell has a figure."""
+    href: str
+    rest: str
+    oversubscribed: bool
+
+    @property
+    def text(self) -> str:
+        """The sentence."""
+        return " ".join(part for part in (self.service, self.verb, self.rate, self.rest) if part)
 
 
 @dataclass(frozen=True)
@@ -59,45 +56,57 @@ class GlanceView:
 
 
 @dataclass(frozen=True)
+class BlockView:
+    """All that may be compared on a testbed, in sentences and heat maps."""
+
+    name: str
+    """Frame size and profile; empty where the testbed has one block."""
+    carried: tuple[Carried, ...]
+    glance: GlanceView | None
+
+
+@dataclass(frozen=True)
 class TestbedView:
     """One testbed."""
+
+    __test__ = False  # not a pytest class
 
     name: str
     simulated: bool
     published: bool
     href: str
-    counts: str
     oversubscribed: int
-    metrics: tuple[Measure, ...]
-    glances: tuple[GlanceView, ...]
-    lines: tuple[HeadlineView, ...]
-    questions: tuple[tuple[str, QuestionView], ...]
-    """Each with the name of its block; empty where there is one block only."""
+    blocks: tuple[BlockView, ...]
 
 
-def testbed_views(systems: Sequence[SystemView]) -> list[TestbedView]:
-    """A view per system, in their order."""
-    return [_testbed(view) for view in systems]
+Trends = Mapping[CellMetric, Trend]
 
 
-def _testbed(view: SystemView) -> TestbedView:
-    statuses = Counter(str(row.status) for row in view.rows)
-    counts = ", ".join(f"{statuses[name]} {word}" for name, word in _WORDS if statuses[name])
-    found = {matrix.metric for block in view.blocks for matrix in block.matrices}
-    metrics = tuple(metric for metric in THROUGHPUTS if metric in found)
-    several = len(view.blocks) > 1
-    return TestbedView(
-        view.system.name,
-        view.system.simulated,
-        view.published,
-        f"#{view.anchor}",
-        f"{view.tests} tests: {counts}",
-        view.oversubscribed,
-        metrics,
-        tuple(_glance(block) for block in view.blocks if block.metrics),
-        tuple(_line(each, metrics) for block in view.blocks for each in headlines(block.matrices)),
-        tuple((block.name if several else "", each) for block in view.blocks for each in block.tables.questions),
-    )
+def testbed_views(systems: Sequence[SystemView], trends: Trends) -> list[TestbedView]:
+    """A view per system, in their order.
+
+    Args:
+        systems: The latest runs.
+        trends: Of cells with earlier runs, for the change against the run before.
+    """
+    return [
+        TestbedView(
+            view.system.name,
+            view.system.simulated,
+            view.published,
+            f"#{view.anchor}",
+            view.oversubscribed,
+            tuple(
+                BlockView(
+                    block.name if len(view.blocks) > 1 else "",
+                    tuple(_carried(block, trends)),
+                    _glance(block) if block.metrics else None,
+                )
+                for block in view.blocks
+            ),
+        )
+        for view in systems
+    ]
 
 
 def _glance(block: Block) -> GlanceView:
@@ -106,49 +115,59 @@ def _glance(block: Block) -> GlanceView:
     return GlanceView(heading, metric, metric.maps[:_MAX_MAPS], len(metric.maps[_MAX_MAPS:]))
 
 
-def _line(headline: Headline, metrics: Sequence[Measure]) -> HeadlineView:
-    series = headline.series
-    kept = headline.kept if headline.most != headline.alone else None
-    return HeadlineView(
-        series.service_type,
-        f"{series.nf_name}, {series.vswitch_name}",
-        series.frame,
-        _name(headline.alone),
-        tuple(_figure(headline, metric, headline.alone) for metric in metrics),
-        _name(headline.most),
-        tuple(_figure(headline, metric, headline.most) for metric in metrics),
-        percent(kept),
-        kept,
-        _limits(headline),
-        ", ".join(f"{count} {_STATES.get(state, state)}" for state, count in headline.states),
-    )
+def _carried(block: Block, trends: Trends) -> Iterator[Carried]:
+    """Yield a sentence per service type, of whatever sizes: on its cell with the most NFs that has a figure."""
+    by_type: dict[str, list[Headline]] = {}
+    for each in headlines(block.matrices):
+        by_type.setdefault(each.series.service_type, []).append(each)
+    for service, own in sorted(by_type.items()):
+        dense = max(own, key=_density)
+        cell = dense.cell(dense.metric, dense.most)
+        if dense.most is None or cell is None:
+            yield Carried(service, "has no figure:", "", "", f"{_states(own)}.", oversubscribed=False)
+            continue
+        services, nfs = dense.most
+        change = _change(trends.get(CellMetric(dense.series, Dimensions(services, nfs), dense.metric)), cell)
+        nodes, instances = (
+            f"{services * nfs} NF{'s' * (services * nfs > 1)}",
+            f"{services} service{'s' * (services > 1)}",
+        )
+        rest = (
+            f"({dense.metric}, {dense.series.frame}{change}) with {nodes} in {instances} "
+            f"({dense.series.nf_name}, {dense.series.vswitch_name}){_limited(own)}."
+        )
+        href = cell_href(dense.series, dense.metric, dense.most)
+        yield Carried(service, "carries", _text(cell), href, rest, cell.oversubscribed)
 
 
-_STATES = {
-    CellState.VALUE: "measured",
-    CellState.AT_LEAST: "limited by the generator",
-    CellState.BELOW: "below range",
-    CellState.DOES_NOT_FIT: "do not fit",
-}
+def _density(headline: Headline) -> tuple[int, int, float]:
+    services, nfs = headline.most or (0, 0)
+    cell = headline.cell(headline.metric, headline.most)
+    return services * nfs, services, (cell.value_pps if cell else None) or 0.0
 
 
-def _name(place: tuple[int, int] | None) -> str:
-    return f"{place[0]}x{place[1]}" if place else DASH
+def _states(own: Sequence[Headline]) -> str:
+    found = sum((Counter(dict(each.states)) for each in own), Counter[CellState]())
+    return ", ".join(f"{number} {_STATES.get(state, state)}" for state, number in found.items())
 
 
-def _figure(headline: Headline, metric: Measure, place: tuple[int, int] | None) -> FigureView:
-    cell = headline.cell(metric, place)
-    if cell is None or place is None or cell.value_pps is None:
-        return FigureView(DASH, None, None, oversubscribed=False)
-    href = cell_href(headline.series, metric, place)
-    return FigureView(_text(cell), cell.value_pps, href, cell.oversubscribed)
+def _limited(own: Sequence[Headline]) -> str:
+    found = sum((Counter(dict(each.limits)) for each in own), Counter[str]())
+    cells = sum(number for each in own for state, number in each.states if state in HAVE_FIGURES)
+    limits = " and ".join(f"by {_LIMITS[kind]} in {number}" for kind, number in found.most_common())
+    return f"; limited {limits} of {cells} cell{'s' * (cells != 1)}" if limits else ""
+
+
+def _change(trend: Trend | None, cell: MatrixCell) -> str:
+    """The change against the run before, where the cell's figure is the newest of its trend."""
+    *_, before, now = (None, None, *trend.figures) if trend else (None, None)
+    if before is None or now is None or now.value_pps != cell.value_pps or now.row.run == before.row.run:
+        return ""
+    return f", {percent(now.value_pps / before.value_pps - 1, signed=True)} from the run before"
 
 
 def _text(cell: MatrixCell) -> str:
-    sign = {CellState.AT_LEAST: "≥ ", CellState.BELOW: "< "}.get(cell.state, "" if cell.complete else "≈ ")
+    sign = {CellState.AT_LEAST: "at least ", CellState.BELOW: "below "}.get(
+        cell.state, "" if cell.complete else "about "
+    )
     return sign + rate(cell.value_pps)
-
-
-def _limits(headline: Headline) -> str:
-    with_figures = sum(count for state, count in headline.states if state in (CellState.VALUE, CellState.AT_LEAST))
-    return ", ".join(f"{kind} {count} of {with_figures}" for kind, count in headline.limits) or DASH

@@ -7,5 +7,6 @@ from csit_utils.studies.density.pages import density, energy, fairness, latency,
 STUDY = Study(
     order=10,
     pages=(density.PAGE, results.PAGE, latency.PAGE, fairness.PAGE, losses.PAGE, energy.PAGE),
+    group="Density",
     explanations=EXPLANATIONS,
 )

@@ -17,6 +17,7 @@ from resources.libraries.python.studies.interference.model.record import (
     ColocationMeasurement,
     Interference,
     InterferenceRecord,
+    NfType,
     Normalized,
     Resource,
 )
@@ -189,27 +190,34 @@ def _normalized(record: InterferenceRecord, figure: PublishedFigure) -> float | 
     if found is None:
         return None
     types = {each.name: each.type.value for each in found.spec.contenders}
-    target, *competitor = figure.match.split()
+    target, *neighbour = figure.match.split()
     rows = [row for row in pairs(found.matrix) if types.get(row.target) == target]
-    if competitor:
-        rows = [row for row in rows if types.get(row.against[0]) == competitor[0]]
+    if neighbour:
+        rows = [row for row in rows if types.get(row.against[0]) == neighbour[0]]
     return fmean(row.mean for row in rows) if rows else None
+
+
+def _access(kind: str) -> str:
+    return f"{kind}: {NfType(kind).access}"
 
 
 def _two_places(value: float) -> str:
     return f"{value:.2f}"
 
 
-_TARGET = Column("target", "network function", text=True)
-_AGAINST = Column("against", "beside", text=True)
-_NORMALIZED = Column("normalized", "normalized throughput", _two_places, ends=("low", "high"), bounds=(0.0, 1.0))
-_DEGRADATION = Column("degradation", "", _two_places, ends=("degradation_low", "degradation_high"), bounds=(0.0, 1.0))
+_TARGET = Column("target", text=True)
+_AGAINST = Column("against", "neighbour", text=True)
+_NORMALIZED = Column("normalized", "normalized throughput", _two_places, ends=("low", "high"))
+_DEGRADATION = Column(
+    "degradation", "", _two_places, ends=("degradation_low", "degradation_high"), lower_is_better=True
+)
 _THROUGHPUT = Column("throughput_pps", "throughput", rate)
-_LOSS = Column("loss_ratio", "loss", percent)
+_LOSS = Column("loss_ratio", "loss", percent, lower_is_better=True)
+_MEMORY = Column("memory_bytes", "memory", lambda value: f"{digits3(value)} MiB", scale=2**-20, lower_is_better=True)
 
 
 def _response(name: str, title: str) -> Column:
-    return Column(name, title, lambda value: f"{digits3(value)} µs", scale=1e6)
+    return Column(name, title, lambda value: f"{digits3(value)} µs", scale=1e6, lower_is_better=True)
 
 
 def _mean(name: str, title: str) -> tuple[Column, ...]:
@@ -263,9 +271,9 @@ PAGE = record_page(
                 (_THROUGHPUT, _measured),
                 (_LOSS, _measured),
                 (_response("response_s", "response time"), _measured),
-                (Column("cpu", "CPUs", _two_places), _measured),
-                (Column("memory_bytes", "memory", lambda value: f"{digits3(value)} MiB", scale=2**-20), _measured),
-                (Column("cache_misses", "cache misses", digits3), _measured),
+                (Column("cpu", "CPUs", _two_places, lower_is_better=True), _measured),
+                (_MEMORY, _measured),
+                (Column("cache_misses", "cache misses", digits3, lower_is_better=True), _measured),
             ),
             caption=lambda found: f"{found.spec.frame.name}, all ordered pairs",
             choose=("way",),
@@ -293,12 +301,13 @@ PAGE = record_page(
             "interference_means",
             (
                 Column("network_function", "network function", text=True),
-                Column("type", text=True),
+                Column("type", "access to packets", _access, text=True),
                 Column("kind", text=True),
                 Column("stand_in_for", "stands in for", text=True),
                 *_mean("sensitivity", "loses beside others"),
                 *_mean("aggressiveness", "others lose beside it"),
             ),
+            classes="loose",
         ),
         Sentences(sentences.resources_in_words, "Resources", ("network-share", "the share of a resource")),
         Table(
@@ -344,7 +353,7 @@ PAGE = record_page(
             (
                 Column("turn", write=str),
                 _TARGET,
-                Column("against", "beside", lambda names: names or _ALONE, text=True),
+                Column("against", "neighbour", lambda names: names or _ALONE, text=True),
                 Column("guaranteed_resource", "guaranteed", text=True),
                 Column("throughput_pps", "throughput, one way", rate),
                 _LOSS,

@@ -32,14 +32,14 @@ EXPLANATIONS = (
     Explanation(
         "sensitivity",
         "Sensitivity",
-        "Throughput that a network function loses beside another one, mean over all competitors, including a second "
+        "Throughput that a network function loses beside another one, mean over all neighbours, including a second "
         "instance of itself.",
         "Percent of its throughput alone, with the 95 % confidence interval. Rank 1 is the most sensitive; a range of "
         "ranks is a tie.",
         "One minus the mean of its row of normalized throughputs (Zeng et al.). Ranks by Holm's procedure over all "
         "pairs of network functions: any wrong rank in a study has a probability of at most 5 %. Before that, a test "
         "that there is any interference at all.",
-        "A mean over the competitors of this study; others may cause more or less loss.",
+        "A mean over the neighbours of this study; others may cause more or less loss.",
     ),
     Explanation(
         "aggressiveness",
@@ -58,7 +58,7 @@ EXPLANATIONS = (
         "degradation has 0 in it. A share below 0: more is lost with the guarantee than without.",
         "All pairs once more with each limited to its part of the line, or of the CPUs that several use, over the same "
         "throughput alone, without a limit; (guaranteed - without) / (1 - without), of the means.",
-        "A traffic limit also limits the CPU time of competitors, so on shared CPUs this is not the share of the "
+        "A traffic limit also limits the CPU time of neighbours, so on shared CPUs this is not the share of the "
         "network alone. Shares of two resources need not add up to 100 %. Network functions on CPUs of their own have "
         "all of their CPU time anyway.",
     ),
@@ -81,7 +81,7 @@ NORMALIZED = Measure("normalized", "")
 def _measured(found: Interference) -> Iterator[MeasuredSubject]:
     """Yield a subject for each set of co-located network functions that each of them was measured in.
 
-    The competitors are part of the service's name: they decide what is compared with what.
+    The neighbours are part of the service's name: they decide what is compared with what.
     """
     for guarantee, rows in matrices(found):
         end = f", {WAYS[guarantee]}" if guarantee else ""

@@ -18,11 +18,11 @@ from resources.libraries.python.studies.outage.planning import cost
 
 
 def _interval(name: str, title: str, explain: tuple[str, str] = ("", "")) -> Column:
-    return Column(name, title, ends=(f"{name}_low", f"{name}_high"), explain=explain)
+    return Column(name, title, ends=(f"{name}_low", f"{name}_high"), explain=explain, lower_is_better=True)
 
 
-_LOST = _interval("lost_packets", "lost packets", ("blast-radius", "blast radius"))
-_EXCESS = _interval("excess_packets", "excess packets")
+_LOST = _interval("lost_packets", "lost, packets", ("blast-radius", "blast radius"))
+_EXCESS = _interval("excess_packets", "excess, packets")
 _OUTAGE = _interval("outage_ms", "outage, ms", ("outage-duration", "the outage"))
 _GAP = _interval("gap_ms", "longest gap, ms", ("loss-gap", "the longest gap"))
 _RECOVERY = _interval("recovery_ms", "recovery, ms", ("recovery-time", "the recovery time"))
@@ -109,7 +109,7 @@ PAGE = record_page(
             (
                 *_WHERE,
                 _LOST,
-                _interval("no_event_packets", "lost without an event"),
+                _interval("no_event_packets", "lost without an event, packets"),
                 _EXCESS,
                 _OUTAGE,
                 _GAP,

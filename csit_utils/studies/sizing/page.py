@@ -9,11 +9,12 @@ from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.record_blocks import Block, Column, Drawing, Plot, RecordTables, Row, Sentences, Table
 from csit_utils.report.record_page import Overview, record_page
 from csit_utils.report.study import View
-from csit_utils.report.units import DASH, percent, seconds
+from csit_utils.report.units import percent, seconds
 from csit_utils.studies.sizing.trace_figure import traces_figure
-from resources.libraries.python.model.service.spec import MeasuredSize, Sizing
+from csit_utils.studies.sizing.words import capacity_words, size_words
+from resources.libraries.python.model.service.spec import Sizing
+from resources.libraries.python.quantities import grouped
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
-from resources.libraries.python.studies.sizing.search.size_search import carried
 
 _FEW = 8
 """Largest number of sizes whose lines can be distinguished."""
@@ -24,13 +25,6 @@ def _short(value: float) -> str:
     return f"{value:.4g}"
 
 
-def capacity_words(size: MeasuredSize, unit: str) -> str:
-    """`600 calls/s (estimate 612, 95 % interval 605 to 619)`, `at least 1000 replies/s`."""
-    if size.capacity is None:
-        return f"less than {size.offered[0].load:g} {unit}" if size.offered else DASH
-    return f"{'at least ' if size.at_top else ''}{carried(size, unit)}"
-
-
 def _setup(sizing: Sizing) -> Iterator[str]:
     deployment, workload = sizing.deployment, sizing.workload
     scaling = f", scaling {deployment.scaling}" if deployment.mode != "custom" else ""
@@ -39,13 +33,15 @@ def _setup(sizing: Sizing) -> Iterator[str]:
     yield (
         f"Components {', '.join(component.name for component in deployment.components)}; {deployment.mode} mode"
         f"{scaling}{budget}; core pinning {'on' if deployment.servers.core_pinning else 'off'}. Offered: "
-        f"{workload.range.min:g} to {workload.range.max:g} {workload.unit} by {workload.increase:g}{repeats}, "
+        f"{grouped(workload.range.min)} to {grouped(workload.range.max)} {workload.unit} by "
+        f"{grouped(workload.increase)}{repeats}, "
         f"{workload.duration_s:g} s each. A load is carried where the indicator is at least "
         f"{100 * workload.threshold:g} % of it."
     )
 
 
 def _sizes(sizing: Sizing) -> Iterator[Row]:
+    words = size_words(sizing)
     for size in sizing.sizes:
         row: dict[str, object] = size.model_dump(
             include={"name", "vcpus", "memory_mb", "capacity", "overload_from", "deploy_s", "failed"}
@@ -53,13 +49,13 @@ def _sizes(sizing: Sizing) -> Iterator[Row]:
         best = size.name == sizing.best
         remarks = ("best" * best, "measured before, by the run that was resumed" * size.carried_over, size.failed)
         for at in size.capacities:
-            estimate = f" ({at.estimate:.4g}, {at.interval})" if at.estimate else ""
+            estimate = f" ({at.estimate_in_words})" if at.estimate else ""
             row[f"at_{at.threshold:g}"] = at.carried
-            row[f"at_{at.threshold:g}_words"] = None if at.carried is None else f"{at.carried:.4g}{estimate}"
-        ticks = f"{size.name}\n{size.vcpus:g} vCPU{'s' * (size.vcpus != 1)}".replace("-", "\n")
+            row[f"at_{at.threshold:g}_words"] = None if at.carried is None else f"{grouped(at.carried)}{estimate}"
         yield {
             **row,
-            "tick": ticks,
+            "size": words[size.name],
+            "tick": words[size.name].replace(", ", "\n"),
             "quantity": "capacity",
             "at_least": size.at_top,
             "shown": capacity_words(size, sizing.workload.unit),
@@ -73,6 +69,7 @@ def _sizes(sizing: Sizing) -> Iterator[Row]:
 
 def _offered(sizing: Sizing) -> Iterator[Row]:
     """Indicator of every load, after the lines of the full load and of the threshold."""
+    words = size_words(sizing)
     threshold = sizing.workload.threshold
     top = max((row.load for size in sizing.sizes for row in size.offered), default=0.0)
     for name, slope in (("indicator = offered load", 1.0), (f"threshold, {100 * threshold:g} %", threshold)):
@@ -81,7 +78,7 @@ def _offered(sizing: Sizing) -> Iterator[Row]:
         for row in size.offered:
             spread = "" if row.stdev is None else f", standard deviation {row.stdev:.3g} of {len(row.indicators)}"
             yield {
-                "size": size.name,
+                "size": words[size.name],
                 "vcpus": f"{size.vcpus:g}",
                 "load": row.load,
                 "mean": row.mean,
@@ -102,6 +99,7 @@ def _loads(sizing: Sizing) -> Iterator[Row]:
 
 def _use(sizing: Sizing) -> Iterator[Row]:
     """Mean resource use of the instances of each component at each load."""
+    words = size_words(sizing)
     for size in sizing.sizes:
         for row in size.offered:
             used = row.by_component()
@@ -112,15 +110,18 @@ def _use(sizing: Sizing) -> Iterator[Row]:
                     known = [value for use in used[name] if (value := getattr(use, what)) is not None]
                     means[what] = fmean(known) if known else None
                 flavor = f"{part.instances} x {part.flavor}"
-                yield {"size": size.name, "component": name, "flavor": flavor, "load": row.load, **means}
+                yield {"size": words[size.name], "component": name, "flavor": flavor, "load": row.load, **means}
 
 
 def _overheads(sizing: Sizing) -> Iterator[Row]:
+    words = size_words(sizing)
     for row in sizing.overheads:
         yield {
             **row.model_dump(exclude={"components", "scaling"}),
+            "base": words.get(row.base, row.base),
+            "size": words.get(row.size, row.size),
             "scaling": f"scaling {row.scaling}",
-            "step": f"{row.base} to {row.size}",
+            "step": "\nto\n".join(words.get(each, each) for each in (row.base, row.size)).replace(", ", "\n"),
             "components": ", ".join(row.components),
             "change": f"{row.vcpus_ratio:g} x vCPUs, {row.capacity_ratio:.2f} x capacity",
         }
@@ -143,13 +144,12 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
     )
     return (
         Sentences(_setup, paragraph=True),
-        Sentences(lambda found: found.steps, "Search steps", numbered=True),
-        Sentences(lambda found: found.notes, "Observations"),
         Table(
             "sizes",
             _sizes,
             (
-                Column("name", "size", text=True),
+                Column("size", "size: instances x vCPUs of each", text=True),
+                Column("name", "name", text=True),
                 Column("vcpus", "vCPUs", _short),
                 Column("memory_mb", "memory", lambda value: f"{value} MB"),
                 Column("capacity", words="shown"),
@@ -162,7 +162,10 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
                 Column("remarks", text=True),
             ),
             mark={"failed": "bad", "best": "worst best"},
+            classes="loose",
         ),
+        Sentences(lambda found: found.steps, "Search steps", numbered=True),
+        Sentences(lambda found: found.notes, "Observations"),
         Table(
             "overheads",
             _overheads,
@@ -206,7 +209,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
             mark="bars",
             hover=("shown",),
             hollow="at_least",
-            layout={"meta": {"width": 100 + 60 * len(sizing.sizes)}},
+            layout={"meta": {"width": 100 + 90 * len(sizing.sizes)}},
         ),
         Plot(
             "overhead",
@@ -272,7 +275,7 @@ def _summary(found: Sequence[View]) -> Iterator[Row]:
                 "mode": f"{sizing.deployment.mode}{scaling}",
                 "pinning": "on" if sizing.deployment.servers.core_pinning else "off",
                 "sizes": f"{len(sizing.sizes)}{planned}",
-                "best": sizing.best,
+                "best": size_words(sizing).get(sizing.best or ""),
                 "vcpus": best and best.vcpus,
                 "capacity": best and best.capacity,
                 "shown": best and capacity_words(best, sizing.workload.unit),
@@ -293,7 +296,7 @@ _SUMMARY = Table(
         Column("capacity", words="shown"),
         Column("stopped", "ended", text=True),
     ),
-    classes="wide-last",
+    classes="loose",
 )
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from csit_utils.dataset.measures import OF_WORKLOAD, Explanation, Measure, MeasuredSubject, MeasuredValue
 from csit_utils.report.study import RecordKind, Study
-from csit_utils.studies.sizing.page import PAGE, capacity_words
+from csit_utils.studies.sizing.page import PAGE
+from csit_utils.studies.sizing.words import capacity_words, size_words
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.service.load import load_sizing
 from resources.libraries.python.model.service.spec import MeasuredSize, Sizing
@@ -48,9 +49,13 @@ def headline(sizing: Sizing) -> str:
     best = best_of(sizing)
     if best is None:
         return f"no size carries the lowest load; {end}"
-    among = f", the highest of {len(sizing.sizes)} sizes measured" if len(sizing.sizes) > 1 else ""
-    carries = f"{best.name} carries {capacity_words(best, sizing.workload.unit)} with {best.vcpus:g} vCPUs"
-    return f"{carries}{among}; {end}"
+    is_highest = best.capacity == max(size.capacity or 0.0 for size in sizing.sizes)
+    rank = "the best" if is_highest else "not told apart from the highest"
+    among = f", {rank} of {len(sizing.sizes)} sizes measured" if len(sizing.sizes) > 1 else ""
+    total = f" ({best.vcpus:g} in total)" if len(best.size.components) > 1 else ""
+    busiest = f"; {best.bottleneck} is the busiest" if best.bottleneck else ""
+    carries = f"{size_words(sizing)[best.name]}{total}: {capacity_words(best, sizing.workload.unit)}"
+    return f"{carries}{among}{busiest}; {end}"
 
 
 def best_of(sizing: Sizing) -> MeasuredSize | None:

@@ -12,6 +12,7 @@ from csit_utils.report.figures import (
     Figure,
     Json,
     Panel,
+    above,
     axis,
     one_choice,
     rounded,
@@ -21,6 +22,7 @@ from csit_utils.report.figures import (
     thinned_words,
 )
 from csit_utils.report.record_blocks import RecordTables
+from csit_utils.studies.sizing.words import size_words
 from resources.libraries.python.model.service.spec import MeasuredSize, Sizing, Trace
 
 _GAP = 0.06
@@ -48,7 +50,8 @@ def traces_figure(tables: RecordTables) -> Figure | None:
         return None
     samples = sum(_samples(row.trace) for size in traced for row in size.offered if row.trace is not None)
     step = step_of(samples, tables.records)
-    variants = {size.name: _variant(sizing, size, step) for size in traced}
+    words = size_words(sizing)
+    variants = {words[size.name]: _variant(sizing, size, step) for size in traced}
     title = f"{sizing.deployment.vnf_name}: performance indicator and CPU over time, by offered load"
     title += thinned_words(step, samples)
     return one_choice(f"{tables.anchor}-traces", title, variants, simulated=tables.simulated)
@@ -95,25 +98,16 @@ def _ticks(stretches: Sequence[_Stretch]) -> Json:
 def _heading(size: MeasuredSize, stretch: _Stretch, unit: str) -> Json:
     at = ", capacity" if stretch.load == size.capacity else ""
     overload = ", overload" if size.capacity is not None and stretch.load > size.capacity else ""
-    return {
-        "text": escape(f"{stretch.load:g} {unit}{at}{overload}"),
-        "x": rounded(stretch.begin_s + _length_s(stretch.trace) / 2),
-        "xref": "x",
-        "y": 1,
-        "yref": "paper",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"color": "ink", "size": 12},
-    }
+    return above(f"{stretch.load:g} {unit}{at}{overload}", stretch.begin_s + _length_s(stretch.trace) / 2)
 
 
 def _indicators(stretches: Sequence[_Stretch], unit: str, step: int) -> Iterator[Json]:
     if not any(stretch.trace.indicators for stretch in stretches):
         return
     edges = _samples_of(stretches, lambda one: [(at, one.load) for at in (0.0, float(len(one.trace.indicators)))])
-    yield _sample_line("offered load", edges, 6, "dash", hoverinfo="skip")
+    yield _sample_line("offered load", edges, "dim", "dash", hoverinfo="skip")
     reported = _samples_of(stretches, lambda one: enumerate(one.trace.indicators, 1), step)
-    yield _sample_line("indicator", reported, 0, "solid", hover=f"indicator: %{{y:.4~g}} {escape(unit)}")
+    yield _sample_line("indicator", reported, "ink", "solid", hover=f"indicator: %{{y:.4~g}} {escape(unit)}")
 
 
 def _cpus(sizing: Sizing, stretches: Sequence[_Stretch], step: int) -> Iterator[Json]:
@@ -122,7 +116,7 @@ def _cpus(sizing: Sizing, stretches: Sequence[_Stretch], step: int) -> Iterator[
     for instance in dict.fromkeys(name for stretch in stretches for name in stretch.trace.cpu):
         component, _, number = instance.rpartition("-")
         points = _samples_of(stretches, partial(_cpu, instance), step)
-        colour = 1 + components.index(component) if component in components else 7
+        colour = components.index(component) if component in components else 7
         dash = DASHES[(int(number) - 1) % 4] if number.isdigit() else "solid"
         yield _sample_line(
             instance, points, colour, dash, hover=f"{escape(instance)}: %{{y:.3~g}} % of its flavor's CPU"
@@ -148,7 +142,7 @@ def _samples_of(
 def _sample_line(
     name: str,
     points: Iterable[tuple[float | None, float | None]],
-    colour: int,
+    colour: int | str,
     dash: str,
     **more: Any,  # noqa: ANN401 - of `scatter`
 ) -> Json:

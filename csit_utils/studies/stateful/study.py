@@ -7,8 +7,9 @@ from csit_utils.dataset.rows import frame_text
 from csit_utils.report.record_blocks import Column, Plot, Row, Sentences, Table
 from csit_utils.report.record_page import record_page
 from csit_utils.report.study import RecordKind, Study
-from csit_utils.report.units import count, digits3
+from csit_utils.report.units import count, seconds
 from resources.libraries.python.model.request.cell import Dimensions
+from resources.libraries.python.quantities import DECIMAL, scaled
 from resources.libraries.python.studies.stateful.analysis import DEVIATIONS, in_words, stateful_tables
 from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
@@ -16,6 +17,11 @@ from resources.libraries.python.studies.stateful.planning import cost
 
 _RATE = "rate_lower_cps"
 _CHECKED = {"cell": "cell", "subject": "subject", "text": "finding", "met": "met"}
+
+
+def _per_s(value: float) -> str:
+    """`15.8 M/s`."""
+    return scaled(value, DECIMAL, "/s")
 
 
 def _setup(found: StatefulDensity) -> Iterator[str]:
@@ -29,7 +35,7 @@ def _setup(found: StatefulDensity) -> Iterator[str]:
 
 def _by_instances(found: StatefulDensity) -> Iterator[Row]:
     for cell in sorted(found.cells, key=lambda cell: (cell.nodes, cell.instances)):
-        for share, parts in (("in sum", 1), ("per instance", cell.instances)):
+        for share, parts in (("total", 1), ("per instance", cell.instances)):
             yield {
                 "share": share,
                 "nodes": f"{cell.nodes} NF{'s' * (cell.nodes > 1)} per instance",
@@ -53,11 +59,25 @@ def _search(found: StatefulDensity) -> Iterator[Row]:
                 }
 
 
-def _checks(found: StatefulDensity) -> Iterator[Row]:
+def _search_times(found: StatefulDensity) -> Iterator[Row]:
     for cell in found.cells:
-        for check in cell.checks:
+        buckets = next(iter(cell.tables.values())).buckets
+        times = cell.rate.model_dump(include={"trials", "search_s", "sending_s", "emptying_s"})
+        yield {**times, "cell": cell.name, "empty_s": cell.empty_s, "buckets": buckets or None}
+
+
+def _checks(found: StatefulDensity) -> Iterator[Row]:
+    """Yield the requirements that all cells meet once, with the finding in the first, and others for each cell."""
+    for of_cells in zip(*(cell.checks for cell in found.cells), strict=True):
+        rows = list(zip((cell.name for cell in found.cells), of_cells, strict=True))
+        if len(rows) > 1 and all(check.met for check in of_cells):
+            alike = len({check.text for check in of_cells}) == 1
+            text = of_cells[0].text if alike else f"{rows[0][0]}: {of_cells[0].text}"
+            yield {"cell": f"all {len(rows)}", "subject": of_cells[0].subject, "text": text, "met": "yes"}
+            continue
+        for name, check in rows:
             met = "yes" if check.met else "no"
-            yield {"cell": cell.name, "subject": check.subject, "text": check.text, "met": met, "failed": not check.met}
+            yield {"cell": name, "subject": check.subject, "text": check.text, "met": met, "failed": not check.met}
     for subject, text in DEVIATIONS:
         yield {"cell": "all", "subject": subject, "text": text, "met": "differs"}
 
@@ -66,17 +86,8 @@ def _remarks(found: StatefulDensity) -> Iterator[str]:
     failed = sum(not check.met for cell in found.cells for check in cell.checks)
     yield f"Requirements of RFC 9693: {f'{failed} not met' if failed else 'all met'}"
     for cell in found.cells:
-        rate = cell.rate
-        emptied = f", between which tables were emptied in {digits3(rate.emptying_s)} s" * bool(rate.emptying_s)
-        buckets = next(iter(cell.tables.values())).buckets
-        with_buckets = f", with {count(buckets)} buckets" if buckets else ""
-        yield (
-            f"{cell.name}: the search took {digits3(rate.search_s)} s with {rate.trials} trials of "
-            f"{digits3(rate.sending_s)} s in total{emptied}; the deletion of empty tables took "
-            f"{digits3(1000 * cell.empty_s)} ms{with_buckets}"
-        )
-        if rate.remark:
-            yield f"{cell.name}, rate: {rate.remark}"
+        if cell.rate.remark:
+            yield f"{cell.name}, rate: {cell.rate.remark}"
         if cell.capacity and cell.capacity.remark:
             yield f"{cell.name}, capacity: {cell.capacity.remark}"
         yield from (f"{cell.name}: {note}" for note in cell.notes)
@@ -118,10 +129,12 @@ PAGE = record_page(
             (
                 Column("instances", write=count),
                 Column("nodes", "NFs", count),
-                Column(_RATE, "connections/s", count, explain=("connection-rate", "the connection establishment rate")),
-                Column("rate_upper_cps", "failed at", count),
-                Column("rate_instance_cps", "fewest of an instance", count),
-                Column("tear_down_cps", "tear-downs/s", count, explain=("tear-down-rate", "the tear-down rate")),
+                Column(
+                    _RATE, "new connections", _per_s, explain=("connection-rate", "the connection establishment rate")
+                ),
+                Column("rate_upper_cps", "failed at", _per_s),
+                Column("rate_instance_cps", "fewest of an instance", _per_s),
+                Column("tear_down_cps", "tear-downs", _per_s, explain=("tear-down-rate", "the tear-down rate")),
                 Column(
                     "capacity_entries",
                     "entries of a table",
@@ -131,6 +144,21 @@ PAGE = record_page(
                 Column("table_limit", "limit of a table", count),
                 Column("valid", "valid", lambda valid: "yes" if valid else "no", text=True),
             ),
+            classes="tight",
+        ),
+        Table(
+            "search-times",
+            _search_times,
+            (
+                Column("cell", text=True),
+                Column("trials", write=count),
+                Column("search_s", "search", seconds),
+                Column("sending_s", "of it sending", seconds),
+                Column("emptying_s", "of it emptying tables", seconds),
+                Column("empty_s", "deletion of empty tables", seconds),
+                Column("buckets", "buckets of a table", count),
+            ),
+            folded="Time of the search, and of emptying tables",
             classes="tight",
         ),
         Table(
@@ -150,7 +178,7 @@ EXPLANATIONS = (
     Explanation(
         "connection-rate",
         "Connection establishment rate",
-        "How many new connections per second NATs and firewalls take, per service instance and in sum.",
+        "How many new connections per second NATs and firewalls take, per service instance and in total.",
         "Connections per second, of all instances together; the share of each instance is beside it.",
         "Maximum connection establishment rate of RFC 9693: each packet is a UDP datagram with a 5-tuple "
         "that no earlier one of the trial had, from the initiator's side only. A rate counts where every packet "

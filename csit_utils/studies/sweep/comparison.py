@@ -108,7 +108,7 @@ def _comparison(identity: str, own: Sequence[tuple[View, Sweep]]) -> SweepCompar
         "delays",
         f"One-way delay below saturation, {title}",
         _delays,
-        INPUT,
+        _INPUTS,
         Column(ProfileMetric.DELAY.value, "one-way delay, ms"),
         colour="line",
         choose=("reach",),

@@ -1,13 +1,14 @@
 """Plots of one sweep: throughput, delay, loss, CPU and memory over the real input rate, in the units of a profile."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from html import escape
 
 import numpy as np
 
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import Figure, Json, above
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row, plots
+from csit_utils.report.units import common_unit
 from csit_utils.studies.sweep.words import vnf_words
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.result import l2_bps
@@ -33,7 +34,7 @@ NAMES = {
     ProfileMetric.DELAY: "one-way delay",
     ProfileMetric.LOSS: "loss",
 }
-INPUT = Column("rate", "input rate, Gbit/s")
+INPUT = Column("rate", "input rate, Gbit/s", choice="by Gbit/s")
 CPU = Column("cpu", "CPU, % of one vCPU", scale=100)
 
 
@@ -53,11 +54,22 @@ def metric_column(metric: ProfileMetric) -> Column:
 METRICS = tuple(map(metric_column, ProfileMetric))
 
 
-def scales(metric: ProfileMetric) -> tuple[Column, ...]:
-    """Return a metric on the scales that readers choose from, the best one first."""
+def inputs(sweep: Sweep) -> tuple[Column, ...]:
+    """Return the input rate in the units that readers choose from: packets per second, and Gbit/s."""
+    factor, unit = common_unit([point.input_pps for point in sweep.points])
+    return Column("input_pps", f"input rate, {unit}", scale=1 / factor, choice=f"by {unit}"), INPUT
+
+
+def scales(metric: ProfileMetric, packets: Sweep | None = None) -> tuple[Column, ...]:
+    """Return a metric on the scales that readers choose from, the best one first.
+
+    `packets`: a sweep whose throughput is shown in packets per second, too.
+    """
     linear, logarithmic = _linear(metric, "linear"), _log(metric, "logarithmic")
     if metric is ProfileMetric.THROUGHPUT:
-        return (linear,)
+        factor, unit = common_unit([point.input_pps for point in packets.points] if packets else ())
+        column = Column("output_pps", f"throughput, {unit}", scale=1 / factor, choice=unit)
+        return (column, _linear(metric, UNITS[metric])) if packets else (linear,)
     return (logarithmic, linear) if metric is ProfileMetric.DELAY else (linear, logarithmic)
 
 
@@ -71,7 +83,7 @@ def load_row(row: SweepPoint | SweepSample, frame: Frame) -> dict[str, float | s
         ProfileMetric.THROUGHPUT.value: l2_bps(row.output_pps, frame) / GIGA,
         ProfileMetric.DELAY.value: None if row.delay_s is None else 1e3 * row.delay_s,
         ProfileMetric.LOSS.value: None if row.loss_ratio is None else 100 * row.loss_ratio,
-        "text": f"input {rate:.4g} Gbit/s ({row.input_pps:,.0f} pps)",
+        "text": f"input {row.input_pps:,.0f} pps ({rate:.4g} Gbit/s)",
     }
 
 
@@ -91,7 +103,8 @@ def sweep_figures(anchor: str, record: SweepRecord) -> list[Figure]:
     sweep = record.sweep
     if sweep is None or not sweep.points:
         return []
-    layout = saturation(record.profile)
+    layout = saturation(record.profile, sweep.spec.frame)
+    across = inputs(sweep)
     return plots(
         RecordTables(anchor, record.simulated, sweep),
         *(
@@ -99,8 +112,8 @@ def sweep_figures(anchor: str, record: SweepRecord) -> list[Figure]:
                 metric.value,
                 f"{NAMES[metric].capitalize()} of {sweep.name}",
                 partial(_measured_and_fitted, record.profile, metric),
-                INPUT,
-                scales(metric),
+                across,
+                scales(metric, sweep),
                 colour="line",
                 mark="lines",
                 hover=("text",),
@@ -109,12 +122,12 @@ def sweep_figures(anchor: str, record: SweepRecord) -> list[Figure]:
             )
             for metric in ProfileMetric
         ),
-        Plot("cpu", f"CPU of {sweep.name}", _cpu, INPUT, CPU, "vnf", choose=("way",), dash="line", layout=layout),
+        Plot("cpu", f"CPU of {sweep.name}", _cpu, across, CPU, "vnf", choose=("way",), dash="line", layout=layout),
         Plot(
             "memory",
             f"Memory of {sweep.name}",
             _memory,
-            INPUT,
+            across,
             Column("memory", "memory, MiB"),
             "line",
             choose=("way",),
@@ -123,29 +136,39 @@ def sweep_figures(anchor: str, record: SweepRecord) -> list[Figure]:
     )
 
 
-def saturation(profile: Profile | None) -> Json:
-    """Vertical lines of break-points in their intervals, with reasons for hovering; nothing without any."""
-    points = profile.break_points if profile else ()
-    if profile is None or not points:
-        return {}
+def saturation(profile: Profile | None, frame: Frame) -> Callable[[Column], Json]:
+    """Vertical lines of break-points in their intervals, with reasons for hovering; nothing without any.
+
+    `frame`: converts rates where the axis is in packets per second.
+    """
+
+    def layout(x: Column) -> Json:
+        factor = 1.0 if x.name == INPUT.name else x.scale * GIGA / l2_bps(1, frame)
+        return {} if profile is None else _break_points(profile, factor)
+
+    return layout
+
+
+def _break_points(profile: Profile, factor: float) -> Json:
+    points = profile.break_points
     line = {"dash": "dot", "width": 1.5, "color": "ink"}
     band: Json = {"line": {"width": 0}, "fillcolor": "ink", "opacity": 0.1}
     return {
         "shapes": [
-            {"type": kind, "xref": "x", "yref": "paper", "y0": 0, "y1": 1, "x0": start, "x1": end} | style
+            {"type": kind, "xref": "x", "yref": "paper", "y0": 0, "y1": 1, "x0": start * factor, "x1": end * factor}
+            | style
             for found in points
             for kind, start, end, style in (
                 ("line", found.rate, found.rate, {"line": line}),
-                *([("rect", found.low, found.high, band)] if found.low is not None else []),
+                *([("rect", found.low, found.high, band)] if found.low is not None and found.high is not None else []),
             )
         ],
         "annotations": [
-            {"xref": "x", "yref": "paper", "x": found.rate, "y": 1, "yanchor": "bottom", "showarrow": False}
-            | {
-                "text": "saturation" if found is profile.break_point else "break-point",
-                "hovertext": escape(f"{rate_in_words(found)}: {found.reason}"),
-                "font": {"color": "ink", "size": 12},
-            }
+            above(
+                "saturation" if found is profile.break_point else "break-point",
+                found.rate * factor,
+                hovertext=escape(f"{rate_in_words(found)}: {found.reason}"),
+            )
             for found in points
         ],
     }
@@ -162,8 +185,11 @@ def _measured_and_fitted(profile: Profile | None, metric: ProfileMetric, sweep: 
         if found is metric and profile is not None:
             name = fit.function if profile.break_point is None else f"{fit.function} {_REGIONS[region]}"
             rates = np.linspace(fit.first_rate, fit.last_rate, _ON_A_LINE).tolist()
+            packets = GIGA / l2_bps(1, sweep.spec.frame)
             for row in function_rows(profile, rates, (metric,)):
-                yield {**row, "line": name, "text": function_in_words(fit)}
+                known = {"input_pps": row["rate"], "output_pps": row.get(ProfileMetric.THROUGHPUT.value)}
+                pps = {name: None if value is None else value * packets for name, value in known.items()}
+                yield {**row, **pps, "line": name, "text": function_in_words(fit)}
 
 
 def _cpu(sweep: Sweep) -> Iterator[Row]:

@@ -2,6 +2,9 @@
 
 from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate
 from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.model.result import l2_bps
+from resources.libraries.python.studies.sweep.analysis.profile import HighestRate
+from resources.libraries.python.studies.sweep.analysis.saturation import LOSES
 from resources.libraries.python.studies.sweep.analysis.sentences import gain_in_words
 from resources.libraries.python.studies.sweep.model.profile import GIGA, Prediction, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
@@ -30,15 +33,35 @@ def headline(record: SweepRecord) -> str | None:
 def _saturation(record: SweepRecord, sweep: Sweep) -> str:
     found = record.profile.break_point if record.profile else None
     if found is None:
-        most = max((point.input_pps for point in sweep.points), default=None)
-        return f"does not saturate up to {rate(most)}" if most else "has no profile"
-    bits = 8 * sweep.spec.frame.mean_bytes / GIGA
-    rates = f"{rate(found.rate / bits)} ({bandwidth(found.rate * GIGA)})"
-    if found.low is not None and found.high is not None:
-        rates += f", 95 % interval {rate(found.low / bits)} to {rate(found.high / bits)}"
+        last = max(sweep.points, key=lambda point: point.input_pps, default=None)
+        if last is None or not last.input_pps:
+            return "has no profile"
+        if last.loss_ratio is not None and last.loss_ratio >= LOSES:
+            return f"loses {percent(last.loss_ratio)} at {rate(last.input_pps)}; its break-point is not known"
+        return f"does not saturate up to {rate(last.input_pps)}"
     second = record.profile.second if record.profile else None
-    other = f"; another break-point is at {rate(second.rate / bits)}: {second.reason}" if second else ""
-    return f"saturates at {rates}, by {found.indicator}: {found.reason}{other}"
+    other = f"; another break-point is at {input_words(second.rate, sweep)}: {second.reason}" if second else ""
+    at = input_words(found.rate, sweep, found.low, found.high)
+    at += " or below" if found.low is None and found.high is not None else ""
+    return f"saturates at {at}, by {found.indicator}: {found.reason}{other}"
+
+
+def input_words(gbps: float, sweep: Sweep, low: float | None = None, high: float | None = None) -> str:
+    """Return an input rate by packets and bits: `312 kpps (160 Mbit/s), 95 % interval 310 kpps to 315 kpps`."""
+    packets = GIGA / l2_bps(1, sweep.spec.frame)
+    text = f"{rate(gbps * packets)} ({bandwidth(gbps * GIGA)})"
+    ends = [rate(end * packets) for end in (low, high) if end is not None]
+    # An interval within the digits shown says nothing.
+    return f"{text}, 95 % interval {' to '.join(ends)}" if len(set(ends)) > 1 else text
+
+
+def highest_words(best: HighestRate, sweep: Sweep) -> str:
+    """Return the highest rate within bounds: `at least 312 kpps (160 Mbit/s)`, `none`, `unknown`."""
+    if best.rate is None:
+        return "none" if best.known else "unknown"
+    if best.limited_by is None or not best.known:
+        return f"at least {input_words(best.rate, sweep)}"
+    return input_words(best.rate, sweep, best.low, best.high)
 
 
 def _prediction_errors(record: SweepRecord) -> list[str]:

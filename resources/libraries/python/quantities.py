@@ -40,9 +40,19 @@ def scaled(value: float | None, scales: Sequence[tuple[float, str]], unit: str =
     return f"{digits3(value)} {scales[-1][1]}{unit}"
 
 
+def signed(value: float, decimals: int = 0) -> str:
+    """Return a change with its sign: `+3`, `+12.5`."""
+    return f"{value:+.{decimals}f}".replace("-", MINUS)
+
+
 def count(value: float | None) -> str:
     """Return a number of packets, frames or connections, whole: `10,899`."""
     return DASH if value is None else f"{value:,.0f}"
+
+
+def grouped(value: float, digits: int = 10) -> str:
+    """Return so many significant digits without an exponent, grouped: `62,500`, `0.35`."""
+    return f"{float(f'{value:.{digits}g}'):,.10f}".rstrip("0").rstrip(".").replace("-", MINUS)
 
 
 @lru_cache(KEPT_TEXTS)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from csit_utils.analysis.causes import CauseKind, abstracted, causes
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.pages.failures import advice
+from csit_utils.report.outcomes import advice
 
 ROW = TestRow("a", "S.t", "t", "output.xml", recorded=True, status="FAIL", message="", tags="")
 

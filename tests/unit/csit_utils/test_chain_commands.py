@@ -122,7 +122,7 @@ def test_suspects_are_ranked_with_their_reasons(capsys: pytest.CaptureFixture[st
     assert first["planted"] == "nat is limited to 0.1 CPUs"
     assert any("nat is throttled" in reason for reason in first["reasons"])
     out, err = printed(capsys, "suspects", chain_record, "--why", "--most", "1")
-    assert "\nfirewall > nat > ids:\n  nat is throttled: its CPU quota is used up " in out
+    assert "\nfirewall > nat > ids:\n  nat is throttled, as its CPU quota is used up: " in out
     assert "  changed: throttled_percent of nat at 100 Mbit/s: 6" in out
     assert err.startswith("study: ")
     assert "1 suspect among 15 chains." in err

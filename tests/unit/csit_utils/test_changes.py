@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from csit_utils.analysis.trends.events import events, grouped
-from csit_utils.analysis.trends.trend import TrendState
+from csit_utils.analysis.trends.trend import FEWEST, TrendState
 from csit_utils.commands.results.report import _check_side
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.pages import compare, trend
@@ -72,16 +72,17 @@ def test_the_events_are_those_that_were_planted_and_no_others(shown: ReportConte
 
 def test_what_changed_together_is_one_group(shown: ReportContents) -> None:
     groups = grouped(events(shown.trends))
-    assert [(group.cells, len(group.events), group.up, group.suspected) for group in groups] == [
-        (1, 2, False, True),
-        (1, 2, False, False),
-        (1, 2, True, False),
+    assert [(group.cells, len(group.events), group.up, group.doubt) for group in groups] == [
+        (1, 2, False, "suspected"),
+        (1, 2, False, ""),
+        (1, 2, True, ""),
     ]
 
 
 def test_each_cell_has_a_drawing_with_its_state_and_an_address(trend_page: RenderedPage, shown: ReportContents) -> None:
     cards = re.findall(r'<a id="(trend-[^"]+)" href="#\1" class="([^"]+)">', trend_page.html)
-    assert len(cards) == len(shown.trends) == len({address for address, _ in cards})
+    judged = [trend for trend in shown.trends if len(trend.figures) >= FEWEST]
+    assert len(cards) == len(judged) == len({address for address, _ in cards})
     states = {address: kinds.split() for address, kinds in cards}
     assert {address.split("-64b")[0] for address, kinds in states.items() if TrendState.REGRESSION in kinds} == {
         "trend-csc-2x1-ndr",
@@ -91,7 +92,15 @@ def test_each_cell_has_a_drawing_with_its_state_and_an_address(trend_page: Rende
         "trend-vsc-1x1-ndr",
         "trend-vsc-1x1-pdr",
     }
-    assert set(data(trend_page, "trend-data")["cells"]) == set(states)
+    assert set(data(trend_page, "trend-data")["cells"]) > set(states), "others are drawn on demand"
+
+
+def test_cells_with_few_runs_are_points_of_one_plot(trend_page: RenderedPage) -> None:
+    (figure,) = trend_page.figures
+    assert "lab-b" in figure.title
+    (points,) = figure.variants["CSC · PDR"]["data"]
+    assert len(points["y"]) == 6
+    assert points["y"][0] == 0
 
 
 def test_a_failed_night_is_a_gap_with_a_tick_and_its_message(trend_page: RenderedPage) -> None:
@@ -132,8 +141,9 @@ def test_an_environment_that_changed_is_reported_with_its_differences() -> None:
 def test_the_pairs_that_most_readers_want_come_first(compare_page: RenderedPage) -> None:
     rows = re.findall(r"<tr><td><a[^>]*>(.*?)</a></td><td>(.*?)</td>(.*?)</tr>", compare_page.html, re.DOTALL)
     assert [(a, b) for a, b, _ in rows] == [
-        ("lab-a, 10 runs before the latest", "lab-a 2026-11-20"),
+        ("lab-a, 7 runs since the step of 2026-11-13, before the latest", "lab-a 2026-11-20"),
         ("lab-a 2026-11-19", "lab-a 2026-11-20"),
+        ("lab-a, 10 runs before the step of 2026-11-13", "lab-a, 8 runs since the step of 2026-11-13"),
         ("lab-a VPP 26.06, all runs", "lab-a 2026-11-20"),
         ("lab-b, 5 runs before the latest", "lab-b 2026-11-06"),
         ("lab-b 2026-11-05", "lab-b 2026-11-06"),
@@ -141,7 +151,22 @@ def test_the_pairs_that_most_readers_want_come_first(compare_page: RenderedPage)
     ]
     counts = [re.findall(r'<td class="num">(\d+)</td>', rest) for _, _, rest in rows]
     assert counts[0] == ["2", "0", "10", "0", "0"], "the planted fall of the last night, and nothing else"
-    assert counts[3] == ["0", "0", "2", "0", "0"]
+    assert counts[2] == ["2", "2", "8", "0", "0"], "CSC 2x1 fell at the step, CSC 4x1 rose three nights earlier"
+    assert counts[4] == ["0", "0", "2", "0", "0"]
+
+
+def test_runs_of_different_tests_are_no_pair_and_make_no_page() -> None:
+    apart = [row(1e6, 0), row(1e6, 1, cell=("CSP", 1, 1)), row(1e6, 2, cell=("VSC", 1, 1))]
+    assert render(compare.PAGE, ReportContents(Rows(apart))) is None
+    assert render(trend.PAGE, ReportContents(Rows(apart))) is None
+    made = render(compare.PAGE, ReportContents(Rows([*apart, row(1.2e6, 3), row(1e6, 4, cell=("VSC", 1, 1))])))
+    pairs = re.findall(r"<tr><td><a[^>]*>(.*?)</a></td><td>(.*?)</td>", made.html)
+    assert pairs == [("lab-a 2026-11-03", "lab-a 2026-11-05"), ("lab-a 2026-11-01", "lab-a 2026-11-04")]
+
+
+def test_several_figures_in_one_run_are_no_trend() -> None:
+    again = replace(row(1e6), anchor="again")
+    assert render(trend.PAGE, ReportContents(Rows([row(1e6), again]))) is None
 
 
 def test_a_history_of_one_run_has_neither_page() -> None:
@@ -181,4 +206,4 @@ def test_a_pair_that_was_asked_for_comes_before_all_others() -> None:
 
 def test_a_side_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(ConfigError, match=r"no such run, release or testbed; choose from lab-b 2026-11-\d+, "):
-        _check_side("lab-b 2026-11-20", ReportContents(planted()).history)
+        _check_side("lab-b 2026-11-20", list(compare.comparable(ReportContents(planted()))))

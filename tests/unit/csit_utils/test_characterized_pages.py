@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from csit_utils.report.exports.messages import message_parts
-from csit_utils.report.pages import OVERVIEW
+from csit_utils.report.pages import overview
 from csit_utils.report.site import RenderedPage, single_file
 from csit_utils.studies.registry import views
 from csit_utils.studies.sizing import page as sizings
@@ -25,6 +25,9 @@ from tests.unit.csit_utils.characterized_pages import made, shown, words
 PAGES = (profiles.PAGE, predictions.PAGE, bursts.PAGE, sizings.PAGE)
 
 
+SIZES = ("front 1 x 1, back 1 x 1 vCPUs", "front 1 x 2, back 1 x 1 vCPUs")
+
+
 def drawn(page: RenderedPage, name: str, key: str) -> list[dict[str, Any]]:
     """Traces of the first figure whose identity ends so."""
     figure = next(one for one in page.figures if one.identity.endswith(name))
@@ -34,22 +37,32 @@ def drawn(page: RenderedPage, name: str, key: str) -> list[dict[str, Any]]:
 
 def test_points_lie_at_the_real_rate_with_functions_on_either_side_of_the_saturation() -> None:
     page = made(profiles.PAGE, *one_of_each())
-    second, mean, flagged, below, above = drawn(page, "-throughput", "")
+    second, mean, flagged, below, above = drawn(page, "-throughput", "Gbit/s|by Gbit/s")
     assert (len(second["x"]), len(mean["x"]), len(flagged["x"])) == (24, 11, 1)
     assert mean["x"][0] == pytest.approx(2e5 / 8 * 512 / 1e9)
     assert "flagged: input 3 % below" in flagged["text"][0]
     assert below["x"][-1] < above["x"][0]
     figure = next(one for one in page.figures if one.identity.endswith("-throughput"))
-    line, *_ = figure.variants[""]["layout"]["shapes"]
+    layouts = [figure.variants[key]["layout"] for key in ("Gbit/s|by Gbit/s", "kpps|by kpps")]
+    line, in_packets = (layout["shapes"][0] for layout in layouts)
     assert below["x"][-1] < line["x0"] <= above["x"][0]
-    assert figure.variants[""]["layout"]["annotations"][0]["hovertext"].count("nf-1-1 uses all") == 1
+    assert layouts[0]["annotations"][0]["hovertext"].count("nf-1-1 uses all") == 1
+    assert in_packets["x0"] * 512e-6 == pytest.approx(line["x0"])
+    packets = drawn(page, "-throughput", "kpps|by kpps")
+    assert [trace["x"][0] * 512e-6 for trace in packets] == [
+        pytest.approx(trace["x"][0], rel=1e-4) for trace in (second, mean, flagged, below, above)
+    ]
+    assert packets[3]["y"][0] * 512e-6 == pytest.approx(below["y"][0], rel=1e-4)
 
 
 def test_cpu_is_shown_of_each_vnf_and_of_each_vcpu() -> None:
     page = made(profiles.PAGE, chained())
-    assert [trace["name"] for trace in drawn(page, "-cpu", "per VNF")] == ["nf-1-1 (router)", "nf-1-2 (firewall)"]
+    assert [trace["name"] for trace in drawn(page, "-cpu", "per VNF|by kpps")] == [
+        "nf-1-1 (router)",
+        "nf-1-2 (firewall)",
+    ]
     two = one_of_each()[2]
-    threads = drawn(made(profiles.PAGE, two), "-cpu", "per vCPU")
+    threads = drawn(made(profiles.PAGE, two), "-cpu", "per vCPU|by kpps")
     assert [trace["name"] for trace in threads] == ["nf-1-1 (firewall), vCPU 1", "nf-1-1 (firewall), vCPU 2"]
 
 
@@ -117,12 +130,12 @@ def test_a_burst_is_shaded_from_its_first_second_to_its_last() -> None:
 def test_every_size_has_a_line_and_the_search_steps_are_shown() -> None:
     page = made(sizings.PAGE, sized())
     lines = drawn(page, "-indicator", "")
-    assert [line["name"] for line in lines] == ["indicator = offered load", "threshold, 90 %", "fr1s-ba1s", "fr1m-ba1s"]
+    assert [line["name"] for line in lines] == ["indicator = offered load", "threshold, 90 %", *SIZES]
     assert lines[1]["y"] == [0, 450]
     (bars,) = drawn(page, "-capacity", "capacity per vCPU")
     assert bars["y"] == [150, pytest.approx(500 / 3, rel=1e-4)]
     assert bars["marker"]["pattern"]["shape"] == ["", "/"], "the other one carried the highest load"
-    assert [line["name"] for line in drawn(page, "-use", "fr1m-ba1s|CPU")] == ["front", "back"]
+    assert [line["name"] for line in drawn(page, "-use", f"{SIZES[1]}|CPU")] == ["front", "back"]
     assert max(drawn(page, "-oscillation", "")[0]["y"]) == 20
 
 
@@ -131,13 +144,13 @@ def test_what_shared_cores_says_so_wherever_it_is_named() -> None:
     cores = plan.cores.model_copy(update={"oversubscribed": True})
     crowded = one_of_each(plan=plan.model_copy(update={"cores": cores}))
     # Profiles: a line and a section for each of five, and one comparison; the sizing has no part in them.
-    for page, places in ((profiles.PAGE, 11), (predictions.PAGE, 2), (bursts.PAGE, 1), (OVERVIEW, 7)):
+    for page, places in ((profiles.PAGE, 11), (predictions.PAGE, 2), (bursts.PAGE, 1), (overview.PAGE, 7)):
         assert str(made(page, *crowded).html).count('class="mark over"') == places, page.name
         assert 'class="mark over"' not in made(page, *one_of_each()).html
 
 
 def test_the_overview_has_a_sentence_and_a_link_for_each() -> None:
-    page = made(OVERVIEW, *one_of_each())
+    page = made(overview.PAGE, *one_of_each())
     anchors = re.findall(r'href="#([a-z]+-[0-9a-f]{12})"', str(page.html))
     assert len(anchors) == 7
     html = single_file(shown(*one_of_each()))
@@ -149,7 +162,7 @@ def test_a_skipped_one_is_not_called_failed() -> None:
         record(kind, f"Bare {kind}", passed=False, skipped=True, message="needs 33 cores")
         for kind in ("sweep", "chain", "bursts", "sizing")
     ]
-    for page in (*PAGES, OVERVIEW):
+    for page in (*PAGES, overview.PAGE):
         html = made(page, *bare).html
         assert ">skipped</span>" in html and ">failed</span>" not in html, page.name
     (studies,) = [part for part in message_parts(shown(*bare), lambda _: None) if part.heading == "Studies"]

@@ -113,12 +113,14 @@ def test_a_latency_map_does_not_invent_percentiles() -> None:
     assert "p99.9 needs 1,000 samples, 500 available" in cell.tip
 
 
-def test_one_scale_for_each_percentile_over_all_loads() -> None:
+def test_a_scale_ends_at_the_values_shown_and_its_bright_end_is_the_lowest_latency() -> None:
     maps = latency_maps_of(dataset_of(timed(1, 1, 10_000), timed(2, 1, 50_000)))
-    assert maps.ends(("p99", "PDR50", BOTH)) == ("10.0 µs", "100 µs")
-    assert maps.ends(("p99", "PDR50", "forward")) == ("10.0 µs", "100 µs")
-    assert maps.ends(("p50", "PDR50", BOTH)) == ("1.00 µs", "10.0 µs")
-    assert maps.scale(("p99",)).share(31_623.0) == pytest.approx(0.5, abs=1e-4), "logarithmic"
+    low, high = (square(maps, line, 0, "p99", "PDR50", BOTH) for line in (0, 1))
+    choice = ("p99", "PDR50", BOTH)
+    assert maps.ends(choice) == (f"{high.text} µs", f"{low.text} µs")
+    assert (maps.scale(choice).share(low.value), maps.scale(choice).share(high.value)) == (1, 0)
+    assert maps.scale(choice).share((low.value * high.value) ** 0.5) == pytest.approx(0.5), "logarithmic"
+    assert maps.ends(("p50", "PDR50", BOTH)) != maps.ends(choice)
 
 
 def test_of_several_nights_the_newest_counts() -> None:
@@ -157,15 +159,32 @@ def test_fairness_names_the_instance_that_gets_least() -> None:
     assert (alone.index, alone.ratio) == (None, 1.0)
 
 
-def test_the_fairness_page_distinguishes_single_instances_from_equal_ones() -> None:
-    made = page(fairness.PAGE, dataset_of(result(CSC, 1, 1), result(CSC, 2, 1), mrr_result(CSC, 2, 1)))
+def fair(index: float, made: DensityRecord) -> DensityRecord:
+    """A test whose instances share by this index."""
+    items = [each.model_copy(update={"fairness": None if each.fairness is None else index}) for each in made.itemized]
+    return made.model_copy(update={"itemized": tuple(items)})
+
+
+def test_the_fairness_page_has_maps_of_unfair_series_and_a_sentence_for_others() -> None:
+    tests = (result(CSC, 1, 1), fair(0.8, result(CSC, 2, 1)), fair(0.8, mrr_result(CSC, 2, 1)))
+    made = page(fairness.PAGE, dataset_of(*tests, fair(1.0, result(ServiceType.CSP, 2, 1))))
     text = text_of(made)
     assert "one instance" in text
+    assert "all 1 cells of CSP" in text
     assert "Least fair cells" in text
-    assert re.search(r"PDR, [\d.]+ kpps 0\.99\d+ instance 2: ", text), "the last instance loses most in these records"
     assert made is not None
-    assert {figure.identity.split("-")[0] for figure in made.figures} == {"fairness", "shares"}
+    assert [[each.title for each in maps] for maps in (made.figures[:2],)] == [
+        ["Fairness at the bounds of the search and beyond", "Fairness in trials of MRR"]
+    ]
+    assert len({figure.title for figure in made.figures}) == len(made.figures) == 3, "shares are of trials of MRR"
     assert page(fairness.PAGE, dataset_of(result(CSC, 1, 1))) is None
+
+
+def test_where_all_cells_are_fair_one_sentence_says_so() -> None:
+    made = page(fairness.PAGE, dataset_of(fair(0.9995, result(CSC, 2, 1)), fair(1.0, result(CSC, 4, 1))))
+    assert made is not None
+    assert made.figures == ()
+    assert "All 2 cells with several instances are fair" in text_of(made)
 
 
 def located(lost_by: dict[str, int], busy: float) -> LocatedLosses:
@@ -201,6 +220,18 @@ def test_the_losses_page_names_the_part_that_loses_most_in_each_cell() -> None:
     assert page(losses.PAGE, dataset_of(plain(1, 1, 2e5))) is None
 
 
+def test_series_that_lose_at_one_place_have_no_map() -> None:
+    nowhere_else = [plain(chains, 1, 2e5, located=located({"vswitch": 75}, 0.97)) for chains in (1, 2)]
+    made = page(losses.PAGE, dataset_of(*nowhere_else))
+    assert made is not None
+    assert made.figures == ()
+    assert "All 2 tests with losses lose at one place: vSwitch" in text_of(made)
+    other = plain(4, 1, 2e5, located=located({"nf-1-1": 75}, 0.97))
+    mixed = page(losses.PAGE, dataset_of(*nowhere_else, other))
+    assert mixed is not None
+    assert len(mixed.figures) == 2, "cells of a series differ"
+
+
 def nights(*rates: float) -> list[DensityRecord]:
     """A cell, night after night."""
     days = [f"2026-01-{day:02d}" for day in range(1, len(rates) + 1)]
@@ -221,6 +252,7 @@ def test_three_runs_make_a_box_and_two_do_not() -> None:
     (against,) = figure.variants["against the median|CSC|NDR"]["data"]
     assert against["y"][0] == pytest.approx([-4.7619, 0.0, 9.5238])
     assert "3 runs each" in figure.variants["rates|CSC|NDR"]["layout"]["xaxis"]["title"]["text"]
+    assert "A search finds rates to ± 0.2" in text_of(made), "half of the width between bounds"
 
 
 def test_a_cell_whose_level_changed_has_a_box_for_each_with_its_nights() -> None:
@@ -257,7 +289,7 @@ def test_failures_are_grouped_and_linked() -> None:
     assert "b.xml: broken off" in text
     assert "./csit doctor" in text
     assert shown is not None
-    assert shown.count == 5
+    assert shown.count == 4
     assert len(re.findall(r'href="#test-csc-\dr1c', str(shown.html))) == 3
 
 

@@ -69,6 +69,13 @@ def test_a_failure_is_the_reason_of_its_own_cell_only() -> None:
         assert {reason for name, reason in found.items() if place in name} == {why}, place
 
 
+def test_a_failed_test_is_an_error_of_junit_and_a_skipped_one_is_skipped() -> None:
+    baseline = [*nights(3, lambda _: RATE), *nights(3, lambda _: RATE, cell=TWO)]
+    suite = fromstring(junit_xml(gate(baseline, [row(None), row(None, cell=TWO, status="SKIP")])))
+    assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["4", "0", "2", "2"]
+    assert all("1x1" in str(each.get("name")) for each in suite if each.find("error") is not None)
+
+
 def test_a_failed_test_of_another_tool_is_the_reason_though_it_names_no_goals() -> None:
     """A tool that measured nothing has no definition of a figure either."""
     found = gate(nights(3, lambda _: RATE), [row(None, goals="")])

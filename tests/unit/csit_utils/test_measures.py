@@ -198,9 +198,10 @@ def test_the_pages_show_what_the_commands_print(sides: tuple[Path, Path]) -> Non
     numbers = {("firewall", metric, None) for metric in ("break-point", "saturated", "without-loss")}
     assert found == numbers | {("proxy", "capacity", "calls/s")}
     assert all(cell["m"] >= data["of_matrix"] for cell in data["cells"])
-    assert "300 calls/s" in over_time.html
-    assert "<b>proxy fr1s-ba1s calls/s</b>" in over_time.html
-    assert "firewall 1c 64B" in over_time.html
+    (points,) = over_time.figures
+    traces = [trace for variant in points.variants.values() for trace in variant["data"]]
+    assert {trace["name"] for trace in traces} >= {"firewall 1c 64B", "proxy fr1s-ba1s calls/s"}
+    assert "300 calls/s" in [text for trace in traces for text in trace["text"]]
 
 
 def test_a_label_of_a_dataset_chooses_characterizations(sides: tuple[Path, Path], tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_message_has_the_planted_changes_and_key_figures() -> None:
         :20
     ]
     assert all(line.href and line.href.startswith("at#") for line in found["What changed"])
-    assert re.search(r"CSC .*: 1x1 NDR [\d.]+ [kM]pps", found["Key figures"][0].text)
+    assert re.search(r"CSC carries [\d.]+ [kM]pps", found["Key figures"][0].text)
 
 
 def test_a_night_like_the_one_before_has_no_changes_and_says_so() -> None:

@@ -70,7 +70,7 @@ def test_functions_of_all_flavors_lie_in_one_plot_with_their_saturation() -> Non
 def test_below_saturation_only_loads_below_it_are_drawn() -> None:
     found = figures(made(profiles.PAGE, *one_of_each()))["sweeps-1-delays"]
     one = profiled(ONE).break_point
-    (line,) = (trace for trace in found["below saturation"] if trace["name"] == "firewall, 64B, 2c")
+    (line,) = (trace for trace in found["below saturation|by Gbit/s"] if trace["name"] == "firewall, 64B, 2c")
     assert max(line["y"]) < 0.1, "in milliseconds; saturated loads have 2"
     assert [row["rate"] for row in below(profiled(ONE), ONE, 0.5)] == [
         pytest.approx(point.input_pps * GBPS) for point in ONE.points if point.input_pps * GBPS < 0.5 * one.rate

@@ -13,10 +13,12 @@ from csit_utils.dataset.rows import NDR
 from csit_utils.report.links import cell_anchor
 from csit_utils.report.report_context import Details, ReportContents
 from csit_utils.report.site import single_file, write_site
-from csit_utils.studies.density.analysis.density import CellState, matrices
+from csit_utils.studies.density.analysis.density import matrices
 from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, speedups
-from csit_utils.studies.density.analysis.summary import headlines
+from csit_utils.studies.density.blocks import system_views
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, speedup_figure
+from csit_utils.studies.density.figures.throughput import density_figure
+from csit_utils.studies.density.sentences import names
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.density.model.record import DensityRecord
@@ -104,10 +106,10 @@ def test_of_too_many_latest_tests_those_that_stand_out_have_pages(monkeypatch: p
 def test_a_test_without_a_page_is_not_linked_and_says_so(tmp_path: Path) -> None:
     write_site(ReportContents(InMemory(together(*TWO_NIGHTS)), details=Details.NONE), tmp_path)
     html = (tmp_path / "results.html").read_text()
-    rows = html.split("<tbody>")[1].split("</tbody>")[0]
+    rows, earlier = html.split("<tbody>")[1].split("</tbody>")
     assert "href=" not in rows
-    assert rows.count("data-nopage") == 2 * 3
-    assert "./csit show 1.xml" in rows
+    assert (rows.count("data-nopage"), earlier.count("data-nopage")) == (2, 2), "a cell and its test; two earlier ones"
+    assert "./csit show 1.xml" in earlier
 
 
 def test_links_of_the_site_lead_to_files_that_are_there(tmp_path: Path) -> None:
@@ -164,21 +166,34 @@ def test_limits_are_drawn_where_they_do_not_flatten_the_rest() -> None:
         line for line in figure.variants["NDR|vSwitch cores|relative to the fewest cores"]["data"] if "name" in line
     ]
     assert perfect[1]["y"] == [1.0, 2.0]
+    free = speedup_figure("s", "Speedup", found, SpeedupLimits()).variants["NDR|vSwitch cores|throughput"]
+    assert max(y for line in free["data"] for y in line["y"]) <= free["layout"]["yaxis"]["range"][1]
+
+
+def test_service_types_have_plots_beside_each_other_with_the_same_axes_and_one_legend() -> None:
+    types = (ServiceType.CSC, ServiceType.CSP)
+    rows = InMemory(dataset_of(*(result(each, 1, nfs) for each in types for nfs in (1, 2)))).tests
+    series = all_series(rows)
+    found = [matrix for one in series for matrix in matrices(rows, one)]
+    variant = density_figure("density-s", "Throughput", found, names(series)).variants["NDR|by all NFs"]
+    assert [title["text"] for title in variant["layout"]["annotations"]] == ["CSC", "CSP"]
+    assert (variant["layout"]["xaxis2"]["matches"], variant["layout"]["yaxis2"]["matches"]) == ("x", "y")
+    assert [line.get("xaxis", "x") for line in variant["data"]] == ["x", "x", "x2", "x2"]
+    assert [line["showlegend"] for line in variant["data"]] == [True, True, False, False]
+
+
+def test_a_size_of_nfs_has_its_service_types_in_a_row_of_maps() -> None:
+    sizes = [plain(1, 1, 2e5, size=size) for size in (NfSize.ONE, NfSize.HALF)]
+    rows = InMemory(dataset_of(*sizes, result(ServiceType.CSP, 1, 1))).tests
+    (block,) = system_views(rows)[0].blocks
+    maps = next(metric.maps for metric in block.metrics if metric.metric == NDR)
+    assert [shown.series.nf_size for shown in maps] == sorted(shown.series.nf_size for shown in maps)
 
 
 def test_one_size_alone_has_no_speedup() -> None:
     rows = InMemory(dataset_of(SIZED[0])).tests
     found = [matrix for series in all_series(rows) for matrix in matrices(rows, series)]
     assert speedup_figure("s", "Speedup", found, SpeedupLimits()) is None
-
-
-def test_a_headline_names_one_alone_and_the_most() -> None:
-    rows = InMemory(dataset_of(plain(1, 1, 2e5), plain(2, 2, 1e5), plain(4, 1, 1.5e5))).tests
-    (series,) = all_series(rows)
-    (headline,) = headlines(matrices(rows, series))
-    assert (headline.alone, headline.most) == ((1, 1), (4, 1)), "of two cells with four NFs the one with more services"
-    assert headline.kept == pytest.approx(0.75)
-    assert dict(headline.states) == {CellState.VALUE: 3, CellState.NOT_RUN: 3}
 
 
 def test_an_address_of_a_cell_does_not_depend_on_the_report() -> None:

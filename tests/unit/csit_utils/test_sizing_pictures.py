@@ -28,8 +28,8 @@ def changed(record: SizingRecord, name: str, **parts: Mapping[str, object]) -> S
 
 def test_indicator_and_cpus_of_three_loads_stand_one_after_the_other() -> None:
     (figure,) = drawn("-traces", traced(sized()))
-    assert list(figure.variants) == ["fr1s-ba1s"]
-    variant = figure.variants["fr1s-ba1s"]
+    assert list(figure.variants) == ["front 1 x 1, back 1 x 1 vCPUs"]
+    variant = figure.variants["front 1 x 1, back 1 x 1 vCPUs"]
     by_name = {trace["name"]: trace for trace in variant["data"]}
     assert list(by_name) == ["offered load", "indicator", "front-1", "back-1"]
     # 4 s for each load, and a gap that no line crosses.
@@ -68,7 +68,10 @@ def test_figures_of_the_script_are_in_a_plot_and_in_the_table_of_loads() -> None
     page = made(sizings.PAGE, inspected(25, "a"))
     (plot,) = [figure for figure in page.figures if figure.identity.endswith("-reported")]
     assert plot.selectors == (("hits", "detected"),)
-    assert [trace["name"] for trace in plot.variants["detected"]["data"]] == ["fr1s-ba1s", "fr1m-ba1s"]
+    assert [trace["name"] for trace in plot.variants["detected"]["data"]] == [
+        "front 1 x 1, back 1 x 1 vCPUs",
+        "front 1 x 2, back 1 x 1 vCPUs",
+    ]
     assert plot.variants["detected"]["data"][0]["y"] == [0.99, 0.98, 0.97, 0.96, 0.95]
     assert 'data-head="figure_detected">detected</th>' in page.html
     assert '<td class="num" data-v="12500.0">' in page.html and '<td class="num" data-v="0.95">' in page.html
@@ -96,7 +99,12 @@ def test_sizings_share_the_bound_of_their_page(monkeypatch: pytest.MonkeyPatch) 
     page = made(sizings.PAGE, traced(sized()), changed(traced(sized()), "Another"))
     figures = [one for one in page.figures if one.identity.endswith("-traces")]
     assert [one.title[-26:] for one in figures] == ["(every 2nd of 36 samples)".rjust(26)] * 2
-    lines = [line for one in figures for line in one.variants["fr1s-ba1s"]["data"] if line["name"] != "offered load"]
+    lines = [
+        line
+        for one in figures
+        for line in one.variants["front 1 x 1, back 1 x 1 vCPUs"]["data"]
+        if line["name"] != "offered load"
+    ]
     assert sum(x is not None for line in lines for x in line["x"]) == 36
 
 
@@ -110,7 +118,7 @@ def test_a_script_that_reports_no_seconds_leaves_the_cpus_alone_in_the_picture()
     sizes = (first.model_copy(update={"offered": silent}), *record.sizing.sizes[1:])
     bare = record.model_copy(update={"sizing": record.sizing.model_copy(update={"sizes": sizes})})
     (figure,) = drawn("-traces", bare)
-    variant = figure.variants["fr1s-ba1s"]
+    variant = figure.variants["front 1 x 1, back 1 x 1 vCPUs"]
     assert [trace["name"] for trace in variant["data"]] == ["front-1", "back-1"]
     assert "yaxis2" not in variant["layout"] and variant["layout"]["yaxis"]["domain"] == [0, 1]
 
@@ -121,10 +129,14 @@ def test_traffic_of_several_kinds_is_named_by_its_script_and_other_units_are_sep
     (found,) = drawn("sizings-1", sized(), other, apart)
     assert not drawn("sizings-2", sized(), other, apart)
     names = [trace["name"] for trace in found.variants["indicator"]["data"]]
-    assert names[0] == "fr1s-ba1s, load" and names[2] == "fr1s-ba1s, malicious-50"
+    assert (
+        names[0] == "front 1 x 1, back 1 x 1 vCPUs, load" and names[2] == "front 1 x 1, back 1 x 1 vCPUs, malicious-50"
+    )
     twin = changed(sized(), "Once More", workload={"repeat": 3})
     (figure,) = drawn("sizings-1", sized(), twin)
-    assert figure.variants["indicator"]["data"][2]["name"] == "fr1s-ba1s, Once More", "nothing else tells them apart"
+    assert figure.variants["indicator"]["data"][2]["name"] == "front 1 x 1, back 1 x 1 vCPUs, Once More", (
+        "nothing else tells them apart"
+    )
 
 
 def test_options_of_service_and_workload_distinguish_sizings() -> None:
@@ -140,9 +152,9 @@ def test_options_of_service_and_workload_distinguish_sizings() -> None:
     (figure,) = drawn("sizings-1", *records)
     names = [trace["name"] for trace in figure.variants["indicator"]["data"]]
     assert names[::2] == [
-        "fr1s-ba1s, engine ids, malicious 0",
-        "fr1s-ba1s, engine ids, malicious 50",
-        "fr1s-ba1s, engine ips, malicious 50",
+        "front 1 x 1, back 1 x 1 vCPUs, engine ids, malicious 0",
+        "front 1 x 1, back 1 x 1 vCPUs, engine ids, malicious 50",
+        "front 1 x 1, back 1 x 1 vCPUs, engine ips, malicious 50",
     ], "the number of workers is the same for all"
 
 

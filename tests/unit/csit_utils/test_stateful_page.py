@@ -39,6 +39,7 @@ def test_a_rate_at_which_trials_failed_is_not_valid_and_is_no_measure() -> None:
     failed = list(kind.rows_of(item(stateful_record(998))))
     assert [bool(row.measures) for row in failed] == [True, False]
     assert "1 of 2 trials at the rate" in words(made(PAGE, stateful_record(998)))
+    assert words(made(PAGE, stateful_record())).count("all tables were empty before each") == 1, "both cells met it"
     assert "not valid" in record_kinds()["stateful"].view(item(stateful_record(998)), 0).headline
 
 

@@ -6,7 +6,7 @@ from statistics import fmean
 
 import pytest
 
-from csit_utils.report.pages import OVERVIEW, environment
+from csit_utils.report.pages import environment, overview
 from csit_utils.report.site import render
 from csit_utils.studies.chains import study as chain_page
 from csit_utils.studies.interference import page as interference
@@ -40,7 +40,7 @@ def test_suspects_are_in_a_table_with_reasons_and_links_to_their_evidence(study:
     assert study.suspects[0].reasons[0] in text.replace("&gt;", ">")
     assert "Planted fault: nat is limited to 0.1 CPUs" in text
     assert "proxy did not start" in text and "proxy &gt; ids" in text
-    assert "throttled_percent" in text
+    assert "throttled" in text
 
 
 def test_a_plot_has_the_first_suspect_on_top_and_marks_planted_faults(study: ChainStudy) -> None:
@@ -149,7 +149,7 @@ def test_a_headline_names_no_harm_where_there_is_none() -> None:
 
 def test_the_overview_and_the_environment_stand_with_such_records_only(study: ChainStudy) -> None:
     records = (chain_studied(study, simulated=True, testbed="sim", world="sim"), interfered())
-    text = words(made(OVERVIEW, *records))
+    text = words(made(overview.PAGE, *records))
     assert "Chain study" in text and "Interference" in text and "suspects, first nat &gt; firewall" in text
     assert render(environment.PAGE, shown(*records)) is not None
 

@@ -40,22 +40,16 @@ def test_a_headline_is_of_the_metric_that_says_most() -> None:
     for best in (PDR, NDR, SOAK, MRR, ORR):
         (found,) = headlines(by_metric.values())
         assert found.metric is best
-        assert found.cell(best, found.alone) == by_metric.pop(best).cells[1, 1]
-
-
-def test_throughput_kept_is_of_figures_and_not_of_limits() -> None:
-    assert headline({(1, 1): cell(100), (2, 2): cell(40)}).kept == pytest.approx(0.4)
-    assert headline({(1, 1): cell(100, AT_LEAST), (2, 2): cell(40)}).kept is None
-    assert headline({(1, 1): cell(100), (2, 2): cell(40, AT_LEAST)}).kept is None
+        assert found.cell(best, found.most) == by_metric.pop(best).cells[1, 1]
 
 
 def test_a_headline_skips_cells_without_a_figure() -> None:
     figures = {(2, 1): cell(100), (2, 2): cell(80, AT_LEAST)}
     found = headline({(1, 1): cell(50, BELOW), **figures, (4, 4): cell(None, NOT_RUN)})
-    assert (found.alone, found.most) == ((2, 1), (2, 2))
+    assert found.most == (2, 2)
     assert found.states == ((VALUE, 1), (AT_LEAST, 1), (BELOW, 1), (NOT_RUN, 1))
     nothing = headline({(1, 1): cell(None, NOT_RUN)})
-    assert (nothing.alone, nothing.most, nothing.kept, nothing.cell(NDR, None)) == (None, None, None, None)
+    assert (nothing.most, nothing.cell(NDR, None)) == (None, None)
 
 
 def test_a_headline_counts_what_limits_its_cells() -> None:

@@ -8,6 +8,7 @@ from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
 from csit_utils.studies.chains import study as chain_page
+from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.measurements.stacks import Stacks
 from resources.libraries.python.studies.chains.model.record import ChainStacks, ChainStudy
 from tests.unit.csit_utils.characterized_pages import made, words
@@ -35,7 +36,8 @@ def study_with(a: Stacks | str, b: Stacks | str) -> ChainStudy:
 
 @pytest.fixture(scope="module")
 def study() -> ChainStudy:
-    told = sampled(SUSPECT).model_copy(update={"accounts": {"vswitch": "Calls 17"}})
+    counted = NodeCost(part="vswitch", node="ip4-lookup", packets=17, cost=123.0)
+    told = sampled(SUSPECT).model_copy(update={"accounts": (counted,)})
     return study_with(sampled(REFERENCE), told)
 
 
@@ -51,7 +53,7 @@ def test_the_page_has_the_graph_of_a_suspect_against_its_reference(study: ChainS
     assert "The reference is the same VNFs in another order." in text
     assert "&lt;match&gt; in firewall: 1508 to 7538 ns per packet (300 and 1500 samples)" in html
     assert "lookup in nat: 1508 to 1508 ns per packet (300 and 300 samples); within the noise of sampling" in html
-    assert "What vswitch of nat &gt; firewall counted itself in this trial" in text and "Calls 17" in text
+    assert "ip4-lookup" in text and "123 clocks" in text
     assert "when it was sampled" in text, "less came through when the chain was measured"
 
 

@@ -123,7 +123,7 @@ def test_evidence_names_its_owner() -> None:
     found = located(plan, {(1, Direction.FORWARD, index): 60, (2, Direction.FORWARD, index): 30})
     (first, *_) = limits(plan, found, ("NDR",))
     assert first.kind == "vswitch-bound"
-    assert "90 of them at vswitch-2: 90 met a full receive queue at csv0p3 (all instances forward)" in first.text
+    assert "90 of them at vswitch-2: 90 in all instances forward met a full receive queue at csv0p3" in first.text
 
 
 def test_where_each_instance_has_its_own_port_the_others_are_counted() -> None:

@@ -2,7 +2,7 @@
 if (document.getElementById("compare-data")) {
   const data = csit.json("compare-data");
   const form = document.getElementById("compare-form"), result = document.getElementById("compare-result");
-  const MOST = 4, LETTERS = "ABCD";
+  const MOST = 4, LETTERS = "ABCD", PALE = 0.2;
   const sides = new Map(data.sides.map(([kind, name, runs]) => [name, { kind, name, runs }]));
   const state = { names: [], insist: false, metric: null };
 
@@ -20,11 +20,12 @@ if (document.getElementById("compare-data")) {
   const simulated = (runs) => runs.some((run) => data.runs[run][2]);
   const mark = () => csit.make("span", { class: "mark sim" }, "SIMULATED");
   const named = (at) => sides.get(state.names[at]);
+  const significant = (change) => ["regression", "progression"].includes(change.outcome);
 
   // The form.
   function choice(at) {
     const select = csit.make("select", { "aria-label": `side ${LETTERS[at]}` });
-    const groups = { testbed: "Testbeds", "runs before": "Runs before the latest", label: "Releases", version: "Versions", run: "Runs" };
+    const groups = { testbed: "Testbeds", "runs before": "Baselines", label: "Releases", version: "Versions", run: "Runs" };
     Object.entries(groups).forEach(([kind, label]) => {
       const own = [...sides.values()].filter((side) => side.kind === kind);
       if (!own.length) return;
@@ -89,7 +90,7 @@ if (document.getElementById("compare-data")) {
   const sideCells = (own) => [number(amount(own.cell, own.mean), own.mean), number(own.stdev === null ? "–" : amount(own.cell, own.stdev), own.stdev), number(String(own.n), own.n)];
   function tableRow({ a, others }) {
     const here = document.getElementById(a.cell.l), elsewhere = document.querySelector('nav.page a[href$="trend.html"]');
-    const name = here || elsewhere ? csit.make("a", { href: `${here ? "" : "trend.html"}#${a.cell.l}` }, a.cell.c) : a.cell.c;
+    const name = a.cell.l && (here || elsewhere) ? csit.make("a", { href: `${here ? "" : "trend.html"}#${a.cell.l}` }, a.cell.c) : a.cell.c;
     const row = csit.make("tr", {}, csit.make("td", {}, name), csit.make("td", {}, data.metrics[a.cell.m]), ...sideCells(a));
     others.forEach((change) => {
       if (!change) { row.append(...Array.from({ length: 6 }, () => csit.make("td", { "data-v": "" }, "–"))); return; }
@@ -120,8 +121,8 @@ if (document.getElementById("compare-data")) {
     const place = result.querySelector(".compare-maps"), bar = result.querySelector(".map-choices");
     const metrics = [...new Set(one.changes.map((change) => change.a.cell.m))].sort();
     if (!metrics.includes(state.metric)) state.metric = metrics[0];
-    const compared = one.changes.filter((change) => change.outcome !== "unlike" && Number.isFinite(change.change));
-    const reach = Math.max(0.01, ...compared.map((change) => Math.abs(change.change)));
+    // Significant changes span the scale, which is never so narrow that noise has strong colours.
+    const reach = Math.max(0.1, ...one.changes.filter((change) => significant(change) && Number.isFinite(change.change)).map((change) => Math.abs(change.change)));
     bar.replaceChildren();
     if (metrics.length) bar.append(csit.make("div", { class: "choices" }, csit.choice("", metrics.map((metric) => data.metrics[metric]), data.metrics[state.metric], (chosen) => { state.metric = data.metrics.indexOf(chosen); maps(one); })), legend(reach));
     const own = one.changes.filter((change) => change.a.cell.m === state.metric);
@@ -162,12 +163,12 @@ if (document.getElementById("compare-data")) {
   }
   function heatCell(change, where, reach) {
     const refused = !change || change.outcome === "unlike";
-    const sure = change && ["regression", "progression"].includes(change.outcome);
+    const sure = change && significant(change);
     const cell = csit.make("td", { class: refused ? "c-not-run" : `c-value${sure ? "" : " quiet"}`, "data-v": refused ? "" : change.change });
     const sign = sure ? (change.change < 0 ? "▼" : "▲") : "";
     const text = !change ? "–" : refused ? "unlike" : sign + percent(change.change);
     cell.dataset.tip = change ? `${where}: ${change.outcome}\nA ${amount(change.a.cell, change.a.mean)}, B ${amount(change.b.cell, change.b.mean)}\n${refused ? "" : `${percent(change.low)} … ${percent(change.high)}\n`}${[how(change), ...change.remarks].join("\n")}` : `${where}: not in both`;
-    if (!refused) [cell.style.background, cell.style.color] = data.shades[Math.round(Math.min(1, Math.max(0, 0.5 + change.change / reach / 2)) * (data.shades.length - 1))];
+    if (!refused) [cell.style.background, cell.style.color] = data.shades[Math.round(Math.min(1, Math.max(0, 0.5 + (change.change / reach / 2) * (sure ? 1 : PALE))) * (data.shades.length - 1))];
     cell.append(csit.make("span", { tabindex: "0" }, text));
     return cell;
   }
@@ -195,7 +196,8 @@ if (document.getElementById("compare-data")) {
     place.replaceChildren();
     found.forEach((one, at) => {
       const count = (outcome) => one.changes.filter((change) => change.outcome === outcome).length;
-      const words = ["regression", "progression", "no change seen", "cannot tell", "unlike"].filter(count).map((outcome) => `${count(outcome)} ${outcome}`);
+      const all = one.changes.length, same = all && count("no change seen") === all;
+      const words = same ? [`no change seen in any of ${all} cells`] : ["regression", "progression", "no change seen", "cannot tell", "unlike"].filter(count).map((outcome) => `${count(outcome)} ${outcome}`);
       const alone = [[one.onlyA, "A"], [one.onlyB, LETTERS[at + 1]]].filter(([cells]) => cells.length).map(([cells, letter]) => `${cells.length} in ${letter} only`);
       place.append(csit.make("p", {}, csit.make("b", {}, `${LETTERS[at + 1]} against A: `), `${[...words, ...alone].join(", ") || "no cell in common"}.`));
       const differences = [...new Set(one.changes.flatMap((change) => change.differences))];
@@ -219,6 +221,10 @@ if (document.getElementById("compare-data")) {
     const scroll = csit.make("div", { class: "scroll" }, made);
     place.replaceChildren(scroll);
     csit.equip(made);
+    const cells = result.querySelector(".cells"), changes = found.flatMap((one) => one.changes);
+    cells.open = changes.some(significant);
+    cells.hidden = !changes.length;
+    cells.querySelector("summary").textContent = `Cells (${changes.length})`;
     result.hidden = false;
   }
 

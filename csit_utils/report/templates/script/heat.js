@@ -54,7 +54,7 @@
       .map(([cell, j, k]) => ({ x: heads[j], y: y[k], text: label(cell), showarrow: false, font: { size: 10, color: "dim" } }));
     const trace = {
       type: "heatmap", x: heads, y, z: rows.map((row) => cells(row).map(value)), texttemplate: "%{text}",
-      text: rows.map((row) => cells(row).map(label)), zmin: Number(map.dataset.low ?? 0), zmax: Number(map.dataset.top),
+      text: rows.map((row) => cells(row).map(label)), zmin: Number(map.dataset.low), zmax: Number(map.dataset.top),
       colorbar: { title: { text: map.dataset.unit } }, meta: { scale: map.dataset.scale ?? "sequential" }, hoverinfo: "skip",
     };
     const layout = {
@@ -92,13 +92,14 @@
     for (const name of names) {
       const values = [...new Set(maps.map((map) => facets.get(map)[name]))];
       if (values.length < 2) continue;
-      chosen[name] = "all";
-      const choice = csit.choice(name, ["all", ...values], "all", (value) => { chosen[name] = value; show(); });
+      // One metric at a time; of the rest, all that are not too many.
+      chosen[name] = name === "metric" ? values[0] : "all";
+      const choice = csit.choice(name, ["all", ...values], chosen[name], (value) => { chosen[name] = value; show(); });
       selects[name] = choice.querySelector("select");
       bar.querySelector(".choices").append(choice);
     }
     // Service types are what readers lay side by side: they are parted last.
-    for (const name of ["frame", "vSwitch", "NF size", "metric", "service type"].filter((each) => each in chosen)) {
+    for (const name of ["frame", "vSwitch", "NF size", "service type"].filter((each) => each in chosen)) {
       if (maps.filter(fits).length <= MAX_MAPS) break;
       chosen[name] = selects[name].value = facets.get(maps[0])[name];
     }
@@ -108,7 +109,9 @@
   // A link to a cell shows its map.
   csit.reveal = (element) => {
     if (!element.closest("[hidden]")) return;
-    Object.keys(chosen).forEach((name) => { chosen[name] = selects[name].value = "all"; });
+    const own = facets.get(element.closest(".map[data-map]")) ?? {};
+    Object.keys(own).filter((name) => (chosen[name] ?? "all") !== "all")
+      .forEach((name) => { chosen[name] = selects[name].value = own[name]; });
     if (bar) show();
   };
 }

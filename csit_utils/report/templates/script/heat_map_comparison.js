@@ -51,9 +51,9 @@
     const absent = (where) => cell("not there", "not-run", `${where}: this matrix has no such cell`);
     const known = (found) => found?.dataset.v ? Number(found.dataset.v) : null;
 
-    function beside(map, top, factor, unit) {
+    function beside(map, low, top, factor, unit) {
       const own = dataOf(map);
-      return drawn(map.dataset.map, { top: top / factor, factor, unit, simulated: "simulated" in map.dataset ? "yes" : "" }, (where) => {
+      return drawn(map.dataset.map, { low: low / factor, top: top / factor, factor, unit, simulated: "simulated" in map.dataset ? "yes" : "" }, (where) => {
         const found = own.get(where);
         if (!found) return absent(where);
         const copy = found.cloneNode(true), value = known(found);
@@ -63,7 +63,7 @@
           const inner = copy.querySelector("a, span");
           const sign = inner.textContent.trim().match(/^[≥<≈] /)?.[0] ?? "";
           inner.textContent = sign + three(value / factor);
-          if (copy.style.background) [copy.style.background, copy.style.color] = shade("sequential", value / top);
+          if (copy.style.background) [copy.style.background, copy.style.color] = shade("sequential", top > low ? (value - low) / (top - low) : 0.5);
         }
         return copy;
       });
@@ -110,7 +110,8 @@
         explanation.append(csit.make("p", { class: "warn bad" }, csit.make("b", {}, "Not comparable: "), `${differences.join("; ")}.`));
       }
       remarks.forEach((remark) => explanation.append(csit.make("p", { class: "note" }, `${remark[0].toUpperCase()}${remark.slice(1)}.`)));
-      const top = Math.max(Number(a.dataset.top) * a.dataset.factor, Number(b.dataset.top) * b.dataset.factor, 1e-9);
+      const top = Math.max(Number(a.dataset.top) * a.dataset.factor, Number(b.dataset.top) * b.dataset.factor);
+      const low = Math.min(Number(a.dataset.low) * a.dataset.factor, Number(b.dataset.low) * b.dataset.factor);
       const [factor, unit] = Number(a.dataset.factor) > Number(b.dataset.factor) ? [Number(a.dataset.factor), a.dataset.unit] : [Number(b.dataset.factor), b.dataset.unit];
       const wanted = [];
       if (state.mode === "difference" && differences.length) {
@@ -122,8 +123,8 @@
         wanted.push(made.map);
       } else {
         const colours = shades.sequential.filter((_, k) => k % 7 === 0).map(([background]) => background).join(", ");
-        explanation.append(scale("0", `${three(top / factor)} ${unit}`, colours));
-        wanted.push(beside(a, top, factor, unit), beside(b, top, factor, unit));
+        explanation.append(scale(three(low / factor), `${three(top / factor)} ${unit}`, colours));
+        wanted.push(beside(a, low, top, factor, unit), beside(b, low, top, factor, unit));
       }
       stage.style.setProperty("--columns", merged(columns(a), columns(b)).length);
       wanted.forEach((map, k) => {

@@ -41,6 +41,9 @@
     return { ...trace, ...(meta.samples ? percentile(trace) : {}), ...own };
   }
 
+  // Longest name in a legend beside the plot, from which a longer one would take the width.
+  const MAX_NAME = 30;
+
   // Some of the traces, where there are more than a plot can show: `facets` names what readers narrow by.
   const fits = (trace, narrowed) => Object.entries(narrowed)
     .every(([name, value]) => value === "all" || (trace.meta.facets?.[name] ?? value) === value);
@@ -48,10 +51,23 @@
   // Whether a trace has anything to draw: what was not measured gets no line, and no entry in the legend.
   const known = (trace) => trace.type === "heatmap" || (trace.y ?? []).some((value) => value !== null && value !== undefined);
 
+  // Plots beside each other, as `figures.side_by_side` makes them, are below each other where there is little room.
+  function piled(variant) {
+    const { annotations, meta, ...layout } = variant.layout;
+    const ends = Object.keys(layout).filter((name) => name.startsWith("xaxis")).map((name) => name.slice(5));
+    const { title } = layout.xaxis, share = 1.12 / ends.length;
+    ends.forEach((end, at) => {
+      layout[`xaxis${end}`] = { ...layout[`xaxis${end}`], domain: [0, 1], title: at < ends.length - 1 ? {} : title };
+      layout[`yaxis${end}`] = { ...layout.yaxis, ...(at && { matches: "y" }), anchor: `x${end}`, domain: [Math.max(0, 1 - (at + 1) * share + 0.12), 1 - at * share] };
+    });
+    return { ...variant, layout: { ...layout, height: 100 + 190 * ends.length,
+      annotations: annotations.map((name, at) => ({ ...name, x: 0.5, y: 1 - at * share })) } };
+  }
+
   function styled(figure, key, narrowed, scheme, wide) {
     const { ink, grid, water } = inks[scheme];
-    const variant = figure.variants[key];
     const narrow = wide < 640;
+    const variant = narrow && figure.variants[key].layout.xaxis2 ? piled(figure.variants[key]) : figure.variants[key];
     const axis = { tickangle: 0, gridcolor: grid, zerolinecolor: grid, linecolor: grid, automargin: true };
     const named = (own) => ({ ...axis, ...own, title: { font: { size: narrow ? 12 : 13 }, ...own?.title } });
     const data = variant.data.filter((trace) => known(trace) && fits(trace, narrowed)).map((trace) => coloured(trace, scheme));
@@ -65,16 +81,19 @@
       ...(mark.font && { font: { ...mark.font, color: tint(scheme, mark.font.color ?? "dim") } }),
     }));
     // The legend is below the plot, with room for its lines, where it would take the width from the plot.
-    const legends = data.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap").length;
-    const below = legends > 0 && (narrow || legends > 14);
-    const lines = below ? Math.ceil((legends * (narrow ? 165 : 190)) / Math.max(300, wide - 110)) : 0;
-    const inner = (variant.layout.height ?? 380) - 100;
+    const listed = data.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap");
+    const legends = listed.length, longest = Math.max(0, ...listed.map((trace) => (trace.name ?? "").length));
+    const below = legends > 0 && (narrow || legends > 14 || longest > MAX_NAME);
+    const lines = below ? Math.ceil((legends * (45 + 6.5 * longest)) / Math.max(300, wide - 110)) : 0;
+    // Texts above the plot are below the buttons of the library.
+    const top = (variant.layout.annotations ?? []).some((note) => note.yref === "paper" && note.y === 1) ? 56 : 32;
+    const inner = (variant.layout.height ?? 380) - 100 + top - 32;
     const layout = {
       ...variant.layout,
       font: { family: "system-ui, Segoe UI, Noto Sans, DejaVu Sans, sans-serif", size: narrow ? 11 : 13, color: ink },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
-      margin: { l: 60, r: 12, t: 32, b: below ? 56 + lines * 19 : 48 },
+      margin: { l: 60, r: 12, t: top, b: below ? 56 + lines * 19 : 48 },
       height: below ? 88 + inner + lines * 19 : inner + 100,
       modebar: { bgcolor: "rgba(0,0,0,0)", color: grid, activecolor: ink },
       showlegend: legends > 0,
@@ -120,7 +139,7 @@
     // Named one by one, because the defaults of some versions would send the figure to a server.
     const options = { responsive: true, displaylogo: false, modeBarButtons: [["zoom2d", "pan2d", "resetScale2d"]] };
     // Where many things stand side by side, the plot is wider than a small window, which scrolls it.
-    canvas.style.minWidth = `${layout.meta?.width ?? 0}px`;
+    canvas.style.minWidth = `${printing ? 0 : layout.meta?.width ?? 0}px`;
     library.react(canvas, data, layout, options);
     const table = element.parentElement.querySelectorAll("tr[data-instance]");
     table.forEach((row) => { row.hidden = row.dataset.instance !== key; });
@@ -216,6 +235,15 @@
   };
   const redraw = () => drawn.forEach((_, element) => draw(element));
   csit.onScheme(redraw);
-  addEventListener("beforeprint", () => { printing = true; redraw(); drawAll(); });
-  addEventListener("afterprint", () => { printing = false; redraw(); });
+  // Width of a page whose plots are as wide as on A4 paper, landscape. No event tells when the paper is laid out.
+  const PAPER_PX = 1070;
+  function print(begins) {
+    printing = begins;
+    document.body.style.width = begins ? `${PAPER_PX}px` : "";
+    // A plot that is there keeps its width when it is drawn again.
+    drawn.forEach((_, element) => window.Plotly?.purge(element.querySelector(".canvas")));
+    redraw();
+  }
+  addEventListener("beforeprint", () => { print(true); drawAll(); });
+  addEventListener("afterprint", () => print(false));
 }

@@ -105,5 +105,11 @@
     sortable(table);
   }
   csit.onContent((root) => csit.all(root, "table.data").forEach(equip));
+  // What is wider than its window is scrolled by keyboard, too.
+  csit.onContent((root) => csit.all(root, ".scroll").forEach((box) => { if (!box.querySelector("a, button, input, [tabindex]")) box.tabIndex = 0; }));
   csit.equip = equip;
+
+  // Heads of long tables stay below the navigation, which is as high as its lines.
+  const nav = document.querySelector("nav.page");
+  if (nav) new ResizeObserver(() => document.documentElement.style.setProperty("--nav-height", `${nav.offsetHeight}px`)).observe(nav);
 }

@@ -6,7 +6,7 @@ if (document.getElementById("trend-data")) {
   const big = csit.make("div", { class: "big-trend" }, csit.make("h3"), csit.make("p", { class: "note" }), plot);
   const cells = [...document.querySelectorAll(".sparks a")];
 
-  const filter = document.getElementById("trend-filter");
+  const filter = document.getElementById("trend-filter");  // only with cells
   const buttons = [...document.querySelectorAll(".states button")];
   const texts = new Map(cells.map((cell) => {
     const group = cell.closest(".spark-group").querySelector("h3").textContent;
@@ -23,7 +23,7 @@ if (document.getElementById("trend-data")) {
       group.hidden = ![...group.querySelectorAll(".sparks a")].some((cell) => !cell.hidden);
     });
   }
-  filter.addEventListener("input", apply);
+  filter?.addEventListener("input", apply);
   buttons.forEach((button) => button.addEventListener("click", () => {
     button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") !== "true"));
     apply();
@@ -55,15 +55,15 @@ if (document.getElementById("trend-data")) {
     });
     if (steps.x.length) data_.push({ type: "scatter", mode: "lines", name: "level", meta: { colour: 0 }, ...steps, line: { width: 3 }, hoverinfo: "skip" });
     const events = cell.e || [];
-    [[false, false, "regression", 1], [true, false, "progression", 2], [false, true, "suspected", 1], [true, true, "suspected", 2]]
-      .forEach(([better, suspected, name, colour]) => {
-        const own = events.filter((event) => event[2] === better && event[3] === suspected);
+    [[false, "", "regression", 1], [true, "", "progression", 2], ...["suspected", "probable"].flatMap((doubt) => [[false, doubt, doubt, 1], [true, doubt, doubt, 2]])]
+      .forEach(([better, doubt, name, colour]) => {
+        const own = events.filter((event) => event[2] === better && event[3] === doubt);
         if (!own.length) return;
         data_.push({
           type: "scatter", mode: "markers", name, meta: { colour },
           x: own.map(([index]) => when(cell.r[index])), y: own.map(([, level]) => level / factor),
           text: own.map(([index, level]) => `${name}: to ${rate(level)}<br>${hover(cell.r[index])}`), hovertemplate: "%{text}<extra></extra>",
-          marker: { size: 14, symbol: `triangle-${better ? "up" : "down"}${suspected ? "-open" : ""}`, line: { width: 2 } },
+          marker: { size: 14, symbol: `triangle-${better ? "up" : "down"}${doubt ? "-open" : ""}`, line: { width: 2 } },
         });
       });
     if (cell.f) data_.push({
@@ -87,7 +87,9 @@ if (document.getElementById("trend-data")) {
     if (!cell) return;
     cells.forEach((one) => { one.toggleAttribute("aria-current", one.id === address); });
     const system = data.systems[cell.s];
-    document.getElementById(address).after(big);  // in the grid, as a row of its own
+    const card = document.getElementById(address);
+    if (card) card.after(big);  // in the grid, as a row of its own
+    else document.getElementById("trend-few").append(big);
     big.querySelector("h3").textContent = `${cell.n} · ${system.name}`;
     big.querySelector("p").textContent = cell.d;
     plot.dataset.figure = address;

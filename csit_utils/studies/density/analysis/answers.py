@@ -18,6 +18,7 @@ A looser requirement can only add cells: the answer never gets smaller.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from math import isclose
 
 from csit_utils.analysis.grouping import Series, all_series, belongs, bounds, systems_by_source
@@ -226,11 +227,45 @@ def evidence(
     return AnswerEvidence(rows, by_instance, by_load, refused)
 
 
+@dataclass(frozen=True)
+class MeasuredCell:
+    """What the tests of a cell show, whatever rate and latency are asked for."""
+
+    services: int
+    runs: Sequence[CellRun] = ()
+    """Tests that count for the rate, lowest rate first."""
+    every: Sequence[CellRun] = ()
+    """Tests that count for latency, whatever they searched."""
+    without: AnswerVerdict = AnswerVerdict.NO_RESULT
+    """Verdict of a cell without `runs`."""
+    reason: str = ""
+    """Its reason."""
+
+    @cached_property
+    def rates(self) -> Known:
+        """Aggregate loads whose loss is known."""
+        return known_of(map(_of_rates, self.runs))
+
+
+@dataclass(frozen=True)
+class MeasuredServices:
+    """Cells of a series whose services have the same number of NFs, fewest services first."""
+
+    series: Series
+    nfs: int
+    cells: Sequence[MeasuredCell]
+
+
 def answers(question: Question, seen: AnswerEvidence) -> list[DensityAnswer]:
     """Return an answer for every series and length of service with a test."""
+    return [answer(question, each) for each in measured_services(question.metric, seen, all_series(seen.rows))]
+
+
+def measured_services(metric: Measure, seen: AnswerEvidence, of: Iterable[Series]) -> list[MeasuredServices]:
+    """Return every length of service with a test, of some series; `metric` is the goal whose loss ratio is allowed."""
     sources = systems_by_source(seen.rows)
     found = []
-    for series in all_series(seen.rows):
+    for series in of:
         cells: dict[tuple[int, int], list[TestRow]] = {}
         for row in seen.rows:
             at = row.dimensions
@@ -238,57 +273,50 @@ def answers(question: Question, seen: AnswerEvidence) -> list[DensityAnswer]:
                 cells.setdefault(at, []).append(row)
         refused = refusals(seen.rows, series, seen.refused)
         for nfs in sorted({nodes for _, nodes in cells}):
-            looked = [_look(question, seen, place[0], tests) for place, tests in cells.items() if place[1] == nfs]
-            looked += [
-                ServiceCountResult(place[0], AnswerVerdict.DOES_NOT_FIT, reason=cell.reason)
+            own = [_measured(metric, seen, place[0], tests) for place, tests in cells.items() if place[1] == nfs]
+            own += [
+                MeasuredCell(place[0], without=AnswerVerdict.DOES_NOT_FIT, reason=cell.reason)
                 for place, cell in refused.items()
                 if place[1] == nfs and place not in cells
             ]
-            found.append(_answer(question, series, nfs, sorted(looked, key=lambda each: each.services)))
+            found.append(MeasuredServices(series, nfs, sorted(own, key=lambda each: each.services)))
     return found
 
 
-def _answer(question: Question, series: Series, nfs: int, looked: Sequence[ServiceCountResult]) -> DensityAnswer:
+def answer(question: Question, measured: MeasuredServices) -> DensityAnswer:
+    """Return the answer for one series and length of service."""
+    looked = [_judged(question, cell) for cell in measured.cells]
     kept = [each for each in looked if each.verdict is AnswerVerdict.KEPT]
     best = kept[-1] if kept else None
     services = best.services if best else 0
     above = [each for each in looked if each.services > services]
     below = tuple(each for each in looked if each.services < services and each.verdict is not AnswerVerdict.KEPT)
     following = above[0] if above else ServiceCountResult(services + 1, AnswerVerdict.NOT_MEASURED)
-    return DensityAnswer(question, series, nfs, best, following, below)
+    return DensityAnswer(question, measured.series, measured.nfs, best, following, below)
 
 
-def _look(question: Question, seen: AnswerEvidence, services: int, tests: Sequence[TestRow]) -> ServiceCountResult:
-    """Combined result of the tests of one cell: each must meet the bounds."""
-    every = _runs(tests, question.metric, seen)
+def _measured(metric: Measure, seen: AnswerEvidence, services: int, tests: Sequence[TestRow]) -> MeasuredCell:
+    every = _runs(tests, metric, seen)
     # A latency test finds a PDR on its way, with less evidence: it counts where no other test asked for PDR.
-    asked = [run for run in every if question.metric in (run.row.test_type or "") or run.row.rate_load_pps]
-    runs = asked or every
-    if not runs:
-        unfit = next((row for row in tests if row.unfit), None)
-        row = unfit or tests[-1]
-        return ServiceCountResult(
-            services, AnswerVerdict.DOES_NOT_FIT if unfit else AnswerVerdict.NO_RESULT, reason=row.message
-        )
-    return _judged(question, services, runs, every)
+    asked = [run for run in every if metric in (run.row.test_type or "") or run.row.rate_load_pps]
+    if every:
+        return MeasuredCell(services, asked or every, every)
+    unfit = next((row for row in tests if row.unfit), None)
+    without = AnswerVerdict.DOES_NOT_FIT if unfit else AnswerVerdict.NO_RESULT
+    return MeasuredCell(services, without=without, reason=(unfit or tests[-1]).message)
 
 
-def _judged(question: Question, services: int, runs: Sequence[CellRun], every: Sequence[CellRun]) -> ServiceCountResult:
-    """Result of a cell with a figure: what is missed decides, then what is not known.
-
-    Args:
-        question: What was asked.
-        services: Instances of the cell.
-        runs: Tests that count for the rate.
-        every: Tests that count for latency, whatever they searched.
-    """
-    load_pps = question.rate_pps * services
-    rates, latencies = known_of(map(_of_rates, runs)), Known()
+def _judged(question: Question, cell: MeasuredCell) -> ServiceCountResult:
+    """Result of a cell: each of its tests must meet the bounds. What is missed decides, then what is not known."""
+    if not cell.runs:
+        return ServiceCountResult(cell.services, cell.without, reason=cell.reason)
+    load_pps = question.rate_pps * cell.services
+    rates, latencies = cell.rates, Known()
     if question.p99_ns is not None:
-        latencies = known_of(_of_latency(question.p99_ns, run) for run in every)
+        latencies = known_of(_of_latency(question.p99_ns, run) for run in cell.every)
     late, timely = latencies.missed_at(load_pps), latencies.met_at(load_pps)
     sustained = [each.run for each in rates.met if each.load_pps * _EQUAL >= load_pps]
-    verdict, run, decisive, known = AnswerVerdict.KEPT, min(sustained or runs, key=_worst), timely, latencies
+    verdict, run, decisive, known = AnswerVerdict.KEPT, min(sustained or cell.runs, key=_worst), timely, latencies
     if missed := rates.missed_at(load_pps):
         verdict, run, decisive = AnswerVerdict.RATE, missed.run, None
     elif late:
@@ -298,8 +326,8 @@ def _judged(question: Question, services: int, runs: Sequence[CellRun], every: S
     elif question.p99_ns is not None and timely is None:
         verdict = AnswerVerdict.LATENCY_UNKNOWN
     point, timed = (decisive.point, decisive.run.row) if decisive else (None, None)
-    tried = any(isclose(each.row.rate_load_pps or 0.0, load_pps) for each in every)
-    return ServiceCountResult(services, verdict, run, point, timed, known, tried)
+    tried = any(isclose(each.row.rate_load_pps or 0.0, load_pps) for each in cell.every)
+    return ServiceCountResult(cell.services, verdict, run, point, timed, known, tried)
 
 
 def _worst(run: CellRun) -> float:

@@ -190,12 +190,6 @@ def _relate(cells: dict[tuple[int, int], MatrixCell]) -> dict[tuple[int, int], M
     }
 
 
-def scale(found: Iterable[Matrix]) -> tuple[float, float] | None:
-    """The range of one shared colour scale, from zero, so that colours keep the ratio of the rates."""
-    values = [value for matrix in found for value in matrix.values()]
-    return (0.0, max(values)) if values else None
-
-
 Place = tuple[int, int]
 """Service instances, NFs per instance."""
 

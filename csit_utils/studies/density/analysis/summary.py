@@ -69,7 +69,8 @@ def _change(matrix: Matrix, axis: str, start: tuple[int, int], end: tuple[int, i
 
 BEST_FIRST = (PDR, NDR, SOAK, MRR, ORR)
 """Metrics, the most informative one first."""
-_HAVE_FIGURES = (CellState.VALUE, CellState.AT_LEAST)
+HAVE_FIGURES = (CellState.VALUE, CellState.AT_LEAST)
+"""States of cells with a figure."""
 _LIMITS = ("vswitch-bound", "nf-bound", "generator-bound")
 
 
@@ -79,10 +80,8 @@ class Headline:
 
     series: Series
     matrices: Mapping[Measure, Matrix]
-    alone: tuple[int, int] | None
-    """The cell with the fewest services and NFs that has a figure; None where none has one."""
     most: tuple[int, int] | None
-    """The cell with the most NFs that has one; of several the one with the most services."""
+    """The cell with the most NFs that has a figure, of several the one with the most services; None without one."""
     limits: tuple[tuple[str, int], ...]
     """Limits with their number of cells, the most frequent first."""
     states: tuple[tuple[CellState, int], ...]
@@ -98,14 +97,6 @@ class Headline:
         """The most informative metric: PDR, else NDR, soak rate, MRR, ORR."""
         return next(metric for metric in BEST_FIRST if metric in self.matrices)
 
-    @property
-    def kept(self) -> float | None:
-        """Throughput of `most` over that of `alone`; None if one of them is a limit."""
-        one, many = self.cell(self.metric, self.alone), self.cell(self.metric, self.most)
-        if one is None or many is None or one.state is not CellState.VALUE or many.state is not CellState.VALUE:
-            return None
-        return (many.value_pps or 0.0) / one.value_pps if one.value_pps else None
-
 
 def headlines(found: Iterable[Matrix]) -> list[Headline]:
     """A headline for each series, in their order."""
@@ -117,7 +108,7 @@ def headlines(found: Iterable[Matrix]) -> list[Headline]:
 
 def _headline(series: Series, own: Mapping[Measure, Matrix]) -> Headline:
     best = own[next(metric for metric in BEST_FIRST if metric in own)]
-    valued = [place for place, cell in best.cells.items() if cell.state in _HAVE_FIGURES]
+    valued = [place for place, cell in best.cells.items() if cell.state in HAVE_FIGURES]
     limits = Counter(
         kind for place in valued for kind in verdict_of_runs(best.cells[place].runs, best.metric) if kind in _LIMITS
     )
@@ -125,7 +116,6 @@ def _headline(series: Series, own: Mapping[Measure, Matrix]) -> Headline:
     return Headline(
         series,
         own,
-        min(valued, default=None),
         max(valued, key=lambda place: (place[0] * place[1], place[0]), default=None),
         tuple(limits.most_common()),
         tuple((state, states[state]) for state in CellState if states[state]),

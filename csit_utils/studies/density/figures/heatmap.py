@@ -8,6 +8,7 @@ from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.verdicts import short, verdict_of_runs
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MRR
+from csit_utils.report.cell_maps import Scale
 from csit_utils.report.colour_scales import colour
 from csit_utils.report.links import cell_anchor
 from csit_utils.report.units import digits3, percent, rate
@@ -86,17 +87,16 @@ def loss_definition(matrix: Matrix) -> str:
     return f"loss ≤ {percent(max(ratios))}" if max(ratios) else "no packet lost"
 
 
-def heat_map(matrix: Matrix, top_pps: float, factor: float, unit: str) -> HeatMap:
+def heat_map(matrix: Matrix, scale: Scale, factor: float, unit: str) -> HeatMap:
     """Build a heat map.
 
-    `top_pps`: the rate of the brightest colour, shared by all matrices of the metric.
+    `scale`: shared by all matrices of the metric, in `unit`.
     `factor`: divisor of the numbers in cells.
     """
     definition = loss_definition(matrix)
     rows = tuple(
         tuple(
-            _cell(matrix, (chains, nodes), definition=definition, top_pps=top_pps, factor=factor)
-            for nodes in matrix.nodes
+            _cell(matrix, (chains, nodes), definition=definition, scale=scale, factor=factor) for nodes in matrix.nodes
         )
         for chains in matrix.chains
     )
@@ -105,7 +105,7 @@ def heat_map(matrix: Matrix, top_pps: float, factor: float, unit: str) -> HeatMa
     return HeatMap(series, anchor, series.name, metric, definition, unit, matrix.chains, matrix.nodes, rows)
 
 
-def _cell(matrix: Matrix, place: tuple[int, int], *, definition: str, top_pps: float, factor: float) -> CellView:
+def _cell(matrix: Matrix, place: tuple[int, int], *, definition: str, scale: Scale, factor: float) -> CellView:
     cell = matrix.cells[place]
     test = cell.runs[-1].anchor if cell.runs else None
     href = f"#{test}" if test else None
@@ -116,7 +116,7 @@ def _cell(matrix: Matrix, place: tuple[int, int], *, definition: str, top_pps: f
         tip = f"{where}: {cell.state}\n{cell.reason}"
         return CellView(cell.state, "", state, None, None, tip, href, False, anchor=anchor, test=test)
     sign = {CellState.AT_LEAST: "≥ ", CellState.BELOW: "< "}.get(cell.state, "" if cell.complete else "≈ ")
-    background, ink = colour(cell.value_pps / top_pps if top_pps else 0.0)
+    background, ink = colour(scale.share(cell.value_pps / factor))
     if cell.state is CellState.BELOW:
         background = ink = None  # type: ignore[assignment]
     note = percent(cell.relative) if cell.relative is not None and place != (1, 1) else ""

@@ -1,6 +1,7 @@
 """Latency heat maps: over the density matrix, and over the instances of one cell."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 from csit_utils.analysis.grouping import Series
 from csit_utils.dataset.rows import LatencyRow, TestRow
@@ -31,7 +32,7 @@ Found = Mapping[tuple[Series, Place, tuple[str, ...]], LatencyFigure | None]
 def matrix_maps(
     identity: str, layouts: Sequence[SeriesLayout], latencies: Mapping[str, Sequence[LatencyRow]]
 ) -> CellMaps | None:
-    """Maps of series that may be compared, with one colour scale per percentile; None without any latency.
+    """Maps of series that may be compared, with one colour scale for each choice; None without any latency.
 
     Args:
         identity: For links and the page's script.
@@ -51,7 +52,6 @@ def matrix_maps(
                         found[layout.series, place, (quantile, load, direction)] = figure(
                             rows, quantile, load, direction
                         )
-    scales = {quantile: _scale(found, quantile) for quantile in _QUANTILES}
     called = names([layout.series for layout in layouts])
     return CellMaps(
         identity,
@@ -60,15 +60,15 @@ def matrix_maps(
         (_QUANTILES, tuple(loads), DIRECTIONS),
         (Quantile.P99, _PREFERRED if _PREFERRED in loads else loads[-1], BOTH),
         tuple(_map(layout, called[layout.series], found) for layout in layouts),
-        lambda choice: scales[choice[0]],
+        cache(lambda choice: _scale(each for key, each in found.items() if key[2] == choice)),
         latency,
         ("latency-map", "latency heat maps"),
     )
 
 
-def _scale(found: Found, quantile: str) -> Scale:
-    values = [float(each.value_ns) for key, each in found.items() if key[2][0] == quantile and each and each.value_ns]
-    return scale_of(values, logarithmic=True)
+def _scale(found: Iterable[LatencyFigure | None]) -> Scale:
+    values = [float(each.value_ns) for each in found if each is not None and each.value_ns]
+    return scale_of(values, logarithmic=True, lower_is_better=True)
 
 
 def _map(layout: SeriesLayout, name: str, found: Found) -> CellMap:
@@ -108,13 +108,6 @@ def instance_maps(identity: str, rows: Sequence[LatencyRow], *, simulated: bool)
         for head in heads
         if (row := flows.get((instance, *head)))
     }
-    scales = {
-        quantile: scale_of(
-            [float(each.value_ns) for key, each in found.items() if key[0] == quantile and each and each.value_ns],
-            logarithmic=True,
-        )
-        for quantile in Quantile
-    }
 
     def square(line: int, column: int, choice: tuple[str, ...]) -> MapSquare:
         load, direction = heads[column]
@@ -133,7 +126,7 @@ def instance_maps(identity: str, rows: Sequence[LatencyRow], *, simulated: bool)
         (_QUANTILES,),
         (Quantile.P99,),
         (each_map,),
-        lambda choice: scales[Quantile(choice[0])],
+        cache(lambda choice: _scale(each for key, each in found.items() if key[0] == choice[0])),
         latency,
         ("latency-map", "latency heat maps"),
     )

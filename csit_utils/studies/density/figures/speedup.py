@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import inf
 
 from csit_utils.dataset.rows import THROUGHPUTS, TestRow
 from csit_utils.report.figures import Figure, Json, axis, scatter
@@ -71,16 +72,25 @@ def _rates(chosen: Sequence[Speedup], limits: SpeedupLimits) -> Json:
         if value <= _ABOVE * highest:
             shapes.append(_line(value / factor))
             notes.append(_note(f"{name}: {rate(value)}", value / factor))
-    top = max([highest, *(value for _, value in limits.named() if value <= _ABOVE * highest)]) / factor
-    data = [line for number, one in enumerate(chosen) for line in _lines(one, number, factor)]
+    kinds = list(dict.fromkeys(map(_kind, chosen)))
+    perfect = max(one.perfect_pps(one.points[-1].cores) for one in chosen)
+    drawn = (value for _, value in limits.named() if value <= _ABOVE * highest)
+    top = max(highest, min(perfect, _ABOVE * highest), *drawn) / factor
+    data = [line for one in chosen for line in _lines(one, kinds.index(_kind(one)), factor, top)]
     yaxis = {"title": {"text": f"{chosen[0].metric}, {unit}"}, "range": [0, top * 1.08]}
     return {"data": data, "layout": {**_cores_axis(chosen), "yaxis": yaxis, "shapes": shapes, "annotations": notes}}
 
 
 def _factors(chosen: Sequence[Speedup]) -> Json:
-    data = [line for number, one in enumerate(chosen) for line in _lines(one, number, None)]
+    kinds = list(dict.fromkeys(map(_kind, chosen)))
+    data = [line for one in chosen for line in _lines(one, kinds.index(_kind(one)))]
     yaxis = axis(f"{chosen[0].metric} relative to the fewest cores")
     return {"data": data, "layout": {**_cores_axis(chosen), "yaxis": yaxis}}
+
+
+def _kind(one: Speedup) -> tuple[str, str]:
+    """What has a colour of its own; its cells are chosen one by one."""
+    return one.service_type, one.other
 
 
 def _cores_axis(chosen: Sequence[Speedup]) -> Json:
@@ -98,8 +108,8 @@ def _note(text: str, at: float) -> Json:
     return {"text": escape(text), **where, "showarrow": False, "font": {"size": 11, "color": "ink"}}
 
 
-def _lines(one: Speedup, number: int, factor: float | None) -> Iterator[Json]:
-    """The figures, and what perfect scaling from the first of them would be; by multiples with `factor` None."""
+def _lines(one: Speedup, number: int, factor: float | None = None, top: float = inf) -> Iterator[Json]:
+    """The figures, and perfect scaling from the first of them, up to the top; by multiples with `factor` None."""
     cell = f"{one.place[0]}x{one.place[1]}"
     name = f"{one.service_type} {cell}, {one.other}"
     common: Json = {
@@ -122,9 +132,11 @@ def _lines(one: Speedup, number: int, factor: float | None) -> Iterator[Json]:
         line={"width": 2},
         **common,
     )
+    slope = 1 / cores[0] if factor is None else one.perfect_pps(1) / factor
+    last = min(cores[-1], top / slope)
     yield scatter(
         "perfect scaling",
-        [(at, at / cores[0] if factor is None else one.perfect_pps(at) / factor) for at in cores],
+        [(at, at * slope) for at in (cores[0], last)],
         number,
         mode="lines",
         showlegend=False,

@@ -10,7 +10,7 @@ from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.units import common_unit, rate
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, Place
 
-_FACETS = {"service type": "service type", "NF size": "NF size", "vSwitch": "vSwitch"}
+_FACETS = {"NF size": "NF size", "vSwitch": "vSwitch"}
 _ACROSS = tuple(
     Column(name, choice=f"by {name}", title=name, options={"dtick": 1})
     for name in ("service instances", "NFs per instance", "all NFs")
@@ -27,7 +27,7 @@ def facets(series: Series) -> dict[str, str]:
 
 
 def density_figure(identity: str, title: str, found: Sequence[Matrix], called: Mapping[Series, str]) -> Figure | None:
-    """Return throughput against density, a line per service length or per number of services."""
+    """Return throughput against density, a plot per service type, a line per length or number of services."""
 
     def rows(_found: object) -> Iterator[Row]:
         for matrix, place, cell in _valued(found, called):
@@ -35,7 +35,7 @@ def density_figure(identity: str, title: str, found: Sequence[Matrix], called: M
             for column, x, others in zip(
                 _ACROSS,
                 (place[0], place[1], place[0] * place[1]),
-                (_some(place[1], "NF"), _some(place[0], "instance"), _some(place[1], "NF")),
+                (_some(place[1], "NF per instance"), _some(place[0], "instance"), _some(place[1], "NF per instance")),
                 strict=True,
             ):
                 yield {**row, column.name: x, "others": others}
@@ -46,8 +46,9 @@ def density_figure(identity: str, title: str, found: Sequence[Matrix], called: M
         rows,
         _ACROSS,
         _columns(found, ""),
-        colour="series",
-        dash="others",
+        colour="others",
+        dash="sizes",
+        beside="service type",
         facets=_FACETS,
         hover=("cell", "text"),
         hollow="oversubscribed",
@@ -75,7 +76,7 @@ def bars_figure(identity: str, title: str, found: Sequence[Matrix], called: Mapp
         (*_columns(found, ""), *_columns(found, " per data core")),
         colour="series",
         mark="bars",
-        facets=_FACETS,
+        facets={"service type": "service type", **_FACETS},
         hover=("text",),
         hollow="oversubscribed",
         layout={
@@ -121,6 +122,7 @@ def _row(matrix: Matrix, place: Place, cell: MatrixCell, called: Mapping[Series,
     return {
         **facets(matrix.series),
         "series": called[matrix.series],
+        "sizes": called[matrix.series].removeprefix(matrix.series.service_type).strip(),
         "cell": f"{place[0]}x{place[1]}",
         str(matrix.metric): value_pps,
         f"{matrix.metric} lower": value_pps,
@@ -132,4 +134,5 @@ def _row(matrix: Matrix, place: Place, cell: MatrixCell, called: Mapping[Series,
 
 
 def _some(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number > 1)}"
+    noun, _, rest = what.partition(" ")
+    return f"{number} {noun}{'s' * (number > 1)} {rest}".rstrip()

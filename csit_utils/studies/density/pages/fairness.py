@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
-from csit_utils.analysis.grouping import System
+from csit_utils.analysis.grouping import Series, System
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale
 from csit_utils.report.figures import OUTLINED, Figure
@@ -18,8 +19,13 @@ from csit_utils.studies.density.figures.matrix_map import matrix_map
 from csit_utils.studies.density.sentences import names
 
 _LISTED = 100
-_GROUPS = (("Fairness at the bounds of the search and beyond", "NDRPDR"), ("Fairness in trials of MRR", "MRR"))
+_GROUPS = (
+    ("Fairness at the bounds of the search and beyond", "NDRPDR", "Shares of instances in overload"),
+    ("Fairness in trials of MRR", "MRR", "Shares of instances in trials of MRR"),
+)
 NO_COUNTS = "no test of this cell has counts per instance"
+FAIR = 0.999
+"""Jain's index from which a series of cells takes a sentence instead of a map."""
 OVERLOAD = ("overload", "MRR", "ORR")
 """Numbers that are measured beyond what the system can take."""
 _EQUAL = 0.9
@@ -53,7 +59,8 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = {anchor: fairness_of(rows) for anchor, rows in shown.evidence.instances.items()}
     blocks: dict[str, FairnessBlock] = {}
     lines: dict[tuple[str, str], UnfairRow] = {}
-    for group, (title, test_type) in enumerate(_GROUPS):
+    fair: list[str] = []
+    for group, (title, test_type, shares) in enumerate(_GROUPS):
         mrr = test_type == "MRR"
 
         def has(row: TestRow, mrr: bool = mrr) -> bool:
@@ -61,21 +68,47 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
 
         placed = layouts(shown.latest, has, shown.contents.refused, NO_COUNTS, test_type)
         for number, (heading, own) in enumerate(blocks_of(placed), 1):
-            identity = f"fairness-{number}-{group}"
-            maps = fairness_maps(identity, title, own, found)
-            figure = shares_figure(
-                f"shares-{number}-{group}", f"Shares of instances in overload, {heading}", own, found
-            )
-            old = blocks.get(heading, FairnessBlock(own[0].series.system, heading, (), ()))
-            more = tuple(each for each in (figure,) if each), tuple(each for each in (maps,) if each)
-            blocks[heading] = FairnessBlock(old.system, heading, (*old.maps, *more[1]), (*old.figures, *more[0]))
+            called = names([layout.series for layout in own])
             lines |= {(line.row.anchor, line.fairness.number): line for line in _lines(own, found)}
-    shown_blocks = [block for block in blocks.values() if block.maps]
-    if not shown_blocks:
+            least = {layout.series: _least(layout, found) for layout in own}
+            equal = [layout for layout in own if FAIR <= least[layout.series] < inf]
+            if equal:
+                cells = sum(bool(_indices(found[test.anchor])) for layout in equal for _, test in layout.found())
+                of = ", ".join(called[layout.series] for layout in equal)
+                fair.append(f"{title}, {heading}: all {cells} cells of {of}")
+            uneven = [layout for layout in own if least[layout.series] < FAIR]
+            if not uneven:
+                continue
+            maps = fairness_maps(f"fairness-{number}-{group}", title, uneven, called, found)
+            figure = shares_figure(f"shares-{number}-{group}", f"{shares}, {heading}", uneven, called, found)
+            old = blocks.get(heading, FairnessBlock(own[0].series.system, heading, (), ()))
+            figures = (*old.figures, figure) if figure else old.figures
+            blocks[heading] = FairnessBlock(old.system, heading, (*old.maps, maps), figures)
+    if not lines:
         return None
     worst = sorted(lines.values(), key=lambda line: line.fairness.index or 0.0)
-    figures = [figure for block in shown_blocks for figure in (*(each.figure for each in block.maps), *block.figures)]
-    return {"blocks": shown_blocks, "worst": worst[:_LISTED], "cells": len(worst), "figures": figures}
+    return {
+        "blocks": list(blocks.values()),
+        "fair": fair,
+        "mixed": shown.simulated and shown.measured,
+        "limit": FAIR,
+        "of": len({(line.row.testbed, line.cell, line.sizes) for line in lines.values()}),
+        "worst": worst[:_LISTED],
+        "cells": len(worst),
+        "figures": [
+            figure for block in blocks.values() for figure in (*(each.figure for each in block.maps), *block.figures)
+        ],
+    }
+
+
+def _indices(found: Mapping[str, Fairness]) -> list[float]:
+    """Jain's index of each number of a test; empty for a single instance."""
+    return [each.index for each in found.values() if each.index is not None]
+
+
+def _least(layout: SeriesLayout, found: Found) -> float:
+    """The least index of a series; infinite without one."""
+    return min((index for _, test in layout.found() for index in _indices(found[test.anchor])), default=inf)
 
 
 def _lines(own: list[SeriesLayout], found: Mapping[str, Mapping[str, Fairness]]) -> list[UnfairRow]:
@@ -96,30 +129,28 @@ def _lines(own: list[SeriesLayout], found: Mapping[str, Mapping[str, Fairness]])
 PAGE = Page("fairness", "Fairness", _build)
 
 
-def fairness_maps(identity: str, title: str, layouts: Sequence[SeriesLayout], found: Found) -> CellMaps | None:
-    """Jain's index over the matrix; None where every cell has one instance only.
+def fairness_maps(
+    identity: str, title: str, layouts: Sequence[SeriesLayout], called: Mapping[Series, str], found: Found
+) -> CellMaps:
+    """Jain's index over the matrix.
 
     Args:
         identity: For the page's script.
         title: Of the maps.
-        layouts: Cells that may be compared, with tests that count by instance.
+        layouts: Cells that may be compared, some of several instances, with tests that count by instance.
+        called: Names of their series.
         found: What is known of each test.
     """
     every = [each for layout in layouts for _, test in layout.found() for each in found[test.anchor].values()]
     numbers = [number for number in _ORDER if any(each.number == number and each.index is not None for each in every)]
-    if not numbers:
-        return None
-    called = names([layout.series for layout in layouts])
     worst = min(each.index for each in every if each.index is not None)
-    simulated = layouts[0].series.system.simulated
-    maps = tuple(_map(layout, called[layout.series], found) for layout in layouts)
     return CellMaps(
         identity,
         title,
-        simulated,
+        layouts[0].series.system.simulated,
         (tuple(numbers),),
         (numbers[0],),
-        maps,
+        tuple(_map(layout, called[layout.series], found) for layout in layouts),
         # Never narrower than this: the last digit of nearly equal shares is no picture.
         lambda _: Scale(min(worst, _EQUAL), 1.0),
         lambda value: f"{value:.4g}",
@@ -150,9 +181,10 @@ def _square(where: str, each: Fairness | None, number: str) -> MapSquare:
     return MapSquare(f"{each.index:.3f}", "\n".join(lines), each.index, percent(each.ratio))
 
 
-def shares_figure(identity: str, title: str, layouts: Sequence[SeriesLayout], found: Found) -> Figure | None:
+def shares_figure(
+    identity: str, title: str, layouts: Sequence[SeriesLayout], called: Mapping[Series, str], found: Found
+) -> Figure | None:
     """Share of each instance in the forwarded rate in overload; None without any cell of several instances."""
-    called = names([layout.series for layout in layouts])
     rows = [
         {"series": called[layout.series], **row}
         for layout in layouts

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.grouping import System
+from csit_utils.analysis.grouping import Series, System
 from csit_utils.dataset.rows import HopRow, TestRow, ThreadRow
 from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale
 from csit_utils.report.figures import OUTLINED, Figure
@@ -19,6 +19,8 @@ from csit_utils.studies.density.sentences import names
 
 _LISTED = 300
 _GROUPS = (("Losses beyond the bounds of the search", "NDRPDR"), ("Losses in trials of MRR", "MRR"))
+_ALL = 0.999
+"""Share of the losses of each cell from which a series that loses at one place takes a sentence instead of a map."""
 NOT_LOCATED = "no test of this cell located losses"
 _LOSES_MOST = "loses most"
 
@@ -50,6 +52,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = _found(shown)
     blocks: list[LossBlock] = []
     lines: list[LossLine] = []
+    alone: list[tuple[str, str]] = []
     for group, (title, test_type) in enumerate(_GROUPS):
         mrr = test_type == "MRR"
 
@@ -58,11 +61,18 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
 
         placed = layouts(shown.latest, has, shown.contents.refused, NOT_LOCATED, test_type)
         for number, (heading, own) in enumerate(blocks_of(placed), 1):
-            maps = loss_maps(f"losses-{number}-{group}", title, own, found)
-            if maps is None:
-                continue
-            figure = bars_figure(f"loss-bars-{number}-{group}", f"{title}, {heading}", own, found)
-            blocks.append(LossBlock(own[0].series.system, heading, maps, figure))
+            called = names([layout.series for layout in own])
+            places = {layout.series: _only_place(layout, found) for layout in own}
+            for place in dict.fromkeys(filter(None, places.values())):
+                alike = [layout for layout in own if places[layout.series] == place]
+                cells = sum(bool(found[test.anchor]) for layout in alike for _, test in layout.found())
+                of = ", ".join(called[layout.series] for layout in alike)
+                alone.append((place, f"{title}, {heading}: {cells} cells of {of}"))
+            varied = [layout for layout in own if places[layout.series] is None]
+            if varied:
+                maps = loss_maps(f"losses-{number}-{group}", title, varied, called, found)
+                figure = bars_figure(f"loss-bars-{number}-{group}", f"{title}, {heading}", varied, called, found)
+                blocks.append(LossBlock(own[0].series.system, heading, maps, figure))
             lines += [
                 LossLine(
                     test,
@@ -74,10 +84,26 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
                 for place, test in layout.found()
                 if found[test.anchor]
             ]
-    if not blocks:
+    if not lines:
         return None
     figures = [each for block in blocks for each in (block.maps.figure, block.figure) if each is not None]
-    return {"blocks": blocks, "lines": lines[:_LISTED], "more": max(0, len(lines) - _LISTED), "figures": figures}
+    return {
+        "blocks": blocks,
+        "alone": alone,
+        "place": {place for place, _ in alone},
+        "mixed": shown.simulated and shown.measured,
+        "limit": 100 * _ALL,
+        "lines": lines[:_LISTED],
+        "more": max(0, len(lines) - _LISTED),
+        "figures": figures,
+    }
+
+
+def _only_place(layout: SeriesLayout, found: Found) -> str | None:
+    """The owner of nearly all losses of every cell of a series; empty without a loss, None where cells differ."""
+    most = [found[test.anchor][0] for _, test in layout.found() if found[test.anchor]]
+    places = {each.owner if each.share >= _ALL else None for each in most} or {""}
+    return places.pop() if len(places) == 1 else None
 
 
 def _found(shown: ReportContents) -> dict[str, list[OwnerShare]]:
@@ -100,19 +126,19 @@ def owners_of(layouts: Sequence[SeriesLayout], found: Found) -> list[str]:
     return order(each.owner for layout in layouts for _, test in layout.found() for each in found[test.anchor])
 
 
-def loss_maps(identity: str, title: str, layouts: Sequence[SeriesLayout], found: Found) -> CellMaps | None:
-    """Shares of losses over the matrix, by owner; None where nothing was lost.
+def loss_maps(
+    identity: str, title: str, layouts: Sequence[SeriesLayout], called: Mapping[Series, str], found: Found
+) -> CellMaps:
+    """Shares of losses over the matrix, by owner.
 
     Args:
         identity: For the page's script.
         title: Of the maps.
         layouts: Cells that may be compared, with tests that looked for losses.
+        called: Names of their series.
         found: What is known of each test.
     """
     owners = owners_of(layouts, found)
-    if not owners:
-        return None
-    called = names([layout.series for layout in layouts])
     return CellMaps(
         identity,
         title,
@@ -157,9 +183,10 @@ def owner_line(owner: OwnerShare) -> str:
     return f"{owner.owner}: {percent(owner.share)}, {owner.lost:,} packets{busy}"
 
 
-def bars_figure(identity: str, title: str, layouts: Sequence[SeriesLayout], found: Found) -> Figure | None:
+def bars_figure(
+    identity: str, title: str, layouts: Sequence[SeriesLayout], called: Mapping[Series, str], found: Found
+) -> Figure | None:
     """Shares of losses by owner, a stacked bar per cell; a series is chosen."""
-    called = names([layout.series for layout in layouts])
     owners = owners_of(layouts, found)
     rows = [
         {

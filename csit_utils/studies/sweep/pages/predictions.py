@@ -64,7 +64,7 @@ def chain_figures(anchor: str, record: SweepRecord, alone: PartMeasurements) -> 
                 mark="lines",
                 hover=("text",),
                 lines={"measured": {"mode": "markers", "marker": {"size": 9}}},
-                layout=saturation(record.profile),
+                layout=saturation(record.profile, sweep.spec.frame),
             )
             for metric in ProfileMetric
             if metric in predicted
@@ -90,7 +90,7 @@ def chain_figures(anchor: str, record: SweepRecord, alone: PartMeasurements) -> 
                 colour="line",
                 panels=True,
                 hover=("text",),
-                layout=saturation(record.profile),
+                layout=saturation(record.profile, sweep.spec.frame),
             ),
         )
     if all(kind_words(vnf) in alone.vnfs for vnf in sweep.vnfs):

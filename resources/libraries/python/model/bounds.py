@@ -169,8 +169,8 @@ LONGEST_FUNCTION, DEEPEST_STACK = 120, 100
 """Characters of a function's name; functions of a call stack."""
 LONGEST_STACK = (LONGEST_FUNCTION + 1) * (DEEPEST_STACK + 2)
 """Characters of a folded stack: the owner and the mark of functions left out come on top."""
-LONGEST_ACCOUNT = 20_000
-"""Characters of what a program says of its work; VPP with two workers has 6,000."""
+MAX_NODE_COSTS = 20_000
+"""Rows of costs by node in a record; VPP has about 20 for each worker."""
 
 ASKED = {"asked": True}
 """Context in which a specification is validated. Models of records, validated without it, have no upper bounds."""

@@ -9,6 +9,7 @@ from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds,
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.disturbance import Disturbance, PartEvent
+from resources.libraries.python.model.measurements.node_costs import NodeCost
 
 
 class Counting(OneKind):
@@ -18,18 +19,19 @@ class Counting(OneKind):
         self._name = name
         self.begun = 0
 
-    def begin_accounts(self) -> None:
+    def begin_accounts(self) -> tuple[str, ...]:
         self.begun += 1
+        return (self._name,)
 
-    def accounts(self) -> dict[str, str]:
-        return {self._name: f"since {self.begun}"}
+    def accounts(self) -> tuple[NodeCost, ...]:
+        return (NodeCost(part=self._name, node="ip4-lookup", packets=self.begun),)
 
 
 def test_accounts_are_those_of_the_kinds_that_keep_some() -> None:
     first, second = Counting("nf-1-1"), Counting("nf-1-3")
     several = MixedKinds((first, OneKind(), second))
-    several.begin_accounts()
-    assert several.accounts() == {"nf-1-1": "since 1", "nf-1-3": "since 1"}
+    assert several.begin_accounts() == ("nf-1-1", "nf-1-3")
+    assert [(row.part, row.packets) for row in several.accounts()] == [("nf-1-1", 1), ("nf-1-3", 1)]
 
 
 def test_an_event_that_no_kind_can_have_is_refused() -> None:

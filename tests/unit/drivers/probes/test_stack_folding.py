@@ -11,8 +11,8 @@ from resources.libraries.python.drivers.probes.stacks import perf
 from resources.libraries.python.drivers.probes.stacks.folding import fold, kept, owners_of
 from resources.libraries.python.drivers.probes.stacks.perf import read_samples, why_unsampled
 from resources.libraries.python.errors import CommandFailed
-from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_FUNCTION, MAX_NFS
-from resources.libraries.python.model.measurements.stacks import NodeStacks, Stacks
+from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_FUNCTION
+from resources.libraries.python.model.measurements.stacks import NodeStacks
 
 OWNERS = owners_of({"nf-1-1": (41, 42), "vswitch": (7,)})
 PRINTED = """\
@@ -89,12 +89,6 @@ def test_whatever_is_printed_each_sample_is_counted_once_and_fits_a_record(lines
 def test_stacks_beyond_the_kept_ones_stay_with_their_owner() -> None:
     stacks, cut = kept({"a;x": 5, "a;y": 3, "b;z": 2, "a;w": 1}, 2)
     assert stacks == {"a;x": 5, "a;y": 3, "b;[other stacks]": 2, "a;[other stacks]": 1} and cut == 3
-
-
-def test_each_nf_of_the_largest_cell_and_the_vswitch_may_account_for_its_work() -> None:
-    accounts = {f"nf-{number}": "show runtime" for number in range(MAX_NFS)} | {"vswitch": "show runtime"}
-    made = Stacks(label="PDR", load_pps=1, received=1, trial_s=1, nodes=(), accounts=accounts)
-    assert len(made.accounts) == MAX_NFS + 1
 
 
 def test_a_machine_that_cannot_sample_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -119,6 +119,24 @@ def test_what_threads_did() -> None:
     assert "packets per call" in str(switch)
 
 
+def test_costs_of_nodes_that_had_packets_with_the_resolution_of_their_print() -> None:
+    rows = {row.node: row for row in show_output.node_costs("nf-1-1", text("nf-runtime"))}
+    assert list(rows) == [
+        "csn1x1i1-output", "csn1x1i1-tx", "csn1x1i2-output", "csn1x1i2-tx", "ethernet-input", "ip4-input",
+        "ip4-lookup", "ip4-rewrite", "memif-input",
+    ]  # fmt: skip
+    lookup = rows["ip4-lookup"]
+    assert (lookup.part, lookup.thread, lookup.packets, lookup.calls) == ("nf-1-1", "vpp_wk_0", 5887, 23)
+    assert (lookup.cost, lookup.error) == (2050.0, 5.0), "2.05e3"
+    assert (rows["csn1x1i1-output"].cost, rows["csn1x1i1-output"].error) == (25.5, pytest.approx(0.05))
+
+
+def test_one_thread_alone_has_no_heading_and_costs_all_the_same() -> None:
+    alone = text("nf-runtime").split("---------------\n")[1].split("\n", 1)[1]
+    rows = show_output.node_costs("nf-1-1", alone)
+    assert len(rows) == 9 and {row.thread for row in rows} == {"vpp_main"}
+
+
 def test_errors_that_are_losses() -> None:
     rows = show_output.errors(text("switch-errors"))
     assert rows[0].count == 24318

@@ -7,6 +7,7 @@ import pytest
 
 from resources.libraries.python.model.measurements.features import StateGraph
 from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.quantities import MINUS
 from resources.libraries.python.studies.chains.analysis.classes import portions
 from resources.libraries.python.studies.chains.analysis.reasons import Evidence, QueueDrops, amount, reasons
 from resources.libraries.python.studies.chains.model.record import FeatureDeviation
@@ -47,10 +48,10 @@ def test_drops_are_a_reason_from_fifty_a_second_half_a_percent_and_twice_as_many
 
 def test_packets_dropped_at_a_queue_are_named_with_the_queue() -> None:
     assert said({"rx_dropped_pps": 3000, "rx_pps": 7000}, {"rx_dropped_pps": 0}) == [
-        "the queue into nat overflows: 3000 packets a second are dropped, 30.0 % more than alone"
+        "the queue into nat overflows: 3,000 packets a second are dropped, 30.0 % more than alone"
     ]
     assert said({"tx_dropped_pps": 1000, "tx_pps": 9000}, {"tx_dropped_pps": 0}) == [
-        "the queue behind nat overflows: 1000 packets a second are dropped, 10.0 % more than alone"
+        "the queue behind nat overflows: 1,000 packets a second are dropped, 10.0 % more than alone"
     ]
 
 
@@ -85,7 +86,7 @@ def test_computation_close_to_the_time_given_is_compute_bound_however_little_was
 def test_pause_exits_are_lock_contention() -> None:
     here, alone = graph("nat", (*PAUSE, 5000, 0.01), kvm=True), graph("nat", (*PAUSE, 12, 0.0), kvm=True)
     assert said(graphs=(here, alone)) == [
-        "nat has lock contention: 5000 VM exits a second by PAUSE instructions, 12 alone"
+        "nat has lock contention: 5,000 VM exits a second by PAUSE instructions, 12 alone"
     ]
     assert not said(graphs=(alone, here))
 
@@ -100,9 +101,15 @@ def test_hard_switches_of_the_papers_nat_are_reported() -> None:
 @pytest.mark.parametrize(
     ("before", "alone", "change", "sentence"),
     [
-        (("kvm_entry", "x"), 0.5, -0.61, "nat spends less time computing: 20 % of the time, 50 % alone (-61 %)"),
-        (("kvm_entry", "x"), 0.5, -0.281, "nat spends less time computing: 36 % of the time, 50 % alone (-28 %)"),
+        (("kvm_entry", "x"), 0.5, -0.61, f"nat spends less time computing: 20 % of the time, 50 % alone ({MINUS}61 %)"),
+        (
+            ("kvm_entry", "x"),
+            0.5,
+            -0.281,
+            f"nat spends less time computing: 36 % of the time, 50 % alone ({MINUS}28 %)",
+        ),
         (("kvm_exit:HLT", "x"), 0.3, 1.34, "nat spends more time idle: 70 % of the time, 30 % alone (+134 %)"),
+        (("kvm_exit:HLT", "x"), 0.001, 599.0, "nat spends more time idle: 60 % of the time, 0 % alone"),
     ],
 )
 def test_portions_of_the_papers_three_vnf_chain_are_reported(
@@ -117,7 +124,7 @@ def test_portions_of_the_papers_three_vnf_chain_are_reported(
 def test_packets_dropped_between_vnfs_are_named_with_the_place() -> None:
     row = QueueDrops("the vSwitch, on transmit,", 2000, 10, 8000)
     assert [reason.sentence for reason in reasons([], [], [row])] == [
-        "the vSwitch, on transmit, drops 2000 packets a second, 10 at most with its VNFs alone"
+        "the vSwitch, on transmit, drops 2,000 packets a second, 10 at most with its VNFs alone"
     ]
     assert not reasons([], [], [replace(row, alone=1500.0), replace(row, here=40.0), replace(row, passed_pps=1e6)])
 
@@ -126,7 +133,7 @@ def test_packets_dropped_between_vnfs_are_named_with_the_place() -> None:
     ("value", "unit", "text"),
     [
         (1.5e9, "bit/s", "1.5 Gbit/s"), (9e8, "bit/s", "900 Mbit/s"), (9e7, "B", "90 MB"), (9e5, "B", "900 kB"),
-        (999, "pps", "999 pps"), (4000, "1/s", "4,000 1/s"), (12.345, "%", "12.3 %"), (3, "", "3"),
+        (999, "pps", "999 pps"), (4000, "1/s", "4,000 per second"), (12.345, "%", "12.3 %"), (3, "", "3"),
     ],
 )  # fmt: skip
 def test_amounts_have_three_digits_and_a_prefix_where_their_unit_takes_one(value: float, unit: str, text: str) -> None:
@@ -139,5 +146,5 @@ def test_where_no_rule_says_anything_the_largest_change_is_named() -> None:
     )
     found = reasons([Evidence(NAT, {}, {})], [deviation])
     assert [reason.sentence for reason in found] == [
-        "memory_bytes of nat (resident memory of its processes) is 90 MB, 30 MB alone"
+        "memory of nat (resident memory of its processes) is 90 MB, 30 MB alone"
     ]

@@ -1,10 +1,13 @@
 """What a study of chains says before, while and after it is measured."""
 
+import re
+
 import pytest
 
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import specification_file
-from resources.libraries.python.studies.chains.analysis.sentences import suspects_in_words
+from resources.libraries.python.quantities import MINUS
+from resources.libraries.python.studies.chains.analysis.sentences import cause_in_words, suspects_in_words
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.run import ChainStudyTest
@@ -49,3 +52,13 @@ def test_chains_that_were_not_measured_are_named_with_the_reason(measured: Chain
     assert verdict.startswith("no suspects; 7 chains are compared with what the VNFs alone predict, by repeated runs")
     assert failed == "not measured: gateway: no traffic"
     assert next(suspects_in_words(bare.model_copy(update={"judged": ()}))) == "no suspects"
+
+
+@pytest.mark.parametrize("feature", ["waiting_percent", "throttled_percent"])
+def test_no_more_than_all_of_the_time_is_spent_waiting(measured: ChainStudy, feature: str) -> None:
+    """Several threads of a VNF may wait for 180 % of the time."""
+    (cause,) = measured.causes[:1]
+    more = cause.model_copy(update={"feature": feature, "excess": 180.0, "smallest": 180.0, "low": -2.0, "high": 362.0})
+    words = cause_in_words(more)
+    assert "1.8 threads on average" in words and f"95 % interval {MINUS}2 % of the time to 3.62 threads" in words
+    assert not re.search(r"[1-9]\d\d(\.\d+)? % of the time", words)

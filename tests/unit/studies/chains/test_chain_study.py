@@ -30,7 +30,7 @@ def test_a_vnf_throttled_in_one_order_only_makes_that_chain_the_first_suspect(
     assert first.chain == FAULTY
     assert first.planted == "nat is limited to 0.1 CPUs"
     assert first.mean_distance > 2 * max((each.mean_distance for each in found.suspects[1:]), default=0.0)
-    assert any(reason.startswith("nat is throttled: its CPU quota is used up 6") for reason in first.reasons)
+    assert any(reason.startswith("nat is throttled, as its CPU quota is used up: 6") for reason in first.reasons)
     assert any((each.owner, each.feature) == ("nat", "throttled_percent") for each in first.deviations)
     assert all(each.distance > each.threshold for each in first.distances)
 
@@ -138,7 +138,7 @@ def test_drops_of_the_vswitch_are_compared_with_those_of_the_vnfs_alone(name: st
     ]
     first = analyse(spec_of(("a", "b", "c"), volumes_bps=volumes), runs).suspects[0]
     assert first.chain == chains[2]
-    assert first.reasons[1] == (f"the vSwitch, {where}, drops 9000 packets a second, 11 at most with its VNFs alone")
+    assert first.reasons[1] == (f"the vSwitch, {where}, drops 9,000 packets a second, 11 at most with its VNFs alone")
 
 
 def test_a_feature_is_changed_outside_three_standard_deviations_alone() -> None:

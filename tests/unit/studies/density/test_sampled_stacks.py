@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
-from resources.libraries.python.model.bounds import LONGEST_ACCOUNT
+from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.measurements.stacks import NodeStacks
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
@@ -19,6 +19,8 @@ from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from resources.libraries.python.testbed.roles.part import VSwitch
 from tests.builders import SIM
+
+COUNTED = NodeCost(part="vswitch", thread="vpp_wk_0", node="ip4-lookup", packets=500, calls=10, cost=30.0)
 
 
 @pytest.fixture
@@ -102,12 +104,13 @@ def test_a_vswitch_that_counts_its_own_work_does_so_in_this_trial(searched: Dens
     run = searched.measure
 
     class Counting:
-        def begin_accounts(self) -> None:
+        def begin_accounts(self) -> tuple[str, ...]:
             noted.append("begin")
+            return ("vswitch",)
 
-        def accounts(self) -> dict[str, str]:
+        def accounts(self) -> tuple[NodeCost, ...]:
             noted.append("end")
-            return {"vswitch": "x" * 30_000}
+            return (COUNTED,)
 
     def measure(trial: Trial) -> TrialResult:
         noted.append(trial.purpose)
@@ -119,4 +122,4 @@ def test_a_vswitch_that_counts_its_own_work_does_so_in_this_trial(searched: Dens
         patch.setattr(searched, "measure", measure)
         searched.stacks(1.0)
     assert noted == ["begin", "stacks", "end"]
-    assert searched.draft.stacks is not None and searched.draft.stacks.accounts == {"vswitch": "x" * LONGEST_ACCOUNT}
+    assert searched.draft.stacks is not None and searched.draft.stacks.accounts == (COUNTED,)

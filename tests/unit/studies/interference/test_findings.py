@@ -1,5 +1,6 @@
 """What pairs say: no interference, ties and orders, shares of resources; with the sentences that were wrong before."""
 
+import re
 from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from resources.libraries.python.quantities import MINUS
 from resources.libraries.python.studies.interference.analysis.findings import findings_of, lowest
 from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
 from resources.libraries.python.studies.interference.analysis.sentences import summary_in_words
@@ -131,6 +133,26 @@ def test_a_single_repetition_is_not_tested_and_says_so() -> None:
     assert lines[0].endswith("on average (one repetition: nothing is tested)")
     assert lines[1].startswith("most sensitive, not tested, is A: it loses ")
     assert made.findings is not None and made.findings.none_p is None
+    none = study(pairs_with(dict.fromkeys("ABC", 1.0), 0.0), repetitions=1, share={Resource.NETWORK: 0.0})
+    assert none.findings is not None and not any(each.share for each in none.findings.shares), "any share may come out"
+    assert none.advice[0].sentence.endswith("; not tested, with one repetition")
+
+
+@pytest.mark.parametrize(
+    ("rows", "shares"),
+    [
+        ({"A": 1.1, "B": 1.05, "C": 1.2}, {}),
+        ({"A": 0.6, "B": 0.7, "C": 0.8}, {Resource.CPU: -1.5}),
+        ({"A": 0.6, "B": 0.7, "C": 0.8}, {Resource.NETWORK: 1.2}),
+    ],
+)
+def test_nothing_negative_is_lost_and_no_more_than_all_comes_from_a_resource(
+    rows: dict[str, float], shares: dict[Resource, float]
+) -> None:
+    lines = summary_in_words(study(pairs_with(rows), share=shares))
+    assert not [line for line in lines if MINUS in line]
+    assert not [line for line in lines if re.match(r"1\d\d\.\d % .* comes from", line)]
+    assert any("most sensitive is" in line for line in lines) is (rows["A"] < 1)
 
 
 def test_a_share_has_its_interval_and_is_stated_by_pair_where_the_pair_degrades() -> None:

@@ -48,12 +48,12 @@ def test_the_share_of_the_network_is_over_the_baseline_without_a_limit_for_each_
         measurement("A", ("B",), 50.0), measurement("A", ("B",), 60.0, guaranteed=True, limit_pps=200.0),
         measurement("A", ("B", "B"), 20.0), measurement("A", ("B", "B"), 84.0, guaranteed=True, limit_pps=150.0),
     ]  # fmt: skip
-    found = analyse(spec_of("A", "B", together=3), rows)
+    found = analyse(spec_of("A", "B", together=3), 2 * rows)
     assert [row.mean for row in found.guaranteed] == pytest.approx([0.6, 0.84])
     assert found.network_shares == pytest.approx({2: 0.2, 3: 0.8})
     lines = matrix_in_words(found)
-    assert "20.0 % of the degradation of pairs comes from network I/O" in lines
-    assert "80.0 % of the degradation of 3 co-located NFs comes from network I/O" in lines
+    assert "20.0 % (20.0 to 20.0 %) of the degradation of pairs comes from network I/O" in lines
+    assert "80.0 % (80.0 to 80.0 %) of the degradation of 3 co-located NFs comes from network I/O" in lines
 
 
 def test_a_function_guaranteed_less_than_it_carries_alone_is_left_out_of_the_share_with_the_numbers() -> None:
@@ -61,7 +61,7 @@ def test_a_function_guaranteed_less_than_it_carries_alone_is_left_out_of_the_sha
     for guaranteed, a, b in ((False, 70.0, 20.0), (True, 50.0, 30.0)):
         limit: dict[str, Any] = {"guaranteed": guaranteed, "limit_pps": 50.0 if guaranteed else None}
         rows += [measurement("A", ("B",), a, **limit), measurement("B", ("A",), b, **limit)]
-    found = analyse(spec_of("A", "B"), rows)
+    found = analyse(spec_of("A", "B"), 2 * rows)
     assert found.network_share == pytest.approx(0.5), "of B, which has all that it needs"
     assert found.notes[0] == (
         "A is excluded from the share of network I/O of 2 co-located NFs: it has 100 pps alone, and each is "
@@ -75,9 +75,11 @@ def test_a_function_that_uses_more_cpu_alone_than_it_is_guaranteed_is_left_out_o
         more: dict[str, Any] = {"guaranteed": guaranteed, "limit_cpus": 0.5 if guaranteed else None}
         more |= {"guaranteed_resource": "cpu"} if guaranteed else {}
         rows += [measurement("A", ("B",), a, **more), measurement("B", ("A",), b, **more)]
-    found = analyse(spec_of("A", "B"), rows)
+    found = analyse(spec_of("A", "B"), 2 * rows)
     assert [row.mean for row in found.guaranteed_cpu] == [0.5, 0.75]
-    assert "50.0 % of the degradation of pairs comes from competition for CPU time" in matrix_in_words(found)
+    assert "50.0 % (50.0 to 50.0 %) of the degradation of pairs comes from competition for CPU time" in matrix_in_words(
+        found
+    )
     assert found.notes[0] == (
         "A is excluded from the share of CPU of 2 co-located NFs: it uses 1.00 CPUs alone, and each is guaranteed 0.50"
     )

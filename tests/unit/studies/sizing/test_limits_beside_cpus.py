@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from csit_utils.studies.sizing.study import headline
 from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, SimulatedService, VirtualTime
 from resources.libraries.python.model.service.spec import Capacity, MeasuredSize, Scaling, Sizing
 from resources.libraries.python.model.service.workload import WorkloadSpec
+from resources.libraries.python.quantities import MINUS
 from resources.libraries.python.studies.sizing.search.size_gains import Gain, best_of, gain
+from resources.libraries.python.studies.sizing.search.size_search import carried, scale_out_costs
 from resources.libraries.python.studies.sizing.size_trials import run_sizing
 from tests.unit.studies.sizing.sizing_specs import service
 
@@ -92,7 +95,7 @@ def test_out_scaling_that_lowers_capacity_is_stopped_and_taken_back() -> None:
     one, two = found.sizes
     assert (found.stopped, found.best) == ("no gain", one.name)
     assert found.steps[-1] == f"Taken back to {one.name}: {two.name} has 1 vCPUs more and carries no more."
-    assert any(note.startswith(f"{two.name} carries less than {one.name} (-9 %") for note in found.notes)
+    assert any(note.startswith(f"{two.name} carries less than {one.name} ({MINUS}9 %") for note in found.notes)
     (cost,) = found.overheads
     assert (cost.scaling, cost.base, cost.size, cost.vcpus_ratio) == (Scaling.OUT, one.name, two.name, 2)
     assert cost.low < 1 - 1 / 2.2 < cost.high
@@ -142,6 +145,26 @@ def test_all_sizes_of_a_lock_carry_the_same_so_the_smallest_is_best() -> None:
     found = sized({"a": {"cpu_ms": 1.0, "lock_ms": 2.5}}, spec={"mode": "exhaustive"}, drift=0.03)
     assert found.best == found.sizes[0].name
     assert any(note.startswith("No component is near its limit in ") for note in found.notes)
+    best, *more = found.sizes
+    better = more[-1].model_copy(update={"capacity": (best.capacity or 0) + 20})
+    assert ", the highest of" not in headline(found.model_copy(update={"sizes": (best, better)}))
+
+
+def test_more_instances_neither_cost_nor_bring_what_the_intervals_do_not_show() -> None:
+    cell = {"flavor": "f1", "instances": 2}
+    sizes = [{"components": {"a": each}} for each in ({"flavor": "f2"}, cell)]
+    found = sized({"a": {"cpu_ms": 2.4}}, ("f1", "f2"), spec={"mode": "custom", "sizes": sizes})
+    rows = []
+    for row, load in zip(found.sizes, (720.0, 700.0), strict=True):
+        at = Capacity(threshold=0.9, carried=load, estimate=load, low=load - 30, high=load + 30)
+        rows.append(row.model_copy(update={"capacity": load, "capacities": (at,)}))
+    (note,) = scale_out_costs(found.deployment, found.workload, rows)
+    assert "cost" not in note and "bring" not in note
+
+
+def test_loads_of_a_million_are_written_in_full() -> None:
+    millions = estimate(1_234_567, 1_230_000, 1_240_000).model_copy(update={"capacity": 1_250_000.0})
+    assert carried(millions, "pps") == "1,250,000 pps (estimate 1,235,000, 95 % interval 1,230,000 to 1,240,000)"
 
 
 def test_capacities_at_several_thresholds_come_from_the_same_loads() -> None:

@@ -130,7 +130,7 @@ def test_a_simulated_nf_that_runs_out_of_buffers_saturates_by_memory_at_the_know
     point = profile.break_point
     assert (point.indicator, point.vnf) == ("memory", "nf-1-1")
     assert point.rate == pytest.approx(truth, rel=0.03)
-    assert point.low <= 1.01 * truth and 0.99 * truth <= point.high <= 1.1 * point.low
+    assert point.low <= 1.01 * truth and 0.99 * truth <= point.high <= 1.15 * point.low
     assert "95 % interval" in words and "by memory: the memory of nf-1-1 does not grow beyond" in words
     assert "by memory" in break_point_in_words(profile)
     assert "a-memory" in figures
@@ -138,11 +138,11 @@ def test_a_simulated_nf_that_runs_out_of_buffers_saturates_by_memory_at_the_know
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("loads", "most_outside"), [(12, 0.16), (30, 0.24)])
+@pytest.mark.parametrize(("loads", "most_outside"), [(12, 0.14), (30, 0.14)])
 def test_intervals_of_break_points_of_memory_hold_the_truth_about_as_often_as_the_methodology_says(
     loads: int, most_outside: float
 ) -> None:
-    """Buffers in use scatter less behind the bend than just below it, which makes intervals somewhat too narrow."""
+    """Buffers in use scatter more the more there are, up to the bend, which is soft."""
     pool, outside, errors = BufferPool(buffers=1500, hold_s=0.005), 0, []
     for seed in range(100):
         rng = Random(seed)

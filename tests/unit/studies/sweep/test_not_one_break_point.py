@@ -12,11 +12,16 @@ from resources.libraries.python.studies.sweep.analysis.sentences import break_po
 from resources.libraries.python.studies.sweep.analysis.tables import coefficients
 from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
-from tests.unit.studies.sweep.synthetic_sweeps import Function, growing_to, sweep_of
+from tests.unit.studies.sweep.synthetic_sweeps import Function, growing_to, plain_router, sweep_of
 
 
-def points_of(
-    through: Function, cpu: dict[str, tuple[Function, ...]], last: float = 3.2, loads: int = 30, noise: float = 0.002
+def points_of(  # noqa: PLR0917 - a system and how it is measured
+    through: Function,
+    cpu: dict[str, tuple[Function, ...]],
+    last: float = 3.2,
+    loads: int = 30,
+    noise: float = 0.002,
+    seed: int = 0,
 ) -> tuple[SweepPoint, ...]:
     """Points whose loss is exactly what does not get through."""
     rates = np.linspace(last / loads, last, loads)
@@ -27,7 +32,7 @@ def points_of(
     }
     return tuple(
         each.model_copy(update={"loss_ratio": max(0.0, 1 - each.output_bps / each.input_bps)})
-        for each in sweep_of(rates, functions, cpu, noise)
+        for each in sweep_of(rates, functions, cpu, noise, seed)
     )
 
 
@@ -122,6 +127,39 @@ def test_a_service_that_no_cpu_limits_saturates_by_throughput() -> None:
     assert (point.indicator, point.vnf, point.cpus_used) == ("throughput", None, None)
     assert point.rate == pytest.approx(1.3, rel=0.01)
     assert point.low is not None and point.high is not None and point.low <= 1.3 <= point.high
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.005])
+def test_of_a_service_that_the_lowest_load_saturates_an_upper_bound_is_known_only(noise: float) -> None:
+    """Loads from 2.1 Gbit/s on, of which 1.5 get through: nothing says that 2.1 is the break-point."""
+    functions = plain_router(1.5)
+    profile = profile_of(
+        "v", sweep_of(np.linspace(2.1, 3.2, 12), functions, {"v": (growing_to(1.0, 1.5),)}, noise), {"v": 1}
+    )
+    point = profile.break_point
+    assert point is not None and (point.low, point.high) == (None, pytest.approx(2.1))
+    assert break_point_in_words(profile).startswith("v saturates at 2.1 Gbit/s or below, ")
+
+
+def test_packets_lost_at_too_few_loads_are_said_where_no_break_point_is_known() -> None:
+    points = sweep_of(np.linspace(2.1, 3.2, 4), plain_router(1.5), {"v": (growing_to(1.0, 1.5),)})
+    profile = profile_of("v", points, {"v": 1})
+    assert profile.break_point is None
+    assert any("53.1 % of the packets are lost at 3.2 Gbit/s" in note for note in profile.notes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_noise_may_hide_a_second_break_point_a_note_says_so(seed: int) -> None:
+    """A twentieth of what exceeds 1 Gbit/s is lost."""
+
+    def through(rates: np.ndarray) -> np.ndarray:
+        return np.minimum(rates, np.minimum(0.05 + 0.95 * rates, 1.95))
+
+    for noise, may_hide in ((0.05, True), (0.002, False)):
+        points = points_of(through, {"v": (growing_to(1.0, 2.0),)}, noise=noise, seed=seed)
+        profile = profile_of("v", points, {"v": 1})
+        assert (profile.second is None) is may_hide
+        assert any("may be hidden" in note for note in profile.notes) is may_hide
 
 
 def test_throughput_under_much_noise_is_read_with_nothing_getting_through_of_nothing() -> None:

@@ -141,16 +141,21 @@
   if (form && profiles) {
     const boxes = ["loss", "delay", "rate"].map((name) => form.elements[name]);
     const best = document.querySelector(".quality-best");
-    const short = (rate) => `${Number(rate.toPrecision(4))} Gbit/s`;
+    // By packets and bits, as `words.input_words` has it.
+    const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
+    const scaled = (value, unit) => {
+      const [factor, prefix] = PREFIXES.find(([each]) => value / each >= 0.9995) ?? [1, ""];
+      return `${(value / factor).toLocaleString("en", { minimumSignificantDigits: 3, maximumSignificantDigits: 3, useGrouping: false })} ${prefix}${unit}`;
+    };
     const number = (box) => (box.value === "" ? null : Number(box.value));
     const lines = [...document.querySelectorAll("tr[data-profile]")];
 
-    function spoken(found) {
+    function spoken(found, bits) {
       if (found.rate === null) return found.known ? "none" : "unknown";
-      const text = `${found.limitedBy === null || !found.known ? "at least " : ""}${short(found.rate)}`;
-      if (found.limitedBy === null || found.low === null) return text;
-      const ends = [found.low, found.high].map((rate) => rate && Number(rate.toPrecision(4)));
-      return `${text} (95 % interval ${found.high === null ? `from ${ends[0]}` : ends.join(" to ")})`;
+      const packets = (rate) => scaled((rate * 1e9) / bits, "pps"), text = `${packets(found.rate)} (${scaled(found.rate * 1e9, "bit/s")})`;
+      if (found.limitedBy === null || !found.known) return `at least ${text}`;
+      const ends = [found.low, found.high].map((rate) => rate && packets(rate));
+      return ends.includes(null) || ends[0] === ends[1] ? text : `${text}, 95 % interval ${ends.join(" to ")}`;
     }
 
     // A smaller one that carries the expected rate is the better one.
@@ -168,7 +173,7 @@
       lines.forEach((line) => {
         const found = csit.highestRate(profiles[line.dataset.profile], bounds);
         const cell = line.querySelector(".highest");
-        cell.textContent = spoken(found);
+        cell.textContent = spoken(found, profiles[line.dataset.profile].bits);
         cell.dataset.v = found.rate === null ? "" : found.rate * 1e9;
         const limit = found.limitedBy ?? "–";
         line.querySelector(".limited").textContent = found.limitedBy && !found.known ? `${limit} is unknown above` : limit;
@@ -176,7 +181,7 @@
         line.querySelector(".carries").textContent = rate === null ? "–" : { true: "yes", false: "no", null: "unknown" }[carried];
         if (carried) able.push(line);
       });
-      best.hidden = rate === null;
+      [best, ...document.querySelectorAll(".carries")].forEach((element) => { element.hidden = rate === null; });
       if (rate !== null) best.textContent = smallest(able) ?? "No service here is known to carry it.";
     }
 

@@ -10,6 +10,7 @@ from resources.libraries.python.drivers.host.programs.disturbances import Distur
 from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets, Throttling
 from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.testbed.roles.part import NetworkFunctions
 
 T = TypeVar("T")
@@ -80,12 +81,11 @@ class MixedKinds(Disturbed, NetworkFunctions):
     def throttling(self) -> Mapping[str, Throttling]:
         return self._groups.throttling() if self._groups else {}
 
-    def begin_accounts(self) -> None:
-        for part in self._parts:
-            part.begin_accounts()
+    def begin_accounts(self) -> tuple[str, ...]:
+        return tuple(name for part in self._parts for name in part.begin_accounts())
 
-    def accounts(self) -> Mapping[str, str]:
-        return _joined(part.accounts() for part in self._parts)
+    def accounts(self) -> tuple[NodeCost, ...]:
+        return tuple(row for part in self._parts for row in part.accounts())
 
     def connection_tables(self) -> Mapping[str, ConnectionTable]:
         return _joined(part.connection_tables() for part in self._parts)

@@ -9,6 +9,7 @@ from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence
+from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.measurements.trial import (
     FlowCount,
     FlowGaps,
@@ -95,6 +96,30 @@ class SimSwitch(_SimForwarding, VSwitch):
 
     def __init__(self, system: SimulatedSystem) -> None:
         super().__init__(system, [VSWITCH])
+        self._received = 0
+
+    def begin_accounts(self) -> tuple[str, ...]:
+        self._received = self._all_received()
+        return (VSWITCH,) if self._system.simulation.node_costs else ()
+
+    def accounts(self) -> tuple[NodeCost, ...]:
+        """Return the planted costs of its nodes, all in one thread."""
+        packets = self._all_received() - self._received
+        return tuple(
+            NodeCost(
+                part=VSWITCH,
+                thread="sim",
+                node=node,
+                packets=packets,
+                calls=round(packets / work.packets_per_call),
+                cost=work.clocks,
+            )
+            for node, work in self._system.simulation.node_costs.items()
+            if packets
+        )
+
+    def _all_received(self) -> int:
+        return sum(row.rx_packets for row in self.counters().values())
 
     def facts(self) -> Mapping[str, str]:
         power = self._system.simulation.power

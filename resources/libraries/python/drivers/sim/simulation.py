@@ -89,6 +89,14 @@ class OwnLimits(Frozen):
     """Latency of a loop-back."""
 
 
+class NodeWork(Frozen):
+    """What a simulated vSwitch counts of one of its graph nodes, which every packet that it receives passes."""
+
+    clocks: Annotated[float, Field(ge=0)]
+    """Per packet."""
+    packets_per_call: Annotated[float, Field(ge=1)] = 64.0
+
+
 class Simulation(Frozen):
     """All parameters have defaults, so a topology names those that it changes."""
 
@@ -175,6 +183,8 @@ class Simulation(Frozen):
     """Tables of connections of kinds that keep such."""
     hot: dict[str, Annotated[float, Field(gt=0, le=1e6)]] = Field(default_factory=dict, exclude_if=lambda hot: not hot)
     """Functions in sampled call stacks, such as `sim_filter`, that take so many times their usual part of the time."""
+    node_costs: dict[str, NodeWork] = Field(default_factory=dict, exclude_if=lambda nodes: not nodes)
+    """Graph nodes of the vSwitch, such as `{ip4-lookup: {clocks: 30}}`; without any it counts no work of its own."""
     moved: tuple[str, ...] = ()
     """Fault: interfaces whose data threads leave their planned CPU in the first trial of a search or MRR."""
 

@@ -31,6 +31,7 @@ from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.measurements.node_costs import NodeCost
 
 _CONNECTED_S = 20.0
 
@@ -286,9 +287,9 @@ class VppMember:
         """Set the counters of all graph nodes to zero."""
         self.instance.do(["clear runtime"])
 
-    def accounts(self) -> str:
-        """Calls, vectors and clocks per packet of each graph node, by thread."""
-        return self.instance.ask("show runtime").rstrip()
+    def accounts(self) -> tuple[NodeCost, ...]:
+        """Clocks per packet and vectors per call of each graph node, by thread."""
+        return show_output.node_costs(self.owner, self.instance.ask("show runtime"))
 
     def facts(self) -> dict[str, str]:
         """How it runs and what it did."""

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.node_costs import NodeCost
 
 _VERSION = re.compile(r"\bv(\d\S*)")
 _INTERFACE = re.compile(r"^(\S+)\s+(\d+)\s+(up|down)\s+(\S+)(?:\s+(\S.*?)\s+(\d+))?\s*$")
@@ -22,7 +24,8 @@ _PLACED_THREAD = re.compile(r"^Thread (\d+) \(")
 _PLACED_QUEUE = re.compile(r"^\s+(\S+) queue (\d+) \((\w+)\)")
 _THREAD = re.compile(r"^\s*(\d+)\s+(vpp_\w+)\s+(?:[a-z]+\s+)?(\d+)\s")
 _WORK_THREAD = re.compile(r"^Thread (\d+) (\S+)")
-_WORK_NODE = re.compile(r"^(\S+)\s+(.*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)\s*$")
+_WORK_NODE = re.compile(r"^(\S+)\s+(.*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+\.\d+e-?\d+)\s+(\S+)\s*$")
+_ONLY_THREAD = "vpp_main"
 _ACCESS_LIST = re.compile(r"^acl-index 0 count (\d+) tag \{(.*)\}$")
 _LOOKED_UP = re.compile(r"^ +input acl\(s\): 0$")
 _PROTECTED = re.compile(r"^(\S+) flags:\[")
@@ -216,18 +219,44 @@ class ThreadWork:
         return f"{self.thread} {self.vectors_per_call:.1f} packets per call, {self.clocks_per_packet:.0f} clocks each"
 
 
-def runtime(text: str) -> tuple[ThreadWork, ...]:
-    """Read `show runtime`: threads that have had packets."""
-    rows: dict[str, list[tuple[bool, int, int, float]]] = {}
-    thread = ""
+def _working_nodes(text: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """Yield the nodes of `show runtime` that have had packets, with their threads; one thread alone has no heading."""
+    thread = _ONLY_THREAD
     for line in _lines(text):
         if match := _WORK_THREAD.match(line):
             thread = match[2]
-        elif thread and (match := _WORK_NODE.match(line)):
-            calls, vectors = int(match[3]), int(match[4])
-            if vectors and calls:
-                is_input = match[2].strip('"').startswith(_INPUT)
-                rows.setdefault(thread, []).append((is_input, calls, vectors, float(match[6])))
+        elif (match := _WORK_NODE.match(line)) and int(match[3]) and int(match[4]):
+            yield thread, match
+
+
+def node_costs(part: str, text: str) -> tuple[NodeCost, ...]:
+    """Read `show runtime`: the nodes that have had packets. Polls without a packet cost the packets that came."""
+    return tuple(
+        NodeCost(
+            part=part,
+            thread=thread,
+            node=match[1],
+            packets=int(match[4]),
+            calls=int(match[3]),
+            cost=float(match[6]),
+            error=_half_digit(match[6]),
+        )
+        for thread, match in _working_nodes(text)
+    )
+
+
+def _half_digit(number: str) -> float:
+    """Half of the last printed digit of a number such as `4.06e2`."""
+    *_, last = Decimal(number).as_tuple()
+    return float(Decimal("0.5").scaleb(int(last)))
+
+
+def runtime(text: str) -> tuple[ThreadWork, ...]:
+    """Read `show runtime`: threads that have had packets."""
+    rows: dict[str, list[tuple[bool, int, int, float]]] = {}
+    for thread, match in _working_nodes(text):
+        is_input = match[2].strip('"').startswith(_INPUT)
+        rows.setdefault(thread, []).append((is_input, int(match[3]), int(match[4]), float(match[6])))
     return tuple(work for name, nodes in rows.items() if (work := _work(name, nodes)))
 
 

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, FiniteFloat, StringConstraints
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_ACCOUNT, LONGEST_STACK, MAX_NFS, MAX_STACKS
+from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_STACK, MAX_NFS, MAX_NODE_COSTS, MAX_STACKS
+from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
 
 SOFTIRQ = "softirq"
 """First frame of work of the kernel on behalf of packets that interrupted a thread of no part of the cell."""
@@ -65,11 +66,17 @@ class Stacks(Frozen):
     """Packets that came back in the trial."""
     trial_s: Annotated[FiniteFloat, Field(gt=0)]
     nodes: Annotated[tuple[NodeStacks, ...], Field(max_length=1000)]
-    accounts: Annotated[
-        dict[str, Annotated[str, StringConstraints(max_length=LONGEST_ACCOUNT)]], Field(max_length=MAX_NFS + 1)
-    ] = Field(default_factory=dict, exclude_if=lambda accounts: not accounts)
-    """Reports of programs on their own work in the trial, by part of the cell: `show runtime` of VPP,
-    `pmd-stats-show` and `pmd-perf-show` of Open vSwitch."""
+    accounts: Annotated[tuple[NodeCost, ...], Field(max_length=MAX_NODE_COSTS)] = Field(
+        default=(), exclude_if=lambda accounts: not accounts
+    )
+    """What programs counted of their own work in the trial."""
+
+    @property
+    def costs(self) -> NodeCosts:
+        """The accounts with the load that they are of."""
+        return NodeCosts(
+            load=self.label, load_pps=self.load_pps, received=self.received, read_s=0.0, nodes=self.accounts
+        )
 
     @property
     def counts(self) -> dict[str, int]:

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationInfo, model_validator
 from resources.libraries.python.model.base import Frozen, Inconsistency, Location, is_asked, of_form
 from resources.libraries.python.model.record import is_empty, is_none
 from resources.libraries.python.model.service.workload import Options, Positive, Program, WorkloadSpec
+from resources.libraries.python.quantities import grouped
 
 Name = Annotated[
     str,
@@ -356,9 +357,10 @@ class Capacity(Frozen):
     """95 % confidence interval of the estimate."""
 
     @property
-    def interval(self) -> str:
-        """The confidence interval in words; empty without an estimate."""
-        return "" if self.estimate is None else f"95 % interval {self.low:.4g} to {self.high:.4g}"
+    def estimate_in_words(self) -> str:
+        """The estimate with its interval, `612, 95 % interval 605 to 619`; empty without one."""
+        known = [grouped(each, 4) for each in (self.estimate, self.low, self.high) if each is not None]
+        return "{}, 95 % interval {} to {}".format(*known) if len(known) == 3 else ""
 
 
 class MeasuredSize(Frozen):

@@ -97,7 +97,7 @@ def _more(rows: Sequence[object], what: str) -> str:
 
 def _where(loss: HopLoss) -> str:
     flow = f"instance {loss.instance} {loss.direction}" if loss.instance else f"all instances {loss.direction}"
-    return f"{loss.lost:,} {cause_in_words(loss)} ({flow})"
+    return f"{loss.lost:,} in {flow} {cause_in_words(loss)}"
 
 
 def cause_in_words(loss: HopLoss) -> str:

@@ -125,8 +125,8 @@ class ChainUnderLoad:
                 owner, separator, rest = stack.partition(SEPARATOR)
                 stacks[f"{self._names.get(owner, owner)}{separator}{rest}"] = count
             nodes.append(node.model_copy(update={"stacks": stacks}))
-        accounts = {self._names.get(owner, owner): text for owner, text in found.accounts.items()}
-        return found.model_copy(update={"nodes": tuple(nodes), "accounts": accounts})
+        accounts = [row.model_copy(update={"part": self._names.get(row.part, row.part)}) for row in found.accounts]
+        return found.model_copy(update={"nodes": tuple(nodes), "accounts": tuple(accounts)})
 
     def _check(self) -> None:
         """Raise where a part has died: what was measured meanwhile is no result."""

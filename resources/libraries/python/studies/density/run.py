@@ -31,6 +31,7 @@ from resources.libraries.python.search.findings.itemize import OVERLOAD, itemize
 from resources.libraries.python.search.findings.locate import by_owner, locate, locating_trial
 from resources.libraries.python.search.findings.usage import busy_cpus, usage
 from resources.libraries.python.search.findings.verdict import MRR, ORR, judge
+from resources.libraries.python.search.kernel_stages import stage_costs
 from resources.libraries.python.search.load_trials import (
     AT_RATE,
     measure_at_rate,
@@ -47,10 +48,13 @@ from resources.libraries.python.studies.shared.study import StudyTest
 from resources.libraries.python.testbed.deployment.call_stacks import sample_stacks
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.node_costs import CostReading
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
 _METERS_MORE_S = 0.5
 """Meters are read for longer than a trial by its preparation."""
+_COST_TRIAL_S = 1.0
+"""Longest trial in which the work of programs is counted; a trial of the search, where that is shorter."""
 NOT_MEASURED = "not measured"
 """Begins the reason in the place of a loss pattern."""
 
@@ -190,6 +194,7 @@ class DensityTest(StudyTest[MeasurementRequest]):
         self._outcome = outcome
         self.draft.ndr, self.draft.pdr, self.draft.soak = outcome.ndr, outcome.pdr, outcome.goal(SOAK_GOAL)
         self.draft.search = outcome.record.model_copy(update={"predicted": prediction.goals})
+        self._read_costs()
         items = (itemize_goal(found, outcome.trials) for found in outcome.goals)
         trial = locating_trial(profile, asked.frame, outcome.goals, min(max_load_pps, outcome.max_load_pps))
         with self._locating() as overload:
@@ -197,6 +202,33 @@ class DensityTest(StudyTest[MeasurementRequest]):
         self.draft.itemized = tuple(item for item in (*items, itemize(OVERLOAD, overload)) if item is not None)
         self._judge()
         return (*(describe(result) for result in outcome.goals), *outcome.evidence)
+
+    def _read_costs(self) -> None:
+        """Run a trial at the rate that was found, where programs count their work, and read what they counted."""
+        goal = self._found()
+        if goal is None:
+            return
+        reading = CostReading(self.deployment.parts)
+        results = []
+        if reading.counts:
+            trial = Trial(
+                load_pps=goal.lower_pps or 0.0,
+                duration_s=min(_COST_TRIAL_S, goal.goal.final_trial_duration_s),
+                frame=self.draft.asked.frame,
+                purpose="costs",
+            )
+            results.append(self.measure(trial))
+        self._keep_costs(reading, goal.goal.name, results)
+
+    def _keep_costs(self, reading: CostReading, load: str, results: Sequence[TrialResult]) -> None:
+        self.draft.costs = reading.read(load, results)
+        if reading.failed:
+            self.draft.warnings.append(f"costs by node were not read: {reading.failed}")
+
+    def _found(self) -> GoalResult | None:
+        """PDR, else the soak rate or NDR; None where no rate was found."""
+        every = (self.draft.pdr, self.draft.soak, self.draft.ndr)
+        return next((each for each in every if each is not None and each.lower_pps), None)
 
     def _prior(self) -> Prior | None:
         """Result of an earlier search of this cell on this testbed."""
@@ -375,17 +407,18 @@ class DensityTest(StudyTest[MeasurementRequest]):
         Args:
             trial_s: Length of the trial.
         """
-        draft = self.draft
-        found = [each for each in (draft.pdr, draft.soak, draft.ndr) if each is not None and each.lower_pps]
-        if not found:
+        draft, found = self.draft, self._found()
+        if found is None:
             return self._unsampled("no rate was found")
-        load_pps = found[0].lower_pps or 0.0
-        trial = Trial(load_pps=load_pps, duration_s=trial_s, frame=draft.asked.frame, purpose="stacks")
-        sampled = sample_stacks(self.deployment.parts, self.measure, trial, found[0].goal.name)
+        trial = Trial(load_pps=found.lower_pps or 0.0, duration_s=trial_s, frame=draft.asked.frame, purpose="stacks")
+        sampled = sample_stacks(self.deployment.parts, self.measure, trial, found.goal.name)
         if isinstance(sampled, str):
             return self._unsampled(sampled)
         text = described(sampled)
         draft.stacks, draft.stacks_sampled = sampled, text
+        if stages := stage_costs(sampled):
+            costs = draft.costs or sampled.costs
+            draft.costs = costs.model_copy(update={"nodes": (*costs.nodes, *stages)})
         return text
 
     def _unsampled(self, why: str) -> str:
@@ -397,7 +430,9 @@ class DensityTest(StudyTest[MeasurementRequest]):
         asked = self.draft.asked
         load_pps = self._highest_loads().offered_pps
         with self._locating() as trials:
+            reading = CostReading(self.deployment.parts)
             self.draft.mrr, self._mrr_trials = measure_receive_rate(self.measure, asked.profile, asked.frame, load_pps)
+            self._keep_costs(reading, MRR, self._mrr_trials)
             trials.extend(self._mrr_trials)
         self._itemize_rate(MRR, self._mrr_trials)
         return _rate_in_words(MRR, self.draft.mrr)

@@ -20,6 +20,7 @@ from resources.libraries.python.model.service.spec import (
     name_of,
 )
 from resources.libraries.python.model.service.workload import WorkloadSpec
+from resources.libraries.python.quantities import grouped
 from resources.libraries.python.studies.sizing.analysis import TraceRow
 from resources.libraries.python.studies.sizing.planning.sizes import instance_names, next_size, planned
 from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
@@ -221,7 +222,7 @@ class SizeTrials:
                 lambda load: self.offer(service, monitor, load, next(repetitions)),  # noqa: B023
             )
             self._offered.append(row)
-            words = f"{self._name} at {load:g} {unit}: {row.mean:g}, {100 * row.ratio:.1f} %"
+            words = f"{self._name} at {grouped(load)} {unit}: {grouped(row.mean, 4)}, {100 * row.ratio:.1f} %"
             self._on_load(len(self._offered), words)
             if ends(self._workload.stop, self._offered):
                 break
@@ -245,7 +246,7 @@ class SizeTrials:
             for instance, rows in watched.rows.items():
                 self._trace(self._name, instance, rows)
         if problems := service.problems():
-            raise SystemBroken(f"at {load:g} {self._workload.unit}: {'; '.join(problems)}")
+            raise SystemBroken(f"at {grouped(load)} {self._workload.unit}: {'; '.join(problems)}")
         return OfferedLoad(watched.answer.indicator, watched.use, watched.answer.figures, watched.trace)
 
     def facts(self) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from resources.libraries.python.quantities import DECIMAL, scaled
 from resources.libraries.python.studies.stateful.model.record import (
     CellConnections,
     Check,
@@ -180,9 +181,9 @@ DEVIATIONS = (
 
 def in_words(cell: CellConnections) -> str:
     """Results of a cell in one line."""
-    parts = [f"{cell.rate.lower_cps:,.0f} new connections/s"]
+    parts = [f"{scaled(cell.rate.lower_cps, DECIMAL)} new connections/s"]
     if cell.tear_down_cps is not None:
-        parts.append(f"{cell.tear_down_cps:,.0f} tear-downs/s")
+        parts.append(f"{scaled(cell.tear_down_cps, DECIMAL)} tear-downs/s")
     if cell.capacity is not None:
         parts.append(f"tables of {'at least ' if cell.capacity.refused_at is None else ''}{cell.capacity.entries:,}")
     if not cell.is_valid:

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
-from resources.libraries.python.model.bounds import LONGEST_ACCOUNT
+from resources.libraries.python.model.measurements.node_costs import heaviest
 from resources.libraries.python.model.measurements.stacks import Stacks
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.testbed.deployment.parts import Parts, Testbed
 
-_UNSAMPLED = (Unsupported, NotReady, CommandFailed)
-"""Errors of sampling, which cost a test nothing but its stacks."""
+UNSAMPLED = (Unsupported, NotReady, CommandFailed)
+"""Errors of sampling and of accounts, which cost a test nothing but these."""
 
 
 def refuse_unsampled(world: Testbed) -> None:
@@ -37,18 +37,18 @@ def sample_stacks(parts: Parts, measure: Callable[[Trial], TrialResult], trial: 
         for part in accounting:
             part.begin_accounts()
         sampler.start()
-    except _UNSAMPLED as error:
+    except UNSAMPLED as error:
         return str(error)
     try:
         result = measure(trial)
     except BaseException:
-        with suppress(*_UNSAMPLED):  # what broke the trial counts
+        with suppress(*UNSAMPLED):  # what broke the trial counts
             sampler.stop()
         raise
     try:
         nodes = sampler.stop()
-        accounts = {owner: text for part in accounting for owner, text in part.accounts().items()}
-    except _UNSAMPLED as error:
+        accounts = heaviest(row for part in accounting for row in part.accounts())
+    except UNSAMPLED as error:
         return str(error)
     return Stacks(
         label=label,
@@ -56,5 +56,5 @@ def sample_stacks(parts: Parts, measure: Callable[[Trial], TrialResult], trial: 
         received=result.received,
         trial_s=trial.duration_s,
         nodes=nodes,
-        accounts={owner: text[:LONGEST_ACCOUNT] for owner, text in accounts.items()},
+        accounts=accounts,
     )

@@ -12,6 +12,7 @@ from resources.libraries.python.model.findings.preflight_problem import Prefligh
 from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets, Throttling
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence
+from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.testbed.roles.timeouts import timeout
@@ -55,12 +56,13 @@ class ForwardingPart(ReportingPart):
         """
         return {}
 
-    def begin_accounts(self) -> None:
-        """Set to zero what its program counts of its own work, such as cycles per packet by thread or graph node."""
+    def begin_accounts(self) -> tuple[str, ...]:
+        """Set to zero what its programs count of their own work by node; return the names of those that count any."""
+        return ()
 
-    def accounts(self) -> Mapping[str, str]:
-        """Return what was counted since then, in the program's own words, by name of the part."""
-        return {}
+    def accounts(self) -> tuple[NodeCost, ...]:
+        """Return what was counted since then, of nodes that had packets."""
+        return ()
 
     def disturb(self, coming: Disturbance) -> None:
         """Let an event take place later, and return at once. Targets that the part does not have are left out.

@@ -19,6 +19,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import DutNode
@@ -133,13 +134,13 @@ class VppRouters(OneKind):
             for port, count in member.counters().items()
         }
 
-    def begin_accounts(self) -> None:
+    def begin_accounts(self) -> tuple[str, ...]:
         for member in self._members.values():
             member.begin_accounts()
+        return tuple(self._members)
 
-    def accounts(self) -> Mapping[str, str]:
-        """Calls, vectors and clocks per packet of each node of their graphs, by thread."""
-        return {name: member.accounts() for name, member in self._members.items()}
+    def accounts(self) -> tuple[NodeCost, ...]:
+        return tuple(row for member in self._members.values() for row in member.accounts())
 
     def facts(self) -> Mapping[str, str]:
         """Version, and of each what it did between the last two readings of the counters."""

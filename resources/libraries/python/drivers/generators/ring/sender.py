@@ -132,11 +132,14 @@ class ProbeSender:
 class Ring(Protocol):
     """Prebuilt frames of a flow; `TxRing` says what its members do."""
 
-    def rewind(self) -> None: ...
+    def rewind(self) -> None:
+        """Begin with the first 5-tuple again."""
 
-    def send(self, count: int) -> int: ...
+    def send(self, count: int) -> int:
+        """Hand at most so many frames to the interface; return how many."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Give memory and socket back."""
 
 
 class Pacer:

@@ -17,6 +17,7 @@ from resources.libraries.python.drivers.host.programs.disturbances import MOVED,
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.drivers.vswitches.ovs import transaction
 from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
+from resources.libraries.python.drivers.vswitches.ovs.pmd_statistics import node_costs
 from resources.libraries.python.drivers.vswitches.ovs.ports import (
     DPDK,
     KERNEL,
@@ -33,6 +34,7 @@ from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.physical_ports import how
 from resources.libraries.python.testbed.roles.part import VSwitch
@@ -289,16 +291,17 @@ class OpenVSwitch(Disturbed, VSwitch):
         self._load_rules()
         self._place_threads()
 
-    def begin_accounts(self) -> None:
-        if self._polled:
-            self._running.ask("dpif-netdev/pmd-stats-clear")
-
-    def accounts(self) -> Mapping[str, str]:
-        """Cycles per packet and packets per batch of each PMD thread; nothing where no thread polls."""
+    def begin_accounts(self) -> tuple[str, ...]:
         if not self._polled:
-            return {}
+            return ()  # the main thread counts no clocks
+        self._running.ask("dpif-netdev/pmd-stats-clear")
+        return (self._owner,)
+
+    def accounts(self) -> tuple[NodeCost, ...]:
+        if not self._polled:
+            return ()
         shown = ("dpif-netdev/pmd-stats-show",), ("dpif-netdev/pmd-perf-show", "-nh")
-        return {self._owner: "\n".join(self._running.ask(*words).rstrip() for words in shown)}
+        return node_costs(self._owner, *(self._running.ask(*words) for words in shown))
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each receive queue is received and forwarded from, by two threads; empty where one is gone."""

@@ -24,6 +24,7 @@ from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.plan import Nic, Segment
 from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.model.testbed.nodes import DutNode
@@ -189,12 +190,12 @@ class VppSwitch(Disturbed, VSwitch):
     def without_link(self) -> tuple[str, ...]:
         return self._running.without_link()
 
-    def begin_accounts(self) -> None:
+    def begin_accounts(self) -> tuple[str, ...]:
         self._running.begin_accounts()
+        return (self._owner,)
 
-    def accounts(self) -> Mapping[str, str]:
-        """Calls, vectors and clocks per packet of each node of its graph, by thread."""
-        return {self._owner: self._running.accounts()}
+    def accounts(self) -> tuple[NodeCost, ...]:
+        return self._running.accounts()
 
     def facts(self) -> Mapping[str, str]:
         """Version, threads, memory, and what its threads did between the last two readings of the counters."""

@@ -160,6 +160,8 @@ def _smallest(
     best: tuple[frozenset[Chain], ...] = ()
     least = _WEIGHT_OF_CHAIN * len(bad)
     for number in range(1, _MAX + 1):
+        if number * min(weights.values(), default=least) >= least:
+            break  # more of them weigh more
         for some in combinations(weights, number):
             held = Counter(chain for covered in some for chain in covered)
             if any(sum(held[chain] == 1 for chain in covered) < _FEWEST for covered in some):

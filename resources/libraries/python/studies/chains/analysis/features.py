@@ -5,6 +5,7 @@ et al.): what the guest sees, what its host sees of it, and what the host does m
 threads of its own is charged to the network function that it serves.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -39,7 +40,20 @@ class Feature:
     unit: str
     side: FeatureSource
     meaning: str
-    """After the name in a sentence: `cpu_percent (CPU time of ...)`."""
+    """After the name in a sentence: `CPU (CPU time of ...)`."""
+
+    @property
+    def title(self) -> str:
+        """Name without its unit, in words: `CPU`, `rx dropped`."""
+        return _OF_UNITS.sub("", self.name).replace("_", " ").replace("cpu", "CPU")
+
+    @property
+    def of(self) -> str:
+        """Unit in words: `% of one CPU`."""
+        return {"%": "% of one CPU", "1/s": "per second"}.get(self.unit, self.unit)
+
+
+_OF_UNITS = re.compile(r"_(percent|bytes|bytes_per_s|bps|pps|kib|s)$")
 
 
 def _guest(name: str, unit: str, meaning: str) -> Feature:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from resources.libraries.python.model.measurements.features import StateGraph
+from resources.libraries.python.quantities import signed
 from resources.libraries.python.studies.chains.analysis.classes import Workflow, pauses_per_s
 from resources.libraries.python.studies.chains.analysis.features import feature
 from resources.libraries.python.studies.chains.model.record import ClassPortion, FeatureDeviation
@@ -122,7 +123,7 @@ def _locks(each: Evidence) -> Iterator[WeightedReason]:
     if here >= MIN_PER_S and here >= MORE_OFTEN * alone:
         yield WeightedReason(
             1 - alone / here,
-            f"{each.name} has lock contention: {here:.0f} VM exits a second by PAUSE instructions, {alone:.0f} alone",
+            f"{each.name} has lock contention: {here:,.0f} VM exits a second by PAUSE instructions, {alone:,.0f} alone",
         )
 
 
@@ -136,7 +137,7 @@ def _drops(each: Evidence) -> Iterator[WeightedReason]:
         if more >= MIN_PER_S and share >= NOTABLE / 10:
             yield WeightedReason(
                 share,
-                f"{where} {each.name} overflows: {each.here[name]:.0f} packets a second are dropped, "
+                f"{where} {each.name} overflows: {each.here[name]:,.0f} packets a second are dropped, "
                 f"{100 * share:.1f} % more than alone",
             )
 
@@ -151,7 +152,7 @@ def _dropped_between(each: QueueDrops) -> Iterator[WeightedReason]:
     ):
         yield WeightedReason(
             share,
-            f"{each.where} drops {each.here:.0f} packets a second, {each.alone:.0f} at most with its VNFs alone",
+            f"{each.where} drops {each.here:,.0f} packets a second, {each.alone:,.0f} at most with its VNFs alone",
         )
 
 
@@ -169,7 +170,7 @@ def _switches(each: Evidence) -> Iterator[WeightedReason]:
         if alone is not None and here >= MIN_PER_S and here >= MORE_OFTEN * alone:
             yield WeightedReason(
                 NOTABLE * (1 - alone / here),
-                f"{what} of {each.name} rose to {here:.1f} a second, {alone:.1f} alone",
+                f"{what} of {each.name} rose to {here:,.1f} a second, {alone:,.1f} alone",
             )
 
 
@@ -180,7 +181,8 @@ def _portions_changed(each: Evidence) -> Iterator[WeightedReason]:
             continue
         verb = _MEANING.get(portion.workflow)
         if verb is not None and (portion.time_ratio > alone) == verb.more:
-            grown = "" if not alone else f" ({100 * (portion.time_ratio / alone - 1):+.0f} %)"
+            # Of next to nothing any share is thousands of percent more.
+            grown = "" if alone < NOTABLE else f" ({signed(100 * (portion.time_ratio / alone - 1))} %)"
             yield WeightedReason(
                 abs(portion.time_ratio - alone),
                 f"{each.name} {verb.words}: {100 * portion.time_ratio:.0f} % of the time, "
@@ -216,18 +218,18 @@ def _changed(deviation: FeatureDeviation) -> WeightedReason:
     known = feature(deviation.feature)
     return WeightedReason(
         0.0,
-        f"{deviation.feature} of {deviation.owner} ({known.meaning}) is {amount(deviation.here, known.unit)}, "
+        f"{known.title} of {deviation.owner} ({known.meaning}) is {amount(deviation.here, known.unit)}, "
         f"{amount(deviation.alone, known.unit)} alone",
     )
 
 
 def amount(value: float, unit: str) -> str:
-    """Three digits: `12.3 %`, `90 MB`, `4,000 1/s`."""
+    """Three digits: `12.3 %`, `90 MB`, `4,000 per second`."""
     for factor, prefix in _PREFIXES if unit in _WITH_PREFIX else ():
         if abs(value) >= factor:
             return f"{value / factor:.3g} {prefix}{unit}"
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return f"{text} {unit}".rstrip()
+    return f"{text} {'per second' if unit == '1/s' else unit}".rstrip()
 
 
 _WITH_PREFIX = {"B", "B/s", "bit/s", "pps"}

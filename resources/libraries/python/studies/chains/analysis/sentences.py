@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from resources.libraries.python.model.measurements.features import CHAIN, VSWITCH
+from resources.libraries.python.quantities import MINUS
 from resources.libraries.python.studies.chains.analysis.causes import FEWEST_COMPARED
 from resources.libraries.python.studies.chains.analysis.features import (
     IDLE_LATENCY,
@@ -13,7 +14,7 @@ from resources.libraries.python.studies.chains.analysis.features import (
     THROUGHPUT,
     WAITING,
 )
-from resources.libraries.python.studies.chains.analysis.prediction import CPU_PER_PACKET, DELAY, Judged
+from resources.libraries.python.studies.chains.analysis.prediction import CPU_PER_PACKET, DELAY, LATENCIES, Judged
 from resources.libraries.python.studies.chains.model.record import ChainStudy, CommonCause, Excess, Suspect, VnfBound
 from resources.libraries.python.studies.chains.model.spec import Chain
 
@@ -21,6 +22,8 @@ _LIKELY = 0.05
 """A chance from which on the answer says that it may be one."""
 _UP_TO = 1.25
 """Times the smallest excess of a cause from which on its size depends on chain or load."""
+_WHOLE = 100.0
+"""Percent of the time of one thread."""
 _MAX_NAMED = 6
 _MAX_SUSPECTS = 5
 _MAX_REASONS = 4
@@ -36,7 +39,9 @@ def _time(seconds: float) -> str:
 
 def _cpus(percent: float) -> str:
     """Time of one thread in percent; of several, as a number of threads."""
-    return f"{percent:.3g} % of the time" if percent <= 100 else f"as {percent / 100:.3g} threads on average"
+    if abs(percent) <= _WHOLE:
+        return f"{percent:.3g} % of the time"
+    return f"{percent / _WHOLE:.3g} threads on average"
 
 
 _EXCESS: Mapping[str, Callable[[str, Excess], str]] = {
@@ -61,10 +66,10 @@ _EXCESS: Mapping[str, Callable[[str, Excess], str]] = {
         f"{at} delays a packet without load by {_time(each.measured)}, {_time(each.expected)} predicted"
     ),
     WAITING: lambda at, each: (
-        f"{at} waits for a CPU that others use {_cpus(each.measured)}, {_cpus(each.expected)} predicted"
+        f"{at} waits for a CPU that others use: {_cpus(each.measured)}, {_cpus(each.expected)} predicted"
     ),
     THROTTLED: lambda at, each: (
-        f"{at} is throttled: its CPU quota is used up {_cpus(each.measured)}, {_cpus(each.expected)} alone"
+        f"{at} is throttled, as its CPU quota is used up: {_cpus(each.measured)}, {_cpus(each.expected)} alone"
     ),
     READ: lambda at, each: (
         f"{at} reads {each.measured / 2**20:.3g} MiB/s from storage, {each.expected / 2**20:.3g} MiB/s alone: its "
@@ -80,23 +85,27 @@ def excess_in_words(each: Excess) -> str:
     """A sentence with the numbers, the interval and the load."""
     at = "" if each.owner == CHAIN else "the vSwitch" if each.owner == VSWITCH else each.owner
     load = "" if each.feature in {IDLE_LATENCY, DELAY} else f" at {each.workload.volume_bps / 1e6:.4g} Mbit/s"
-    low, high = _excess_amount(each.feature, each.low), _excess_amount(each.feature, each.high)
-    error = f"excess {low} to {high}, {each.runs} runs" if each.high > each.low else f"{each.runs} runs"
+    error = f"excess {_interval(each)}, {each.runs} runs" if each.high > each.low else f"{each.runs} runs"
     if each.runs == 1:
         error = error.removesuffix("1 runs") + "1 run"
     return f"{_EXCESS[each.feature](at, each)}{load} ({error})"
 
 
 def _excess_amount(feature: str, value: float) -> str:
-    match feature:
-        case "read_bytes_per_s":
-            return f"{value / 2**20:.3g} MiB/s"
-        case "latency_s" | "idle_latency_s" | "delay_s":
-            return _time(value)
-        case "waiting_percent" | "throttled_percent":
-            return f"{value:.3g} %"
-        case _:
-            return _percent(value)
+    if feature == READ:
+        text = f"{value / 2**20:.3g} MiB/s"
+    elif feature in LATENCIES:
+        text = _time(value)
+    else:
+        text = _cpus(value) if feature in {WAITING, THROTTLED} else _percent(value)
+    return text.replace("-", MINUS)
+
+
+def _interval(each: Excess | CommonCause) -> str:
+    """Both ends, with the unit once where it is the same."""
+    low, high = (_excess_amount(each.feature, end) for end in (each.low, each.high))
+    number, unit = low.split(" ", 1)
+    return f"{number if high.endswith(f' {unit}') else low} to {high}"
 
 
 _EFFECT: Mapping[str, Callable[[str, str], str]] = {
@@ -105,8 +114,8 @@ _EFFECT: Mapping[str, Callable[[str, str], str]] = {
     LATENCY: lambda _, much: f"takes {much} longer under load than predicted",
     IDLE_LATENCY: lambda _, much: f"takes {much} longer than predicted",
     DELAY: lambda at, much: f"is delayed {much} more in {at} than predicted",
-    WAITING: lambda at, much: f"lets {at} wait for a CPU {much} of the time more than predicted",
-    THROTTLED: lambda at, much: f"has {at} throttled {much} of the time more than alone",
+    WAITING: lambda at, much: f"lets {at} wait for a CPU more than predicted, by {much}",
+    THROTTLED: lambda at, much: f"has {at} throttled more than alone, by {much}",
     READ: lambda at, much: f"has {at} read {much} more from storage than alone",
     CPU_PER_PACKET: lambda at, much: f"takes {much} more CPU time per packet in {at} than alone",
 }
@@ -115,8 +124,7 @@ _EFFECT: Mapping[str, Callable[[str, str], str]] = {
 def cause_in_words(cause: CommonCause) -> str:
     """A sentence: which chains, what is wrong with them, with which error, and what else describes them."""
     at = "" if cause.owner == CHAIN else "the vSwitch" if cause.owner == VSWITCH else cause.owner
-    low, high = _excess_amount(cause.feature, cause.low), _excess_amount(cause.feature, cause.high)
-    interval = f"; 95 % interval {low} to {high}" if cause.high > cause.low else ""
+    interval = f"; 95 % interval {_interval(cause)}" if cause.high > cause.low else ""
     some = "chain" if len(cause.chains) == 1 else "chains"
     others = f", none of the other {cause.others}" if cause.others else ""
     much = f"{'up to ' * (cause.excess > _UP_TO * cause.smallest)}{_excess_amount(cause.feature, cause.excess)}"
@@ -146,10 +154,11 @@ def judgement(judged: Judged, chains: Sequence[Chain], *, has_path: bool) -> Ite
     if count:
         by = "repeated runs" if judged.repeated else "single runs, whose spread is unknown"
         chains_are = "1 chain is" if count == 1 else f"{count} chains are"
+        error = "; false alarms in at most 1 % of studies" if judged.repeated or not judged.worse else ""
         yield (
             f"{chains_are} compared with what the VNFs alone predict, by {by}: reported are 0.1 points of loss and "
-            "more, 5 % of latency, 10 % of throughput where a VNF is saturated, 5 % of time throttled or waiting for a "
-            "CPU; false alarms in at most 1 % of studies"
+            "more, 5 % of latency, 10 % of throughput where a VNF is saturated (30 and 25 % where VNFs share CPUs), "
+            f"5 % of time throttled or waiting for a CPU{error}"
         )
     if not has_path:
         yield "latency was not compared: the path without VNFs was not measured"

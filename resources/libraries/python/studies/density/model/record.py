@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter
 from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
 from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
 from resources.libraries.python.model.measurements.energy import Energy
+from resources.libraries.python.model.measurements.node_costs import CostByNode, NodeCosts
 from resources.libraries.python.model.measurements.stacks import Stacks
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
@@ -25,6 +26,9 @@ from resources.libraries.python.model.result import (
     ReceiveRate,
     Verdict,
 )
+
+_MOST_NODES = 64
+"""Nodes of a row, those that take the most time; the packed part has all, by thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,9 @@ class Counted:
     """None where there was no plan."""
     trials: int
     trials_s: float
+    costs: tuple[CostByNode, ...]
+    vswitch_clocks: float | None
+    """Clocks of the vSwitch for each packet that came back; None where it counts none."""
     latency: tuple[WorstLatency, ...]
     """A part for each load at which it was measured."""
 
@@ -93,6 +100,8 @@ class DensityRecord(Record):
     """Call stacks of the data CPUs in a trial at the rate that was found, where they were asked for."""
     stacks_sampled: str | None = Field(default=None, exclude_if=is_none)
     """How many of them were sampled and how, in a sentence; None where there are none."""
+    costs: Annotated[NodeCosts | None, PACKED] = Field(default=None, exclude_if=is_none)
+    """Cost of packets by node, where programs count it or call stacks were sampled."""
     affinity: Annotated[tuple[Affinity, ...], PACKED] = ()
     itemized: Annotated[tuple[ItemizedFigure, ...], PACKED] = ()
     """Throughput figures per instance and direction."""
@@ -121,6 +130,8 @@ class DensityRecord(Record):
             real_cores=None if self.plan is None else _real_cores(self.plan),
             trials=len(self.trials),
             trials_s=sum(trial.total_duration_s for trial in self.trials),
+            costs=() if self.costs is None else self.costs.by_node(_MOST_NODES),
+            vswitch_clocks=None if self.costs is None else self.costs.vswitch_clocks,
             latency=tuple(map(_worst, self.latency)),
         )
         return asdict(counted)

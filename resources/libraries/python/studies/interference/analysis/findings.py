@@ -137,7 +137,7 @@ def _share(
     lost, still_lost = _degradation(plain), _degradation(better)
     within = lost.interval()
     share = None
-    if lost.value > 0 and (within is None or within[0] > 0):
+    if within is not None and within[0] > 0:
         ends = ratio_interval(still_lost, lost)
         low, high = (1 - ends[1], 1 - ends[0]) if ends else (None, None)
         share = EstimatedValue(value=1 - ratio(still_lost, lost).value, low=low, high=high)

@@ -235,7 +235,9 @@ def _several(advice: Advice, count: int, worst: float) -> str:
     if count == 1:
         return f"{sentence}{_model(advice)}"
     last = f", {worst:.2f} in the worst of {count} placements" if count > 2 else ""
-    return f"{sentence} against {_text(advice.others[0])} in the next best one{last}{_doubt(advice)}{_model(advice)}"
+    following = advice.others[0]
+    other = "one that was not measured" if following.capacity > advice.best.capacity else "the next best one"
+    return f"{sentence} against {_text(following)} in {other}{last}{_doubt(advice)}{_model(advice)}"
 
 
 def where(placement: Placement) -> str:
@@ -251,12 +253,12 @@ def _text(placement: Placement) -> str:
 
 
 def _doubt(advice: Advice) -> str:
-    """Remark if other placements are equivalent."""
-    if abs(advice.best.capacity - advice.others[0].capacity) < _SHOWN:
-        return "; the next best is as good"
+    """Remark if other placements may be as good."""
+    if advice.best.low is None:
+        return "; not tested, with one repetition"
     count = len(advice.ties)
     if not count:
-        return ""
+        return "; the next best is as good" if advice.best.capacity - advice.others[0].capacity < _SHOWN else ""
     if count == 1 and advice.ties[0].servers == advice.others[0].servers:
         return "; the two cannot be told apart"
     return f"; {count} other{'s' * (count > 1)} cannot be told apart from it"

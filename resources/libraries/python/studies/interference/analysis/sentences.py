@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from resources.libraries.python.quantities import rate
+from resources.libraries.python.quantities import MINUS, rate
 from resources.libraries.python.studies.interference.analysis.estimates import ALPHA
 from resources.libraries.python.studies.interference.analysis.findings import lowest
 from resources.libraries.python.studies.interference.analysis.tables import MatrixSlice, spots
@@ -56,6 +56,8 @@ def resources_in_words(found: Interference) -> Iterator[str]:
 def findings_in_words(findings: PairsFindings) -> tuple[str, ...]:
     """What is lost in pairs; if anything is, then the most sensitive and the most aggressive network functions."""
     lost = f"pairs lose {percent(findings.degradation)} of their throughput on average"
+    if (findings.degradation.high or 0.0) < 0:
+        lost = f"pairs have {percent(findings.degradation.below(0.0))} more throughput than alone on average"
     if findings.none_p is not None and findings.none_p >= ALPHA:
         return (
             f"no interference was found: {lost}, and no pair differs from its baseline (p = {findings.none_p:.2f})",
@@ -78,6 +80,8 @@ def most_sensitive(findings: PairsFindings) -> tuple[str, ...]:
 def _extreme(quality: str, clause: str, means: Sequence[RankedMean]) -> str:
     """Name the lowest mean, or all that may be the lowest."""
     names = lowest(means)
+    if names[0].lost.value <= 0:
+        return f"no NF is {quality}: none costs throughput on average"
     if len(names) == 1:
         tested = "" if names[0].ranks else ", not tested,"
         return f"most {quality}{tested} is {names[0].name}: {clause.format(percent(names[0].lost))}"
@@ -94,10 +98,15 @@ def _shares(shares: Sequence[ResourceShare]) -> Iterator[str]:
         for row in rows:
             sets = "pairs" if row.together == 2 else f"{row.together} co-located NFs"
             if row.share is None:
-                yield (
-                    f"the share of {resource.words} is not known for {sets}: their degradation of "
-                    f"{percent(row.degradation)} may be 0"
+                is_tested = row.degradation.low is not None
+                yield f"the share of {resource.words} is not known for {sets}: " + (
+                    f"their degradation of {percent(row.degradation)} may be 0" if is_tested else "one repetition"
                 )
+            elif row.share.value < 0:
+                more = percent(row.share.below(0.0))
+                yield f"{sets} lose more with {resource.words} guaranteed: that adds {more} to their degradation"
+            elif row.share.value > 1:
+                yield f"all of the degradation of {sets} comes from {cause}: with its guarantee they lose nothing"
             else:
                 yield f"{percent(row.share)} of the degradation of {sets} comes from {cause}"
 
@@ -114,7 +123,7 @@ def _relations(relations: Sequence[ResourceRelation]) -> Iterator[str]:
         rest = f", not with that of {_joined([each.quantity for each in others])}" if others else ""
         yield f"degradation in pairs goes with the change of {named}{rest}"
     else:
-        yield f"degradation in pairs is not related to the change of {named}"
+        yield f"whether degradation in pairs goes with the change of {named} cannot be told"
 
 
 def advice_in_words(found: Interference) -> tuple[str, ...]:
@@ -132,9 +141,9 @@ def cell_in_words(row: Normalized) -> str:
 def percent(interval: EstimatedValue) -> str:
     """`36.1 % (35.5 to 36.8 %)`."""
     text = f"{100 * interval.value:.1f} %"
-    if interval.low is None or interval.high is None:
-        return text
-    return f"{text} ({100 * interval.low:.1f} to {100 * interval.high:.1f} %)"
+    if interval.low is not None and interval.high is not None:
+        text += f" ({100 * interval.low:.1f} to {100 * interval.high:.1f} %)"
+    return text.replace("-", MINUS)
 
 
 def _joined(words: Sequence[str]) -> str:

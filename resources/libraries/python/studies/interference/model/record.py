@@ -31,20 +31,31 @@ from resources.libraries.python.studies.chains.model.spec import VnfName
 
 
 class NfType(StrEnum):
-    """Network functions by what they do to a packet (R reads, W writes)."""
+    """Network functions by what they do to a packet."""
 
     GATEWAY = "I"
-    """IP addresses R."""
     MONITOR = "II"
-    """IP addresses and ports R: firewall, flow monitor."""
+    """Firewall, flow monitor."""
     INSPECTION = "III"
-    """Addresses, ports and payload R: intrusion detection, deep packet inspection, cache."""
+    """Intrusion detection, deep packet inspection, cache."""
     BALANCER = "IV"
-    """IP addresses R/W: load balancer, proxy."""
+    """Load balancer."""
     NAT = "V"
-    """Addresses and ports R/W."""
+    """Address translator, proxy."""
     TRANSFORMATION = "VI"
-    """All R/W: VPN, compression, encryption."""
+    """VPN, compression, encryption."""
+
+    @property
+    def access(self) -> str:
+        """Parts of a packet that they read or write."""
+        return {
+            "I": "reads addresses",
+            "II": "reads addresses and ports",
+            "III": "reads addresses, ports, payload",
+            "IV": "writes addresses",
+            "V": "writes addresses and ports",
+            "VI": "writes everything",
+        }[self]
 
 
 class Resource(StrEnum):
@@ -260,6 +271,11 @@ class EstimatedValue(Frozen):
     high: float | None
     """None with one repetition."""
 
+    def below(self, whole: float) -> "EstimatedValue":
+        """How much this is below a number, with the interval of that."""
+        low, high = (None if end is None else whole - end for end in (self.high, self.low))
+        return EstimatedValue(value=whole - self.value, low=low, high=high)
+
 
 class RankedMean(Frozen):
     """Mean normalized throughput of a row or column of the matrix, and its place among all."""
@@ -273,8 +289,7 @@ class RankedMean(Frozen):
     @property
     def lost(self) -> EstimatedValue:
         """Mean degradation: sensitivity of a row, aggressiveness of a column."""
-        low, high = (None if end is None else 1 - end for end in (self.normalized.high, self.normalized.low))
-        return EstimatedValue(value=1 - self.normalized.value, low=low, high=high)
+        return self.normalized.below(1.0)
 
 
 class ResourceShare(Frozen):
@@ -357,7 +372,7 @@ class Interference(Frozen):
     sensitivity: dict[str, float] = Field(default_factory=dict)
     """Row mean by target: low is sensitive."""
     aggressiveness: dict[str, float] = Field(default_factory=dict)
-    """Column mean by competitor: low is aggressive."""
+    """Column mean by neighbour: low is aggressive."""
     network_share: float | None = None
     """Share of the degradation in pairs that comes from network I/O; None if not requested or unknown."""
     network_shares: dict[int, float] = Field(default_factory=dict, exclude_if=lambda shares: not shares)

@@ -15,6 +15,7 @@ from resources.libraries.python.model.service.spec import (
     WatchedResource,
 )
 from resources.libraries.python.model.service.workload import WorkloadSpec
+from resources.libraries.python.quantities import grouped, signed
 from resources.libraries.python.search.ratio_interval import IntervalEstimate, relative_gain
 from resources.libraries.python.studies.sizing.search.capacity import at_capacity, busiest, utilization
 
@@ -39,7 +40,7 @@ class Gain(NamedTuple):
         return self.low <= 0 and self.ratio < MIN_GAIN and self.high < _UNKNOWN
 
     def __str__(self) -> str:
-        return f"{100 * self.ratio:+.0f} %, 95 % interval {100 * self.low:+.0f} to {100 * self.high:+.0f} %"
+        return f"{signed(100 * self.ratio)} %, 95 % interval {signed(100 * self.low)} to {signed(100 * self.high)} %"
 
 
 def gain(a: MeasuredSize, b: MeasuredSize) -> Gain | None:
@@ -201,8 +202,8 @@ def _sentence(spec: DeploymentSpec, workload: WorkloadSpec, component: str, a: M
         else f"gains nothing from {_in_words(high)} instead of {low:g}"
     )
     return (
-        f"{component} {verdict}: {b.name} carries {b.capacity:g} {workload.unit}, {a.name} {a.capacity:g}, "
-        f"where an instance uses at most {most:.2f} of {_in_words(high)}."
+        f"{component} {verdict}: {b.name} carries {grouped(b.capacity or 0.0)} {workload.unit}, {a.name} "
+        f"{grouped(a.capacity or 0.0)}, where an instance uses at most {most:.2f} of {_in_words(high)}."
     )
 
 

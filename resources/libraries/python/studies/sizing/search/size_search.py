@@ -17,6 +17,7 @@ from resources.libraries.python.model.service.spec import (
     WatchedResource,
 )
 from resources.libraries.python.model.service.workload import WorkloadSpec
+from resources.libraries.python.quantities import DASH, grouped
 from resources.libraries.python.studies.sizing.search.capacity import (
     NEAR_LIMIT,
     at_capacity,
@@ -191,9 +192,9 @@ class SizingSearch:
         if sized.capacity is None:
             return None
         if workload is not None and sized.capacity >= workload:
-            return f"{sized.name} carries {sized.capacity:g} {unit}, {workload:g} are required"
+            return f"{sized.name} carries {grouped(sized.capacity)} {unit}, {grouped(workload)} are required"
         if sized.at_top:
-            return f"{sized.name} carries {sized.capacity:g} {unit}, the highest load of the range"
+            return f"{sized.name} carries {grouped(sized.capacity)} {unit}, the highest load of the range"
         return None
 
     def _why(self, sized: MeasuredSize) -> tuple[str, Mapping[str, float]]:
@@ -203,7 +204,7 @@ class SizingSearch:
         carries = (
             f"{sized.name} carries {carried(sized, self._workload.unit)}"
             if sized.capacity is not None
-            else f"{sized.name} does not carry {self._workload.range.min:g} {self._workload.unit}"
+            else f"{sized.name} does not carry {grouped(self._workload.range.min)} {self._workload.unit}"
         )
         if not use:
             return f"{carries}, but its {self._spec.watch.value} use is unknown", use
@@ -277,9 +278,8 @@ def outcome(sized: MeasuredSize, unit: str) -> str:
 def carried(sized: MeasuredSize, unit: str) -> str:
     """Highest load that a size carries, and the estimate of its capacity between the loads."""
     at = sized.capacities[0] if sized.capacities else None
-    if at is None or at.estimate is None:
-        return f"{sized.capacity:g} {unit}"
-    return f"{sized.capacity:g} {unit} (estimate {at.estimate:.4g}, {at.interval})"
+    highest = f"{DASH if sized.capacity is None else grouped(sized.capacity)} {unit}"
+    return highest if at is None or at.estimate is None else f"{highest} (estimate {at.estimate_in_words})"
 
 
 def used(value: float, watch: WatchedResource) -> str:
@@ -322,11 +322,16 @@ def scale_out_costs(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequenc
         if base is None or not base.capacity or size.capacity is None or size.at_top:
             continue
         cost = 1 - size.capacity / base.capacity
-        least = "at least " if base.at_top else ""
-        verdict = f"more instances cost {least}{100 * cost:.0f} %" if cost >= 0 else f"they bring {-100 * cost:.0f} %"
+        more = gain(base, size)
+        if more is not None and more.low <= 0 <= more.high:
+            verdict = f"more instances make no certain difference ({more})"
+        elif cost >= 0:
+            verdict = f"more instances cost {'at least ' if base.at_top else ''}{100 * cost:.0f} %"
+        else:
+            verdict = f"they bring {-100 * cost:.0f} %"
         yield (
-            f"{size.name} carries {size.capacity:g} {workload.unit}, {base.name} with the same vCPUs "
-            f"{base.capacity:g}: {verdict}."
+            f"{size.name} carries {grouped(size.capacity)} {workload.unit}, {base.name} with the same vCPUs "
+            f"{grouped(base.capacity)}: {verdict}."
         )
 
 
@@ -376,14 +381,15 @@ def _enough(workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> Iterator[s
     fitting = [row for row in sizes if row.capacity is not None and row.capacity >= wanted]
     least = min(fitting, key=lambda row: row.vcpus, default=None)
     if least is None:
-        yield f"No measured size carries {wanted:g} {workload.unit}."
+        yield f"No measured size carries {grouped(wanted)} {workload.unit}."
     else:
-        yield f"{least.name} carries {wanted:g} {workload.unit} with the fewest vCPUs of all measured, {least.vcpus:g}."
+        carries = f"{least.name} carries {grouped(wanted)} {workload.unit}"
+        yield f"{carries} with the fewest vCPUs of all measured, {least.vcpus:g}."
 
 
 def _carried_again(workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> Iterator[str]:
     for size in sizes:
         again = carried_again(size.offered, workload.threshold)
         if again:
-            loads = ", ".join(f"{load:g}" for load in again)
+            loads = ", ".join(map(grouped, again))
             yield f"{size.name} carries {loads} {workload.unit} above one that it does not carry; these do not count."

@@ -27,8 +27,11 @@ CONFIDENCE = 0.95
 ONE_KNOT = ((1, 0), (1, 1), (2, 0), (1, 2), (2, 1), (2, 2))
 """Degrees of the lines left and right of a knot, simplest first."""
 TWO_KNOTS = ((1, 1, 0), (1, 1, 1))
+ALL_SHAPES = (*ONE_KNOT, *TWO_KNOTS)
 _RIVAL = 6.0
 """Of Akaike's criterion: noise that is less likely by no more than this is in question, too."""
+_RIVAL_SHAPE = 2.0
+"""The same of shapes of a count, whose bend is soft: none of them is quite right."""
 _SIMPLE = 3
 """Shapes by which the noise is judged."""
 UP_TO_FULL = ((1, 0), (2, 0), (1, 1, 0))
@@ -93,6 +96,8 @@ class _Points:
     y: Array
     full: float | None = None
     """The level that cannot be exceeded; None for no such level."""
+    counted: bool = False
+    """See `best_line`."""
 
     @property
     def cut(self) -> npt.NDArray[np.bool_]:
@@ -128,7 +133,12 @@ class _Fit:
 
 
 def best_line(
-    x: Array, y: Array, shapes: Sequence[tuple[int, ...]] = (*ONE_KNOT, *TWO_KNOTS), full: float | None = None
+    x: Array,
+    y: Array,
+    shapes: Sequence[tuple[int, ...]] = ALL_SHAPES,
+    full: float | None = None,
+    *,
+    counted: bool = False,
 ) -> BrokenLine | None:
     """Return the simplest line that no other beats by much.
 
@@ -137,12 +147,13 @@ def best_line(
         y: One each, in any unit.
         shapes: Degrees of the segments of lines to try, simplest first.
         full: The level that is reached at the last knot and cannot be exceeded; None where it is to be found.
+        counted: Whether y counts things in use, such as buffers, whose variance grows with their number.
 
     Returns:
         None for too few points for any of these lines.
     """
     first, width = float(x[0]), float(x[-1] - x[0])
-    points = _Points((x - first) / width, y, full)
+    points = _Points((x - first) / width, y, full, counted)
     by_noise: dict[str, list[_Fit]] = {}
     for degrees in shapes:
         if _enough(points, degrees):
@@ -162,7 +173,9 @@ def best_line(
         fit
         for fits in by_noise.values()
         for fit in fits
-        if fit.degrees == chosen.degrees and fit.criterion <= chosen.criterion + _RIVAL
+        if len(fit.degrees) == len(chosen.degrees)
+        and (points.counted or fit.degrees == chosen.degrees)
+        and fit.criterion <= chosen.criterion + (_RIVAL if fit.degrees == chosen.degrees else _RIVAL_SHAPE)
     ]
     return _described(points, chosen, rivals, first, width)
 
@@ -182,36 +195,41 @@ def _parameters(points: _Points, degrees: tuple[int, ...]) -> int:
 
 
 def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
-    """Noise of one size; noise that follows the value; noise of two sizes, on either side of the last knot."""
+    """Noise of one size, or of a count; noise that follows the value; noise of two sizes beside the last knot."""
+    highest = float(np.abs(points.y).max())
+    # The same for all shapes: sizes of its own would reward a shape that comes close to zero somewhere.
+    padded = np.concatenate([points.y[:1], points.y, points.y[-1:]])
+    around = np.median([padded[:-2], padded[1:-1], padded[2:]], axis=0)
     alike = _Noise(np.ones_like(points.y))
-    fit = _fit(points, degrees, alike)
-    if fit is None:
-        return {}
     found = {"alike": alike}
-    if (highest := np.abs(points.y).max()) > 0:
-        # The same for all shapes: sizes of its own would reward a shape that comes close to zero somewhere.
-        padded = np.abs(np.concatenate([points.y[:1], points.y, points.y[-1:]]))
-        around = np.median([padded[:-2], padded[1:-1], padded[2:]], axis=0)
-        found["follows"] = _Noise(np.maximum(around, _MIN_SIZE * highest) / highest)
+    if highest > 0:
+        found["follows"] = _Noise(np.maximum(np.abs(around) / highest, _MIN_SIZE))
+    if points.counted:
+        above = (around - around.min()) / max(float(np.ptp(around)), points.finest)
+        alike = found["counts"] = _Noise(np.sqrt(np.maximum(above, _MIN_SIZE)))
     if len(degrees) == 1 or points.full is not None:
         return found
     from scipy.special import fdtri  # noqa: PLC0415 - imports take longer than an analysis
 
-    for _ in range(2):  # the first line was laid as if all noise were alike, so its knot may be some way off
+    two = alike
+    for _ in range(2):  # the first line was laid as if the noise had one size, so its knot may be some way off
+        fit = _fit(points, degrees, two)
+        if fit is None:
+            return found
         behind = points.u > fit.places[-1]
-        rest = (points.y - _values(points, fit)) ** 2
+        rest = ((points.y - _values(points, fit)) / alike.sizes) ** 2
         free = np.array(
             [(~behind).sum() - sum(degrees[:-1]) - len(degrees) + 1.5, behind.sum() - degrees[-1] - 0.5], dtype=float
         )
         if free.min() < 1:
             return found
         spread = np.array([rest[~behind].sum() / free[0], rest[behind].sum() / free[1]])
-        spread = np.maximum(spread, (_QUIET * np.abs(points.y).max()) ** 2)
+        spread = np.maximum(spread, (_QUIET * highest) ** 2)
         large, small = (int(place(spread)) for place in (np.argmax, np.argmin))
         if spread[large] < spread[small] * fdtri(free[large], free[small], _TWO_SIZES):
             return found
-        two = _Noise(np.sqrt(np.where(behind, spread[1], spread[0])), 1, float(free[np.argmax(spread)]))
-        fit = _fit(points, degrees, two) or fit
+        sizes = alike.sizes * np.sqrt(np.where(behind, spread[1], spread[0]))
+        two = _Noise(sizes, 1, float(free[np.argmax(spread)]))
     return found | {_TWO: two}
 
 
@@ -242,7 +260,7 @@ def _described(points: _Points, chosen: _Fit, rivals: Sequence[_Fit], first: flo
     """A line with its knots, whose intervals are those of all noises in question."""
     chosen, low, high = _located(points, chosen)
     for rival in rivals:
-        if rival.noise is not chosen.noise:
+        if rival.noise is not chosen.noise or rival.degrees != chosen.degrees:
             _, lower, higher = _located(points, rival)
             low, high = np.minimum(low, lower), np.maximum(high, higher)
     knots = tuple(

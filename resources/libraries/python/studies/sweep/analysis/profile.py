@@ -13,7 +13,7 @@ from resources.libraries.python.studies.sweep.analysis.fitting import (
     value_of,
 )
 from resources.libraries.python.studies.sweep.analysis.points import LoadObservation, observe
-from resources.libraries.python.studies.sweep.analysis.regions import misses, second_break_point
+from resources.libraries.python.studies.sweep.analysis.regions import MISSED, misses, second_break_point
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.model.profile import (
     BreakPoint,
@@ -52,10 +52,9 @@ def profile_of(name: str, points: Sequence[SweepPoint], vcpus: Mapping[str, int]
         row, missing = _metric(metric, observed, profile.break_points)
         metrics.append(row)
         remarks += missing
-    contradiction = _contradiction(observed)
-    return profile.model_copy(
-        update={"metrics": tuple(metrics), "notes": (*remarks, *([contradiction] if contradiction else []))}
-    )
+    profile = profile.model_copy(update={"metrics": tuple(metrics)})
+    remarks += [note for note in (_hidden(profile), _contradiction(observed)) if note]
+    return profile.model_copy(update={"notes": tuple(remarks)})
 
 
 _REGIONS: tuple[tuple[tuple[str, str], ...], ...] = (
@@ -136,6 +135,16 @@ def _without_edge(
     rates, values = [rate for rate, _ in others], [value for _, value in others]
     fit = best_fit(metric, rates, values)
     return others if fit is not None and stands_out(fit, rates, values, *part[edge]) else part
+
+
+def _hidden(profile: Profile) -> str | None:
+    """Whether noise may hide another break-point below the one that was found: where a bend matters most."""
+    throughput = profile.of(ProfileMetric.THROUGHPUT)
+    fit = throughput.nonsat if throughput and profile.break_point and not profile.second else None
+    if fit is None or (fit.relative_error or 0.0) < MISSED:
+        return None
+    scatter = f"throughput is {_percent(fit.relative_error)} off its function below the break-point"
+    return f"{scatter}: another break-point may be hidden there"
 
 
 def _contradiction(observed: Sequence[LoadObservation]) -> str | None:

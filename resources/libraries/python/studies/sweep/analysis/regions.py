@@ -6,8 +6,6 @@ import numpy as np
 
 from resources.libraries.python.studies.sweep.analysis.broken_lines import (
     BETTER,
-    ONE_KNOT,
-    TWO_KNOTS,
     best_line,
     f_bound,
 )
@@ -24,7 +22,7 @@ _HALF = 0.5
 """Of the errors of the function: what errors of a broken line have to be below."""
 _DOUBT = 3.0
 """Standard deviations by which neighbouring errors are alike, beyond which a function misses the points."""
-_MISSED = 0.02
+MISSED = 0.02
 """Relative error from which on that is worth saying."""
 _CLEARER = 3.0
 """Of Akaike's criterion: by how much a bend of throughput is better than the best curve without one."""
@@ -78,7 +76,7 @@ def _within(indicator: Indicator, vnf: str | None, x: Array, y: Array) -> tuple[
     """A break-point in a region, and by how much functions miss the points there."""
     if len(np.unique(x)) < _FEWEST or not np.ptp(y):
         return None
-    line, smooth = best_line(x, y, (*ONE_KNOT, *TWO_KNOTS)), best_line(x, y, ((2,),))
+    line, smooth = best_line(x, y), best_line(x, y, ((2,),))
     if line is None or smooth is None or line.criterion > smooth.criterion - BETTER:
         return None
     fit = best_fit(ProfileMetric.THROUGHPUT, x.tolist(), y.tolist())
@@ -195,7 +193,7 @@ def misses(fit: Fit, rates: Sequence[float], values: Sequence[float]) -> bool:
     By von Neumann's ratio of the mean square of successive differences to the variance (Ann. Math. Stat. 12 (1941)
     367), which is about 2 where errors are independent. It takes no model of the noise.
     """
-    if fit.relative_error is None or fit.relative_error < _MISSED:
+    if fit.relative_error is None or fit.relative_error < MISSED:
         return False
     order = np.argsort(np.array(rates), kind="stable")
     return _follow_each_other((_values(fit, np.array(rates, dtype=float)) - np.array(values, dtype=float))[order])

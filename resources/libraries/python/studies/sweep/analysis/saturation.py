@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from resources.libraries.python.studies.sweep.analysis.broken_lines import (
+    ALL_SHAPES,
     BETTER,
     UP_TO_FULL,
     BrokenLine,
@@ -61,7 +62,7 @@ class CurveBreakPoint:
 
 
 def curve_break_point(
-    x: Array, y: Array, shapes: Sequence[tuple[int, ...]] | None = None, better: float = BETTER
+    x: Array, y: Array, shapes: Sequence[tuple[int, ...]] = ALL_SHAPES, better: float = BETTER, *, counted: bool = False
 ) -> CurveBreakPoint | None:
     """Find the break-point of points with rising x.
 
@@ -71,12 +72,13 @@ def curve_break_point(
     Args:
         x: Rising.
         y: One each.
-        shapes: Of lines, see `best_line`; None for all.
+        shapes: Of lines, see `best_line`.
         better: By how much the line has to be better than one without a break-point, of Akaike's criterion.
+        counted: Whether y counts things, see `best_line`.
     """
     while len(np.unique(x)) >= FEWEST and np.ptp(y) > 0:
-        line = best_line(x, y) if shapes is None else best_line(x, y, shapes)
-        if line is None or line.criterion > _smooth_criterion(x, y) - better:
+        line = best_line(x, y, shapes, counted=counted)
+        if line is None or line.criterion > _smooth_criterion(x, y, counted=counted) - better:
             return None
         last = _end_of_growth(line)
         if not _grows_behind(line, x, last):
@@ -97,9 +99,9 @@ def reaches(x: Array, y: Array, level: float) -> float | None:
     return float(x[there[0]]) if len(np.unique(x[there])) > 1 else None
 
 
-def _smooth_criterion(x: Array, y: Array) -> float:
+def _smooth_criterion(x: Array, y: Array, *, counted: bool = False) -> float:
     """Return the criterion of the best line without a break-point, straight or bent."""
-    lines = [line for degree in (1, 2) if (line := best_line(x, y, ((degree,),))) is not None]
+    lines = [line for degree in (1, 2) if (line := best_line(x, y, ((degree,),), counted=counted)) is not None]
     return min((line.criterion for line in lines), default=np.inf)
 
 
@@ -175,6 +177,11 @@ def find_break_point(
     else:
         saturated = _by_throughput(observed) or _by_loss(observed)
     memory, remarks = _by_memory(observed, tuple(vcpus), saturated, step)
+    lost_percent = observed[-1].values.get(ProfileMetric.LOSS) if observed else None
+    if not memory and not saturated and (lost_percent or 0.0) >= 100 * LOSES:
+        lost = f"{lost_percent:.3g} % of the packets are lost at {observed[-1].rate:.4g} Gbit/s"
+        few = f": {len(observed)} loads are too few, {FEWEST} are needed" if len(observed) < FEWEST else ""
+        notes.append(f"{lost}, but it is not known from which load on{few}")
     return memory or saturated, (*notes, *remarks)
 
 
@@ -316,7 +323,7 @@ def _by_memory(
         x, y = _series(observed, partial(_memory, name))
         if len(np.unique(x)) < FEWEST or np.ptp(y) <= SAME_ALWAYS * y.max():
             continue
-        if (end := curve_break_point(x, y, _ONE_BEND)) is None:
+        if (end := curve_break_point(x, y, _ONE_BEND, counted=True)) is None:
             continue
         there = f"the memory of {name} does not grow beyond {end.level:.4g} MiB"
         point = _of_service(Indicator.MEMORY, end, x, there, name)
@@ -338,7 +345,9 @@ def _by_throughput(observed: Sequence[LoadObservation]) -> BreakPoint | None:
     x, y = _series(observed, lambda each: each.values.get(ProfileMetric.THROUGHPUT))
     if len(np.unique(x)) >= FEWEST and (at := _end_of_throughput(x, y)) is not None:
         reason = f"throughput does not grow beyond {at.level:.4g} Gbit/s, and no CPU is known to be at its maximum"
-        return _of_service(Indicator.THROUGHPUT, at, x, reason)
+        point = _of_service(Indicator.THROUGHPUT, at, x, reason)
+        # Of a service that the lowest load saturates, only the origin is below the bend.
+        return point if at.at > x[0] else point.model_copy(update={"rate": x[0], "low": None, "high": x[0]})
     return None
 
 

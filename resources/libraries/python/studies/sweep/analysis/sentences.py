@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from resources.libraries.python.quantities import grouped, signed
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import WITHIN, Trust, trust
 from resources.libraries.python.studies.sweep.analysis.fitting import coefficient_intervals
 from resources.libraries.python.studies.sweep.analysis.flavors import FlavorStep, ProfiledFlavor
@@ -45,7 +46,7 @@ def break_point_in_words(profile: Profile) -> str:
     """Return the saturation of a service, and its other break-point where there is one."""
     first, second = profile.break_point, profile.second
     if first is None:
-        return f"{profile.name} has no break-point: no load is known to have saturated it"
+        return f"{profile.name} has no known break-point"
     return f"{profile.name} saturates at {rate_in_words(first)}, by {first.indicator}: {first.reason}" + (
         "" if second is None else f"; another break-point is at {rate_in_words(second)}: {second.reason}"
     )
@@ -57,7 +58,10 @@ def rate_in_words(point: BreakPoint) -> str:
 
 
 def _value_in_words(value: float, low: float | None, high: float | None) -> str:
-    return f"{value:.4g} Gbit/s" + ("" if low is None or high is None else f" ({interval_in_words(low, high)})")
+    rate = f"{value:.4g} Gbit/s"
+    if low is None:
+        return rate if high is None else f"{rate} or below"
+    return rate if high is None else f"{rate} ({interval_in_words(low, high)})"
 
 
 def interval_in_words(low: float | None, high: float | None) -> str:
@@ -120,8 +124,10 @@ def smt_in_words(gains: Sequence[SmtGain]) -> tuple[str, ...]:
 
 def gain_in_words(gain: SmtEstimate) -> str:
     """A relative change with its interval: `+30.0 % (95 % interval +22.4 to +38.1 %)`."""
-    interval = "" if gain.low is None or gain.high is None else f"{100 * gain.low:+.1f} to {100 * gain.high:+.1f} %"
-    return f"{100 * gain.value:+.1f} %" + (f" (95 % interval {interval})" if interval else "")
+    interval = ""
+    if gain.low is not None and gain.high is not None:
+        interval = f" (95 % interval {signed(100 * gain.low, 1)} to {signed(100 * gain.high, 1)} %)"
+    return f"{signed(100 * gain.value, 1)} %{interval}"
 
 
 def highest_in_words(highest: HighestRate) -> str:
@@ -142,7 +148,7 @@ def _step_in_words(step: FlavorStep) -> str:
     from_to = f"{_named(step.smaller)} to {_named(step.larger)}"
     if step.gain is None:
         return f"{from_to}: unknown, not both were saturated"
-    later = f"break-point {100 * step.gain:+.1f} %" if step.gain else "the same break-point"
+    later = f"break-point {signed(100 * step.gain, 1)} %" if step.gain else "the same break-point"
     if step.used is None:
         return f"{from_to}: {later}, not by CPU"
     what = f"{later}, {step.used:.2f} of {step.larger.vcpus} vCPUs are used"
@@ -155,4 +161,4 @@ def _named(flavor: ProfiledFlavor) -> str:
 
 
 def _relative(fit: Fit) -> str:
-    return "" if fit.relative_error is None else f", relative error {100 * fit.relative_error:.2g} %"
+    return "" if fit.relative_error is None else f", relative error {grouped(100 * fit.relative_error, 2)} %"

@@ -23,7 +23,8 @@ def _compared(smt_on: Profile, smt_off: Profile) -> Iterator[SmtGain]:
 
 def _break_point(profile: Profile) -> SmtEstimate | None:
     found = profile.break_point
-    return None if found is None else SmtEstimate(value=found.rate, low=found.low, high=found.high)
+    at_most = found is not None and found.low is None and found.high is not None
+    return None if found is None or at_most else SmtEstimate(value=found.rate, low=found.low, high=found.high)
 
 
 def saturated_throughput(profile: Profile) -> SmtEstimate | None:

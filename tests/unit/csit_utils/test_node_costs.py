@@ -1,0 +1,147 @@
+"""Costs by node in files, SQL, comparisons, exports and on the page of a test."""
+
+import base64
+import json
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+from csit_utils.analysis.node_costs import clauses, node_changes
+from csit_utils.cli import make_app
+from csit_utils.dataset.rows import TestRow
+from csit_utils.report.details.node_costs import cost_table
+from csit_utils.report.exports.uti import info_file
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.measurements.node_costs import CostByNode, NodeCost, NodeCosts
+from resources.libraries.python.model.request.cell import ServiceType
+from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.robot_output import write_output_xml
+
+
+def reading(clocks: float, calls: int) -> NodeCosts:
+    def row(node: str, cost: float, calls: int, thread: str = "vpp_wk_0") -> NodeCost:
+        return NodeCost(part="vswitch", thread=thread, node=node, packets=1000, calls=calls, cost=cost, error=0.05)
+
+    nodes = (row("ip4-lookup", clocks, calls), row("ip4-rewrite", 22.0, 10), row("ip4-rewrite", 24.0, 10, "vpp_wk_1"))
+    return NodeCosts(load="PDR", load_pps=1e6, received=1000, read_s=0.078, nodes=nodes)
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    folder = tmp_path_factory.mktemp("costs")
+    a, b = (
+        str(write_output_xml(folder / f"{name}.xml", [result(ServiceType.CSC, 2, 1, costs=costs)]))
+        for name, costs in (("a", reading(30.0, 20)), ("b", reading(41.0, 250)))
+    )
+    return a, b
+
+
+def csit(*words: str) -> Result:
+    return CliRunner().invoke(make_app([words[0]]), list(words), catch_exceptions=False)
+
+
+def objects(*words: str) -> list[dict[str, object]]:
+    done = csit(*words)
+    assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_compare_names_the_node_that_changed_beside_the_rate(sides: tuple[str, str]) -> None:
+    rows = {row["metric"]: row for row in objects("compare", *sides, "--format", "json")}
+    pdr = cast(list[str], rows["PDR"]["remarks"])
+    assert len([text for text in pdr if "vswitch ip4-lookup +11 clocks" in text and "starved: 4 " in text]) == 1
+    assert not any("ip4-rewrite" in text for text in pdr), "it is the same on both sides"
+    assert not any("ip4-lookup" in text for text in cast(list[str], rows["NDR"]["remarks"])), "read at PDR"
+    assert (rows["PDR-clocks"]["a_mean_pps"], rows["PDR-clocks"]["b_mean_pps"]) == (76.0, 87.0)
+
+
+def test_compare_lists_all_nodes(sides: tuple[str, str]) -> None:
+    rows = {row["node"]: row for row in objects("compare", *sides, "--nodes", "--format", "json")}
+    assert [(row["metric"], row["cost_a"], row["cost_b"], row["changed"]) for row in rows.values()] == [
+        ("PDR", 30.0, 41.0, True),
+        ("PDR", 23.0, 23.0, False),
+    ]
+    assert rows["ip4-rewrite"]["packets_per_call_a"] == 100, "of both threads"
+
+
+def test_a_dataset_has_them_as_a_view_and_gives_them_back(sides: tuple[str, str], tmp_path: Path) -> None:
+    history = str(tmp_path / "history")
+    csit("import", *sides, "-o", history)
+    asked = "SELECT nf_chains, load, node, cost FROM costs WHERE cost > 25"
+    found = csit("query", history, asked, "--format", "json")
+    rows = [json.loads(line) for line in found.stdout.splitlines()]
+    assert sorted(row["cost"] for row in rows) == [30.0, 41.0]
+    assert {(row["nf_chains"], row["load"], row["node"]) for row in rows} == {(2, "PDR", "ip4-lookup")}
+    (shown, _) = objects("show", history, "--format", "json")
+    assert [each["node"] for each in cast(list[dict[str, object]], shown["costs"])] == ["ip4-lookup", "ip4-rewrite"]
+
+
+def test_a_row_without_values_is_damage(sides: tuple[str, str], tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    csit("import", sides[0], "-o", str(history))
+    (part,) = (history / "tests").rglob("*.parquet")
+    table = pq.read_table(part, partitioning=None)
+    at = table.schema.get_field_index("costs")
+    pq.write_table(table.set_column(at, "costs", pa.array([[None]], table.schema.field(at).type)), part)
+    with pytest.raises(ConfigError, match="a row without values"):
+        csit("show", str(history), "--format", "json")
+
+
+def test_the_export_has_them_as_telemetry_of_the_runtime() -> None:
+    made = info_file(result(ServiceType.CSC, 2, 1, costs=reading(30.0, 20)))
+    assert made is not None
+    (packed,) = made.content["telemetry"]
+    lines = dict(line.rsplit(" ", 1) for line in zlib.decompress(base64.b64decode(packed)).decode().splitlines())
+    (clocks,) = (float(value) for name, value in lines.items() if "_clocks{" in name and 'name="ip4-lookup"' in name)
+    (calls,) = (float(value) for name, value in lines.items() if "_calls{" in name and 'name="ip4-lookup"' in name
+                and "vectors" not in name)  # fmt: skip
+    assert (clocks, calls) == (30.0, 20.0)
+    assert sum("_vectors{" in name for name in lines) == 3, "by thread"
+
+
+def test_the_page_has_the_nodes_that_cost_most_first() -> None:
+    table = cost_table(reading(30.0, 20), simulated=False)
+    assert table is not None
+    assert [(row.node, row.total) for row in table.rows] == [
+        ("ip4-lookup", 30.0), ("ip4-rewrite", 24.0), ("ip4-rewrite", 22.0),
+    ]  # fmt: skip
+    assert cost_table(None, simulated=False) is None
+
+
+def runs(*costs: float, per_call: float = 50.0) -> Sequence[TestRow]:
+    rows = (CostByNode("PDR", "vswitch", "ip4-lookup", 1000, per_call, cost, "clocks", 0.5) for cost in costs)
+    return cast(Sequence[TestRow], [SimpleNamespace(costs=(row,)) for row in rows])
+
+
+def test_several_runs_are_compared_by_their_spread() -> None:
+    noisy, steady = runs(28.0, 30.0, 32.0), runs(29.9, 30.0, 30.1)
+    (within,) = node_changes(noisy, runs(31.0, 33.0, 35.0), "PDR")
+    (beyond,) = node_changes(steady, runs(32.9, 33.0, 33.1), "PDR")
+    assert within.difference == beyond.difference == 3.0
+    assert not within.has_changed and within.error > 3.0
+    assert beyond.has_changed
+    assert list(clauses([within])) == []
+
+
+def test_single_readings_have_their_resolution_and_a_least_change() -> None:
+    for cost, has_changed in ((30.4, False), (30.9, False), (31.2, True)):  # ±1; 2 % are 0.6
+        (change,) = node_changes(runs(30.0), runs(cost), "PDR")
+        assert change.has_changed is has_changed and change.error == 1.0
+
+
+def test_a_thread_with_half_of_the_packets_per_call_is_starved() -> None:
+    (starved,) = node_changes(runs(30.0), runs(41.0, per_call=4.0), "PDR")
+    (slow,) = node_changes(runs(30.0), runs(41.0), "PDR")
+    assert starved.starved and not slow.starved
+
+
+def test_other_loads_and_nodes_of_one_side_are_not_compared() -> None:
+    assert node_changes(runs(30.0), runs(41.0), "MRR") == []
+    assert node_changes(runs(30.0), [], "PDR") == []
