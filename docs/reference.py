@@ -3,7 +3,7 @@
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields
 from functools import cache
 from html import escape
 from importlib import import_module
@@ -141,7 +141,7 @@ def _metrics() -> str:
 
 
 def _csv() -> Iterator[str]:
-    kinds: list[type[Any]] = [each for name, each in vars(rows).items() if name.endswith("Row") and is_dataclass(each)]
+    kinds: list[type[Any]] = [each for name, each in vars(rows).items() if name.endswith("Row")]
     with TemporaryDirectory() as made:
         written = {path: path.read_text(encoding="utf-8") for path in write_csv(Dataset(), Path(made))}
     for path, text in written.items():
