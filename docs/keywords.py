@@ -1,33 +1,32 @@
-"""Writes the HTML of every keyword library into docs/libdoc, and refuses keywords without documentation or types.
+"""Keyword libraries: their HTML on the site, and keywords without documentation or types."""
 
-Run by `./csit test -e docs`.
-"""
-
-import sys
+import io
 from collections.abc import Iterator
-from pathlib import Path
 
 from robot.libdocpkg import LibraryDocumentation
+from robot.libdocpkg.htmlwriter import LibdocHtmlWriter
 from robot.libdocpkg.model import LibraryDoc
 
-ROOT = Path(__file__).parents[1]
-LIBRARIES = ROOT / "resources" / "libraries"
-OUTPUT = ROOT / "docs" / "libdoc"
+from resources.libraries.python.paths import PROJECT
+
+_LIBRARIES = PROJECT / "resources" / "libraries"
 
 
-def libraries() -> Iterator[str]:
+def libraries() -> Iterator[LibraryDoc]:
     """Every Robot library as Robot imports it (class and module of one name) and every resource file."""
-    for file in sorted((LIBRARIES / "python" / "studies").glob("*/*Library.py")):
-        yield ".".join(file.relative_to(ROOT).with_suffix("").parts)
-    yield from (str(file) for file in sorted((LIBRARIES / "robot").glob("*.resource")))
+    for file in sorted((_LIBRARIES / "python" / "studies").glob("*/*Library.py")):
+        name = ".".join(file.relative_to(PROJECT).with_suffix("").parts)
+        of_study = name.endswith(".StudyLibrary")  # all studies have the same keywords
+        yield LibraryDocumentation(f"{name}::outage" if of_study else name)
+    yield from (LibraryDocumentation(str(file)) for file in sorted((_LIBRARIES / "robot").glob("*.resource")))
 
 
-def complaints(documentation: LibraryDoc) -> Iterator[str]:
+def complaints(library: LibraryDoc) -> Iterator[str]:
     """What is missing."""
-    if not documentation.doc:
-        yield f"{documentation.name}: no documentation"
-    for keyword in documentation.keywords:
-        where = f"{documentation.source}:{keyword.lineno}: {keyword.name}"
+    if not library.doc:
+        yield f"{library.name}: no documentation"
+    for keyword in library.keywords:
+        where = f"{library.source}:{keyword.lineno}: {keyword.name}"
         if not keyword.doc:
             yield f"{where}: no documentation"
         yield from (
@@ -35,19 +34,8 @@ def complaints(documentation: LibraryDoc) -> Iterator[str]:
         )
 
 
-def main() -> int:
-    """Write all pages; 1 when anything is missing."""
-    OUTPUT.mkdir(exist_ok=True)
-    missing: list[str] = []
-    for name in libraries():
-        of_study = name.endswith(".StudyLibrary")  # all studies have the same keywords
-        documentation = LibraryDocumentation(f"{name}::outage" if of_study else name)
-        missing += complaints(documentation)
-        documentation.save(str(OUTPUT / f"{documentation.name}.html"), "HTML")
-        print(f"{documentation.name}: {len(documentation.keywords)} keywords")
-    print("\n".join(missing), file=sys.stderr, end="\n" if missing else "")
-    return 1 if missing else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def page_of(library: LibraryDoc) -> str:
+    """Return the HTML of a library."""
+    page = io.StringIO()
+    LibdocHtmlWriter().write(library, page)
+    return page.getvalue()

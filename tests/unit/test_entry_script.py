@@ -235,6 +235,16 @@ def test_tests_get_their_tools_on_top(entry: Entry) -> None:
     assert entry.asked == "-m csit_utils plan\n"
 
 
+def test_the_site_is_built_or_served_by_the_tools_of_tests(entry: Entry) -> None:
+    built = entry.run("docs")
+    assert "requirements-dev.txt" in entry.asked
+    assert entry.asked.splitlines()[-1] == "-m mkdocs build --strict"
+    assert f"{entry.root}/site-docs/index.html" in built.stderr
+    entry.run("docs", "--serve")
+    assert entry.asked == "-m mkdocs serve\n"
+    assert entry.run("docs", "--open").returncode == 2
+
+
 def test_spark_comes_on_top_and_neither_undoes_the_other(entry: Entry) -> None:
     entry.run("test")
     entry.run("setup", "requirements-spark")

@@ -54,29 +54,6 @@ def test_every_pin_is_exact_and_once(name: str) -> None:
         assert all("  # " in line or " # " in line for line in lines(name)), "a pin says why it is there"
 
 
-def links(page: Path) -> Iterator[str]:
-    """Targets of a page's links inside the project."""
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    yield from (target for target in re.findall(r"\]\(([^)\s]+)\)", text) if not target.startswith(("http", "mailto")))
-
-
-def anchors(page: Path) -> set[str]:
-    """Anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_of_pages_lead_somewhere(page: Path) -> None:
-    for target in links(page):
-        file, _, anchor = target.partition("#")
-        there = (page.parent / file).resolve() if file else page
-        if there.parent == ROOT / "docs" / "reference":  # of the built site, whose build checks them
-            continue
-        assert there.exists(), target
-        assert not anchor or anchor in anchors(there), target
-
-
 def listed_commands() -> set[str]:
     """Commands that `./csit --help` lists."""
     usage = subprocess.run([ROOT / "csit", "--help"], capture_output=True, text=True, check=True).stdout

@@ -140,7 +140,8 @@ def settings_of(node_type: Literal["TG", "DUT"]) -> type[Frozen]:
             if found.setdefault(key, model) is not model:
                 raise ValueError(f"{driver.name} and another driver have different settings under the key {key}")
     fields: dict[str, Any] = {key: (model, Field(default_factory=model)) for key, model in found.items()}
-    return create_model(f"SettingsOf{node_type}", __base__=Frozen, **fields)
+    described = f"Settings of drivers, as keys of a node of type {node_type}."
+    return create_model(f"SettingsOf{node_type}", __base__=Frozen, __doc__=described, **fields)
 
 
 @_by_path
