@@ -118,7 +118,10 @@ def test_a_pattern_is_spread() -> None:
 
 
 @given(
-    largest=st.integers(64, 9018), sources=st.integers(1, 254), mix=st.integers(1, 60), fewest=st.sampled_from([0, 2048])
+    largest=st.integers(64, 9018),
+    sources=st.integers(1, 254),
+    mix=st.integers(1, 60),
+    fewest=st.sampled_from([0, 2048]),
 )
 def test_a_ring_ends_with_every_cycle(largest: int, sources: int, mix: int, fewest: int) -> None:
     slot = slot_bytes(largest)
