@@ -12,10 +12,15 @@ from resources.libraries.python.paths import PROJECT
 _LIBRARIES = PROJECT / "resources" / "libraries"
 
 
+def library_names() -> list[str]:
+    """Every Robot library, as Robot imports it: class and module of one name."""
+    files = sorted((_LIBRARIES / "python" / "studies").glob("*/*Library.py"))
+    return [".".join(file.relative_to(PROJECT).with_suffix("").parts) for file in files]
+
+
 def libraries() -> Iterator[LibraryDoc]:
-    """Every Robot library as Robot imports it (class and module of one name) and every resource file."""
-    for file in sorted((_LIBRARIES / "python" / "studies").glob("*/*Library.py")):
-        name = ".".join(file.relative_to(PROJECT).with_suffix("").parts)
+    """Every Robot library and every resource file."""
+    for name in library_names():
         of_study = name.endswith(".StudyLibrary")  # all studies have the same keywords
         yield LibraryDocumentation(f"{name}::outage" if of_study else name)
     yield from (LibraryDocumentation(str(file)) for file in sorted((_LIBRARIES / "robot").glob("*.resource")))

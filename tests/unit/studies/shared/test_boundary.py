@@ -9,7 +9,7 @@ import pytest
 from robot.api import Failure, SkipExecution, deco
 from robot.utils.error import ErrorDetails
 
-from docs.keywords import libraries
+from docs.keywords import library_names
 from resources.libraries.python import redaction
 from resources.libraries.python.defects import DEBUG_LOG
 from resources.libraries.python.dialogue import RemoteDefect
@@ -20,14 +20,12 @@ from resources.libraries.python.studies.shared.library import StudyKeywords
 from resources.libraries.python.studies.shared.run_state import EndOfRun
 from resources.libraries.python.testbed.deployment.health import is_breakage
 
-LIBRARIES = [name for name in libraries() if not name.endswith(".resource")]
-
 
 def library_class(name: str) -> Any:
     return getattr(import_module(name), name.rpartition(".")[2])
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("name", library_names())
 def test_every_keyword_has_the_boundary(name: str) -> None:
     kind = library_class(name)
     members = {each: getattr(kind, each) for each in dir(kind)}
@@ -36,7 +34,7 @@ def test_every_keyword_has_the_boundary(name: str) -> None:
     assert [each for each, found in keywords.items() if not getattr(found, "at_boundary", False)] == []
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("name", library_names())
 def test_every_library_listens_for_secrets(name: str) -> None:
     listeners = library_class(name).ROBOT_LIBRARY_LISTENER
     found = listeners if isinstance(listeners, list) else [listeners]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.keywords import libraries
+from docs.keywords import library_names
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.request.variables import Lookup
 from resources.libraries.python.model.testbed.topology import Topology
@@ -67,4 +67,4 @@ def test_an_inner_suite_neither_opens_nor_closes_what_an_outer_one_has_open(open
 def test_every_library_is_among_those_whose_keywords_are_checked() -> None:
     sources = (PROJECT / "resources" / "libraries" / "python").rglob("*.py")
     declared = {source.stem for source in sources if "\n@library(" in source.read_text(encoding="utf-8")}
-    assert {name.rpartition(".")[2] for name in libraries() if not name.endswith(".resource")} == declared != set()
+    assert {name.rpartition(".")[2] for name in library_names()} == declared != set()
