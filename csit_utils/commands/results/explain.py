@@ -67,7 +67,7 @@ def variables_page(*names: str) -> str:
     """Return the meaning of variables of the suites, of all where none is named: one paragraph each."""
     fill = textwrap.TextWrapper(min(_WIDEST, terminal_width()), initial_indent="  ", subsequent_indent="  ").fill
     rows = [VARIABLES[name] for name in names or VARIABLES]
-    return "\n".join(f"-v {each.name}:{each.example}\n{fill(_about(each))}" for each in rows)
+    return "\n".join(f"{command_text('-v', f'{each.name}:{each.example}')}\n{fill(_about(each))}" for each in rows)
 
 
 def _about(variable: Variable[object]) -> str:

@@ -42,7 +42,10 @@ unlike must not be compared in other words either. `list_views` and `query` answ
 def mcp(
     dataset: Annotated[Path, typer.Argument(help="Dataset of ./csit import.", metavar="DATASET")],
     topologies: Annotated[
-        Path, typer.Option(help="Folder of the topology files that may be planned for.", metavar="FOLDER")
+        Path,
+        typer.Option(
+            help="Folder of the topology files that may be planned for.", metavar="FOLDER", show_default="topologies"
+        ),
     ] = PROJECT / "topologies",
 ) -> None:
     """Serve a dataset to language models (MCP).

@@ -37,6 +37,7 @@ def trend(
     new_with: Annotated[
         str | None,
         typer.Option(
+            metavar="FILE",
             help="Only regressions that this run confirms, which are not called without it: a file, a folder, or "
             "KEY=VALUE of FILE.",
         ),

@@ -44,6 +44,8 @@ def robot(context: typer.Context) -> None:
     tests, variables and tags in one text, and nothing else, such as a parameter of a job; it is split as by a shell.
     --help begins with the variables of the suites.
 
+    Exit status: the number of failed tests, up to 250; ./csit outcome tells these from incomplete runs.
+
     \b
     Examples:
     ./csit robot -v TOPOLOGY:topologies/sim.yaml --include CSC tests/density

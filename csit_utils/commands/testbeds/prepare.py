@@ -32,8 +32,10 @@ def prepare(
         ),
     ] = "",
     reason: Annotated[str, typer.Option(help="Reason, shown to others by ./csit status.")] = "prepared",
-    lease: Annotated[str, typer.Option(help="Duration of the reservation: 30m, 8h, 1h30m.")] = "8h",
-    wait: Annotated[str, typer.Option(help="How long to wait for a reserved testbed; 0: fail at once.")] = "0",
+    lease: Annotated[str, typer.Option(metavar="DURATION", help="Duration of the reservation: 30m, 8h, 1h30m.")] = "8h",
+    wait: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long to wait for a reserved testbed; 0: fail at once.")
+    ] = "0",
 ) -> None:
     """Tune all nodes of a testbed until ./csit release.
 

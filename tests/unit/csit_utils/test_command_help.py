@@ -7,6 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from csit_utils import cli
+from csit_utils.commands.results.explain import variables_page
+from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.paths import PROJECT
 
 COMMANDS = [command for command in cli.COMMANDS if command != "robot"]  # Robot Framework prints its own help
@@ -26,6 +28,7 @@ def test_help_has_no_types_of_python_and_fits_80_columns(command: str) -> None:
         r"Usage: \./csit \S+ \[OPTIONS\](( [A-Z]+(\.\.\.)?)| \[[A-Z]+(\.\.\.)?\])*", text.splitlines()[0]
     )
     assert "default: (" not in text
+    assert str(PROJECT) not in text
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -71,3 +74,9 @@ def test_a_missing_argument_is_named_as_in_the_usage() -> None:
     shown = CliRunner().invoke(cli.make_app(["size"]), ["size"], prog_name="./csit")
     assert shown.exit_code == 2
     assert "Missing argument 'DEPLOYMENT'" in shown.output
+
+
+def test_examples_of_variables_can_be_pasted_into_a_shell() -> None:
+    lines = [f"printf '%s\\n' {variables_page(name).splitlines()[0]}" for name in VARIABLES]
+    pasted = subprocess.run(["sh", "-c", "\n".join(lines)], capture_output=True, text=True, check=True).stdout
+    assert pasted.split() == [word for each in VARIABLES.values() for word in ("-v", f"{each.name}:{each.example}")]

@@ -77,7 +77,9 @@ def parse_time_ns(text: str) -> float:
 def answer(
     inputs: INPUTS,
     rate: Annotated[str, typer.Option(help="Rate per instance, both directions: 500kpps, 1Gbit/s.")],
-    p99: Annotated[str, typer.Option(help="Upper bound of the 99th percentile of latency: 80us, 1ms.")] = "",
+    p99: Annotated[
+        str, typer.Option(metavar="TIME", help="Upper bound of the 99th percentile of latency: 80us, 1ms.")
+    ] = "",
     goal: Annotated[str, typer.Option(help="Allowed loss: NDR (none) or PDR (0.5 %).")] = "PDR",
     layer: Annotated[str, typer.Option(help="Layer of a rate in bit/s: L2 (with FCS) or L1 (plus 20 bytes).")] = "L2",
     best: Annotated[
