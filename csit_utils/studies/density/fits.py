@@ -28,7 +28,7 @@ _PHRASES = {
     AnswerVerdict.LATENCY_UNKNOWN: "{}: p99 unknown",
     AnswerVerdict.NO_RESULT: "{}: no result",
     AnswerVerdict.DOES_NOT_FIT: "not {}: no room",
-    AnswerVerdict.NOT_MEASURED: "{} not measured",
+    AnswerVerdict.NOT_MEASURED: "{}: not measured",
 }
 """On a number of services that does not qualify."""
 

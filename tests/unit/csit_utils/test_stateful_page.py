@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from csit_utils.cli import make_app
@@ -9,9 +11,9 @@ from csit_utils.dataset.items import Characterized, Status
 from csit_utils.studies.registry import record_kinds
 from csit_utils.studies.stateful.study import STUDY
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.studies.stateful.model.record import Phase
+from resources.libraries.python.studies.stateful.model.record import Phase, StatefulDensity
 from tests.unit.csit_utils.characterized_pages import made, words
-from tests.unit.csit_utils.stateful_cells import SPEC, stateful_record, trial
+from tests.unit.csit_utils.stateful_cells import NAT, SPEC, cell, stateful_record, trial
 
 (PAGE,) = STUDY.pages
 
@@ -41,6 +43,12 @@ def test_a_rate_at_which_trials_failed_is_not_valid_and_is_no_measure() -> None:
     assert "1 of 2 trials at the rate" in words(made(PAGE, stateful_record(998)))
     assert words(made(PAGE, stateful_record())).count("all tables were empty before each") == 1, "both cells met it"
     assert "not valid" in record_kinds()["stateful"].view(item(stateful_record(998)), 0).headline
+
+
+def test_a_record_whose_cells_have_different_checks_is_refused() -> None:
+    one = cell(1)
+    with pytest.raises(ValidationError):
+        StatefulDensity(spec=NAT, cells=(one, one.model_copy(update={"checks": one.checks[1:]})))
 
 
 def test_the_preview_lists_cells_and_time() -> None:

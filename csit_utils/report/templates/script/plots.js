@@ -37,7 +37,7 @@
     const own = { marker: { ...trace.marker, color: trace.marker?.color ?? colour } };
     if (trace.line || trace.type === "box") own.line = { ...trace.line, color: colour };
     if (trace.type === "box") own.fillcolor = `${colour}33`;
-    if (trace.error_y) own.error_y = { ...trace.error_y, color: colour };
+    if (trace.error_y) own.error_y = { ...trace.error_y, color: trace.type === "bar" ? inks[scheme].ink : colour };
     return { ...trace, ...(meta.samples ? percentile(trace) : {}), ...own };
   }
 

@@ -116,7 +116,7 @@ def test_a_prediction_whose_error_is_unknown_is_reported_as_such_and_how_to_meas
     found = advise(noisy(every_pair("ABCDE", 4), 0.001), [(), ()], "ABCDE")
     assert found.prediction_error is None
     assert "predicted" in found.sentence and "with an unknown error" in found.sentence
-    assert "`verify: 3`" in found.sentence
+    assert "verify: 3" in found.sentence
     assert "within the confidence intervals" not in found.sentence
 
 

@@ -133,7 +133,8 @@ def fastest_way(
         (point,) = found.points
         late = point.rate_error is None or point.rate_error > MAX_RATE_ERROR
         rates[way] = 0.0 if late else point.loss_free_pps or 0.0
-        late_words = f", rate error {point.rate_error:.2%}" if late and point.rate_error is not None else ""
+        error_words = "unknown" if point.rate_error is None else f"{point.rate_error:.2%}"
+        late_words = f", rate error {error_words}" if late else ""
         said.append(
             f"{name}: {rate(point.loss_free_pps or 0.0)} of {WAY_FRAME} without loss by {found.sending}{late_words}"
         )

@@ -16,8 +16,6 @@ _LOOKUPS = {
     "miss with success upcall": "upcall",
 }
 """Counted by packets only: the clocks of a packet are those of all of its stages together."""
-_RESOLUTION = 0.005
-"""Half of the last digit of `avg processing cycles per packet`."""
 
 
 def node_costs(part: str, *shown: str) -> tuple[NodeCost, ...]:
@@ -47,7 +45,6 @@ def _stages(part: str, thread: str, counts: dict[str, int]) -> Iterator[NodeCost
         packets=packets,
         calls=counts.get("busy iterations"),
         cost=None if clocks is None else clocks / packets,
-        error=_RESOLUTION,
     )
     for name, node in _LOOKUPS.items():
         if counts.get(name):

@@ -270,7 +270,7 @@ def _model(advice: Advice) -> str:
         return ""
     if advice.prediction_error is None:
         return (
-            "; predicted from pairs with an unknown error, as no three were measured together: `verify: 3` in the "
+            "; predicted from pairs with an unknown error, as no three were measured together; verify: 3 in the "
             "specification measures the best placements"
         )
     return (

@@ -1,9 +1,9 @@
 """The record of a study of stateful density: connection rates, tear-downs and table capacity of each cell."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.findings.coverage import Coverage
@@ -150,7 +150,7 @@ class CellConnections(Frozen):
     """Network functions of each instance."""
     plan: str
     """Digest of the plan."""
-    tables: dict[str, ConnectionTable]
+    tables: Annotated[dict[str, ConnectionTable], Field(min_length=1)]
     """As configured, by name of the network function."""
     rate: EstablishmentRate
     empty_s: float
@@ -185,6 +185,13 @@ class StatefulDensity(Frozen):
     cells: tuple[CellConnections, ...]
     skipped: dict[str, str] = Field(default_factory=dict)
     """Cells that do not fit the testbed, and why."""
+
+    @model_validator(mode="after")
+    def _checked_alike(self) -> Self:
+        """Pages list a requirement once for all cells."""
+        if len({tuple(check.subject for check in cell.checks) for cell in self.cells}) > 1:
+            raise ValueError("cells: each has the same checks")
+        return self
 
     @property
     def coverage(self) -> Coverage:
