@@ -24,8 +24,11 @@ _LONG = "a-branch-with-a-name-that-is-longer-than-any-column-of-a-table-on-a-tel
 _SLOW_FROM, _BROKEN = 20, 19
 _HOSTILE = "<script>document.title = 'owned'</script><img src=https://example.invalid/x>"
 _TESTS = 120
-_PAPER_PX = round(96 * (8.5 - 2 * 0.4)), round(96 * (11 - 2 * 0.4))
-"""Width and height of what is printed: US letter with the margins of Chromium."""
+_PAPER_PX = {
+    "bisection": (round(96 * (8.5 - 2 * 0.4)), round(96 * (11 - 2 * 0.4))),
+    "night": (round(96 * (297 - 2 * 12) / 25.4), round(96 * (210 - 2 * 12) / 25.4)),
+}
+"""Width and height of what is printed: US letter with the margins of Chromium, and A4 landscape as in a report."""
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +115,7 @@ def test_the_night_lists_every_test_with_its_outcome(browser: Browser, night: Pa
 
 @pytest.mark.parametrize("name", ["bisection", "night"])
 def test_pages_are_printed_whole(request: pytest.FixtureRequest, browser: Browser, name: str) -> None:
-    width, height = _PAPER_PX
+    width, height = _PAPER_PX[name]
     browser.look(width, height)
     browser.open(request.getfixturevalue(name), scripted=False)
     browser.ask("Emulation.setEmulatedMedia", media="print")
