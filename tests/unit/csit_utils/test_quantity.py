@@ -22,7 +22,7 @@ def test_rates_as_people_write_them(text: str, layer: str, pps: float) -> None:
 
 @pytest.mark.parametrize("text", ["500", "1.5m"])
 def test_a_number_without_a_unit_is_no_rate(text: str) -> None:
-    with pytest.raises(ConfigError, match=f"{text} what"):
+    with pytest.raises(ConfigError, match=f"{text}: no unit"):
         parse_rate(text)
 
 

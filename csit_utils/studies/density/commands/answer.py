@@ -57,8 +57,8 @@ def parse_rate(text: str) -> Rate:
     if match is None or float(match[1]) <= 0:
         raise ConfigError(f"no rate '{text}'; expected for example 500kpps, 1.2Mpps or 1Gbit/s")
     if match[3] is None:
-        number, prefix = match[1], match[2] or "k"
-        raise ConfigError(f"--rate {text}: no unit; such as {number}{prefix}pps, {number}Mpps or {number}Mbit/s")
+        number = match[1]
+        raise ConfigError(f"--rate {text}: no unit; expected for example {number}kpps, {number}Mpps or {number}Mbit/s")
     return Rate(float(match[1]) * _PREFIXES[match[2].lower()], match[3].lower() != "pps")
 
 
