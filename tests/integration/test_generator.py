@@ -63,9 +63,9 @@ def sending(request: pytest.FixtureRequest) -> Sending:
     return cast(Sending, request.param)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def generator(cable: None, sending: Sending) -> Iterator[BuiltInGenerator]:  # noqa: ARG001 - must be there first
-    """A started generator, which runs the trials of one test after the other."""
+    """A started generator: one at a time, as an AF_XDP socket has the queue of its port to itself."""
     ring = BuiltInGenerator(plan(), NAMESPACE, sending)
     ring.start()
     yield ring
@@ -272,18 +272,16 @@ def test_a_full_queue_is_loss_of_the_system_not_of_the_generator(sending: Sendin
 
 
 @realtime(RATE)
-def test_a_worker_per_direction_where_there_are_two_cpus(sending: Sending) -> None:
+def test_a_worker_per_direction_where_there_are_two_cpus(cable: None, sending: Sending) -> None:  # noqa: ARG001
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two CPUs")
-    name = f"{NAMESPACE}-two"  # an AF_XDP socket has its port to itself
-    with veth_pair(name, (LEFT, RIGHT), napi=sending == "xdp"):
-        ring = BuiltInGenerator(plan(cpus=(0, 1)), name, sending)
-        ring.start()
-        try:
-            assert [os.sched_getaffinity(pid) for pid in ring.pids()] == [{0}, {1}]
-            result = undisturbed(ring, Trial(load_pps=20_000, duration_s=0.5, frame=B64, probe_pps=100))
-        finally:
-            ring.stop()
+    ring = BuiltInGenerator(plan(cpus=(0, 1)), NAMESPACE, sending)
+    ring.start()
+    try:
+        assert [os.sched_getaffinity(pid) for pid in ring.pids()] == [{0}, {1}]
+        result = undisturbed(ring, Trial(load_pps=20_000, duration_s=0.5, frame=B64, probe_pps=100))
+    finally:
+        ring.stop()
     assert [flow.direction for flow in result.flows] == [Direction.FORWARD, Direction.REVERSE]
     assert [flow.received for flow in result.flows] == [flow.sent for flow in result.flows]
     assert result.sent == pytest.approx(10_000, rel=0.005)

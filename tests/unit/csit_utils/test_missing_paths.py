@@ -25,8 +25,9 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         "answer {nix} --rate 1kpps", "bisect {nix}", "compare {nix} {output}", "compare {output} {output} --data {nix}",
         "compare {output} label=x --data {nix}", "export {nix} --uti -o {tmp}", "gate {output} {output} --data {nix}",
-        "import {nix} -o {tmp}/set", "local --cold --priors {nix}", "local --priors {nix}", "local --resume {nix}",
-        f"night {SIM} --dry-run --data {{nix}}", f"night {SIM} --dry-run --data {{output}} --data {{nix}}",
+        "import {nix} -o {tmp}/set", "local --cold --priors {nix}", f"local -t {SIM} --priors {{nix}}",
+        "local --resume {nix}", f"night {SIM} --dry-run --data {{nix}}",
+        f"night {SIM} --dry-run --data {{output}} --data {{nix}}",
         "night --resume {nix}", "outcome {nix}", "place {nix}", "profile {nix}", "regoal {nix}", "show {nix}",
         "report {nix} -o {tmp}/p", "suspects {nix}", "trend {nix}", "why {nix}", "why {output} {output} --data {nix}",
         f"size {{nix}} {SPECS / 'snort' / 'workload.json'}", "chains {nix}", "interference {nix}", "outage {nix}",

@@ -5,7 +5,7 @@ import math
 import socket
 import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from typing import Protocol
@@ -25,7 +25,7 @@ from resources.libraries.python.drivers.generators.builtin.sender import (
     schedules,
 )
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
-from resources.libraries.python.drivers.generators.ring.tx_ring import TxRing
+from resources.libraries.python.drivers.generators.ring.tx_ring import LoadFrames, TxRing
 from resources.libraries.python.drivers.generators.ring.xdp_socket import XdpSocketRing
 from resources.libraries.python.errors import CsitError
 
@@ -284,7 +284,7 @@ class RingSender:
 
     name = "AF_PACKET TX ring"
     numbers = False
-    _ring: Callable[..., Ring] = TxRing
+    _ring: type[TxRing] | type[XdpSocketRing] = TxRing
 
     def __init__(self, flows: Sequence[FlowSpec], captured: CapturedLoad | None = None) -> None:
         self._flows = tuple(flows)
@@ -307,8 +307,9 @@ class RingSender:
         if (wanted := (spec.frame_bytes, spec.udp, spec.tcp, spec.flows, spec.captured)) != self._made:
             self._empty()
             captured = self._captured if spec.captured else None
-            make = partial(self._ring, udp=spec.udp, tcp=spec.tcp, flows=spec.flows, captured=captured)
-            self._rings = together([partial(make, flow, spec.frame_bytes) for flow in self._flows])
+            frames_of = partial(LoadFrames, udp=spec.udp, tcp=spec.tcp, flows=spec.flows, captured=captured)
+            loads = [frames_of(flow, spec.frame_bytes) for flow in self._flows]
+            self._rings = together([partial(self._ring, load) for load in loads])
             self._made = wanted
         for ring in self._rings:
             ring.rewind()
@@ -350,6 +351,6 @@ class XdpSocketSender(RingSender):
         super().__init__(flows, captured)
         copies = set()
         for flow in flows:
-            with closing(XdpSocketRing(flow, (_TRIED_BYTES,))) as ring:
+            with closing(XdpSocketRing(LoadFrames(flow, (_TRIED_BYTES,)))) as ring:
                 copies.add(ring.copies)
         self.name = f"AF_XDP, {' and '.join('copied' if each else 'zero-copy' for each in sorted(copies))}"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ctypes import get_errno
 
 import numpy as np
+from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin import frames, kernel
 from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad
@@ -31,7 +32,7 @@ _FEWEST_SLOTS = 2000
 _LINEAR_HEADERS = 64
 _FEWEST_LARGE_SLOTS = 600
 """Jumbo frames: without room for the backlog, which a veth with data threads does not use; 20 flows take 190 MB."""
-MAX_PREBUILT = 254
+_MAX_PREBUILT = 254
 """5-tuples of a ring that has all of them. With more, each frame gets the next one when its slot is used again."""
 _SOCKET_BYTES = 256 << 20
 _AVAILABLE, _SEND_REQUEST = 0, 1
@@ -66,8 +67,8 @@ def slot_count(slot: int, *cycles: int, fewest: int = 0) -> int:
     return -(-fewest // unit) * unit
 
 
-class TxRing:
-    """Load frames of one flow, ready to be sent from its interface."""
+class LoadFrames:
+    """The frames of a flow, which fill the slots of a ring."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class TxRing:
         flows: int = 0,
         captured: CapturedLoad | None = None,
     ) -> None:
-        """Open the ring and build its frames.
+        """Look whether the interface takes them.
 
         Args:
             flow: interface and addresses.
@@ -92,13 +93,36 @@ class TxRing:
         Raises:
             CsitError: the interface is not there or does not take such frames.
         """
-        self.interface = flow.tx_interface
         if captured:
             pattern, flows = (captured.lengths + frames.FCS_BYTES).tolist(), 1
-        frames.check_room(flow.tx_interface, kernel.mtu_bytes(flow.tx_interface), max(pattern))
-        slot = slot_bytes(max(pattern))
-        prebuilt = flows <= MAX_PREBUILT
-        self._slots = slot_count(slot, len(pattern), *([flows or flow.sources] if prebuilt else []))
+        self.flow, self.largest_bytes = flow, max(pattern)
+        frames.check_room(flow.tx_interface, kernel.mtu_bytes(flow.tx_interface), self.largest_bytes)
+        self._pattern, self._udp, self._tcp, self._flows, self._captured = pattern, udp, tcp, flows, captured
+        self._prebuilt = flows <= _MAX_PREBUILT
+        self.cycles = (len(pattern), flows or flow.sources) if self._prebuilt else (len(pattern),)
+        """Lengths of what repeats over the slots."""
+
+    def fill(self, room: NDArray[np.uint8]) -> tuple[NDArray[np.int64], frames.TupleWriter | None]:
+        """Write them into slots, shape (slots, bytes); return their lengths, and what gives used slots new 5-tuples."""
+        if self._captured:
+            return self._captured.write(self.flow, room), None
+        kind = {"udp": self._udp, "tcp": self._tcp}
+        lengths = frames.load_frames(self.flow, self._pattern, room, **kind, count=self._flows)
+        return lengths, None if self._prebuilt else frames.TupleWriter(self.flow, self._flows, room, **kind)
+
+
+class TxRing:
+    """Load frames of one flow, ready to be sent from its interface."""
+
+    def __init__(self, load: LoadFrames) -> None:
+        """Open the ring and build its frames.
+
+        Raises:
+            CsitError: the interface has no such ring.
+        """
+        self.interface = load.flow.tx_interface
+        slot = slot_bytes(load.largest_bytes)
+        self._slots = slot_count(slot, *load.cycles)
         self._stride = slot // 4
         self._position = 0
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -107,13 +131,8 @@ class TxRing:
             self._map(slot)
             area = np.frombuffer(self._memory, dtype=np.uint8).reshape(self._slots, slot)
             words = area.view(np.uint32)
-            room = area[:, _FRAME_OFFSET:]
-            if captured:
-                lengths = captured.write(flow, room)
-            else:
-                lengths = frames.load_frames(flow, pattern, room, udp=udp, tcp=tcp, count=flows)
+            lengths, self._tuples = load.fill(area[:, _FRAME_OFFSET:])
             self._next = 0
-            self._tuples = None if prebuilt else frames.TupleWriter(flow, flows, room, udp=udp, tcp=tcp)
             words[:, 1] = lengths + _VNET_BYTES
             area[:, _VNET_OFFSET:_FRAME_OFFSET].view(np.uint16)[:, 1] = np.where(
                 lengths <= _LINEAR_BYTES, lengths, _LINEAR_HEADERS
@@ -122,7 +141,7 @@ class TxRing:
             self._words = memoryview(self._memory).cast("I")
         except OSError as error:
             self._socket.close()
-            raise CsitError(f"generator port {flow.tx_interface} has no send ring: {error.strerror}") from error
+            raise CsitError(f"generator port {self.interface} has no send ring: {error.strerror}") from error
 
     def _map(self, slot: int) -> None:
         # Frames wait in queues of the system under test on account of this socket; the default allows about 200

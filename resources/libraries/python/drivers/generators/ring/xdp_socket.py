@@ -8,15 +8,12 @@ import platform
 import socket
 import struct
 import time
-from collections.abc import Sequence
 from ctypes import get_errno
 
 import numpy as np
 
 from resources.libraries.python.drivers.generators.builtin import frames, kernel
-from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad
-from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
-from resources.libraries.python.drivers.generators.ring.tx_ring import MAX_PREBUILT, slot_count
+from resources.libraries.python.drivers.generators.ring.tx_ring import LoadFrames, slot_count
 from resources.libraries.python.errors import CsitError, Unsupported
 
 _AF_XDP, _SOL_XDP = 44, 283
@@ -46,38 +43,19 @@ class XdpSocketRing:
     the NIC's driver reads them from here.
     """
 
-    def __init__(
-        self,
-        flow: FlowSpec,
-        pattern: Sequence[int],
-        *,
-        udp: bool = False,
-        tcp: bool = False,
-        flows: int = 0,
-        captured: CapturedLoad | None = None,
-    ) -> None:
-        """Open the socket and build its frames; the arguments are those of `TxRing`.
+    def __init__(self, load: LoadFrames) -> None:
+        """Open the socket and build its frames.
 
         Raises:
             Unsupported: Frames are larger than a page, or the kernel or the interface has no such socket.
-            CsitError: The interface is not there or does not take such frames.
         """
-        self.interface = flow.tx_interface
-        if captured:
-            pattern, flows = (captured.lengths + frames.FCS_BYTES).tolist(), 1
-        frames.check_room(flow.tx_interface, kernel.mtu_bytes(flow.tx_interface), max(pattern))
-        if (largest := max(pattern) - frames.FCS_BYTES) > _LARGE:
-            raise Unsupported(f"frames of {max(pattern)} B, and an AF_XDP socket sends at most {_LARGE} B")
+        self.interface = load.flow.tx_interface
+        if (largest := load.largest_bytes - frames.FCS_BYTES) > _LARGE:
+            raise Unsupported(f"frames of {load.largest_bytes} B, and an AF_XDP socket sends at most {_LARGE} B")
         slot = _SMALL if largest <= _SMALL else _LARGE
-        prebuilt = flows <= MAX_PREBUILT
-        self._slots = slot_count(slot, len(pattern), *([flows or flow.sources] if prebuilt else []), fewest=_ENTRIES)
+        self._slots = slot_count(slot, *load.cycles, fewest=_ENTRIES)
         self._memory = mmap.mmap(-1, self._slots * slot)
-        room = np.frombuffer(self._memory, dtype=np.uint8).reshape(self._slots, slot)
-        if captured:
-            lengths = captured.write(flow, room)
-        else:
-            lengths = frames.load_frames(flow, pattern, room, udp=udp, tcp=tcp, count=flows)
-        self._tuples = None if prebuilt else frames.TupleWriter(flow, flows, room, udp=udp, tcp=tcp)
+        lengths, self._tuples = load.fill(np.frombuffer(self._memory, dtype=np.uint8).reshape(self._slots, slot))
         self._frames = np.zeros(self._slots, _DESCRIPTOR)
         self._frames["address"], self._frames["bytes"] = np.arange(self._slots, dtype=np.uint64) * slot, lengths
         self._position = self._next = self._armed = 0
@@ -86,7 +64,7 @@ class XdpSocketRing:
             self._open(slot)
         except OSError as error:
             self._socket.close()
-            raise Unsupported(f"{flow.tx_interface} has no AF_XDP socket: {error.strerror}") from error
+            raise Unsupported(f"{self.interface} has no AF_XDP socket: {error.strerror}") from error
 
     def _open(self, slot: int) -> None:
         self._socket.setsockopt(socket.SOL_SOCKET, kernel.SO_SNDBUFFORCE, _SOCKET_BYTES)
