@@ -84,7 +84,7 @@ class Chromium:
 
     def __exit__(self, *_: object) -> None:
         """End it."""
-        os.close(self._commands)  # it ends when nobody commands it any more
+        os.close(self._commands)  # it ends with its last writer
         os.close(self._answers)
         try:
             self._process.wait(timeout=_END_S)
