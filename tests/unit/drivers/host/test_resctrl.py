@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from resources.libraries.python.drivers.host.cache import cache_check, cache_facts, resctrl
+from resources.libraries.python.drivers.host.cache import cache_facts, resctrl
 from resources.libraries.python.drivers.host.cache.resctrl import CacheDivision
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -158,7 +158,7 @@ def test_the_doctor_says_why_not(
     for folder in folders:
         (tmp_path / "resctrl" / folder).mkdir(parents=True)
     answer = cache_facts.answer({"root": tmp_path / "resctrl", "filesystems": tmp_path / "filesystems"})
-    (finding,) = cache_check.check("nodes.DUT1", SIM.dut, answer)
+    (finding,) = resctrl.check("nodes.DUT1", SIM.dut, answer)
     assert f"CACHE_WAYS is refused: {why}" in finding.what.replace(f"resctrl at {tmp_path / 'resctrl'} ", "")
     assert fix in finding.fix
 

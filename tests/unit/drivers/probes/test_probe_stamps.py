@@ -8,7 +8,7 @@ import pytest
 from resources.libraries.python.drivers.generators.builtin import frames
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.drivers.host.sockets.packet_ring import RingFrames
-from resources.libraries.python.drivers.probes.hops.port_stamps import probe_filter, stamps_of
+from resources.libraries.python.drivers.probes.hops.driver import probe_filter, stamps_of
 
 FLOW = FlowSpec("a", "b", "02:00:00:00:00:01", "02:00:00:00:00:02", "10.0.0.1", 4, "20.0.0.1")
 FLOW_6 = FlowSpec("a", "b", "02:00:00:00:00:01", "02:00:00:00:00:02", "2001:db8::1", 4, "2001:db8:1::1")

@@ -11,8 +11,15 @@ from resources.libraries.python.drivers.host.cpu.data_threads import DataThreads
 from resources.libraries.python.drivers.host.links.fabric import Fabric, PortTable
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch, link_states, port_counters
-from resources.libraries.python.drivers.vswitches.ovs.ports import AF_XDP, PHYSICAL, VHOST, by_port
-from resources.libraries.python.drivers.vswitches.ovs.transaction import of_daemon, of_plan, sleep_us
+from resources.libraries.python.drivers.vswitches.ovs.transaction import (
+    AF_XDP,
+    PHYSICAL,
+    VHOST,
+    by_port,
+    of_daemon,
+    of_plan,
+    sleep_us,
+)
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.libraries.python.drivers.vswitches.ovs.ports import (
+from resources.libraries.python.drivers.vswitches.ovs.transaction import (
     AF_XDP,
     DPDK,
     KERNEL,
@@ -11,8 +11,6 @@ from resources.libraries.python.drivers.vswitches.ovs.ports import (
     check_size,
     choose,
     columns,
-)
-from resources.libraries.python.drivers.vswitches.ovs.transaction import (
     cpu_mask,
     of_daemon,
     of_plan,

@@ -28,6 +28,6 @@ LEFTOVERS = (
     Leftover(key="smt", label="SMT", entry=f"{_HOST}.cpu.smt:SmtSwitchedOff", remove=f"{_HOST}.cpu.smt:remove"),
 )
 CHECKS = (
-    NodeCheck(script=f"{_PACKAGE}.cache_facts", arguments=_of_dut, check=f"{_PACKAGE}.cache_check:check"),
+    NodeCheck(script=f"{_PACKAGE}.cache_facts", arguments=_of_dut, check=f"{_PACKAGE}.resctrl:check"),
     NodeCheck(script=f"{_HOST}.cpu.core_facts", arguments=_of_any, check=f"{_HOST}.cpu.core_check:check"),
 )

@@ -7,7 +7,7 @@ Every group, and what the root group had, is on the record of the machine before
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,9 +17,11 @@ from resources.libraries.python.drivers.host.cache.cache_facts import ROOT, answ
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, warning
 from resources.libraries.python.model.plan import CachePart
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.testbed.cpu import CacheWays
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.redaction import command_text
 
 KEY = "cache"
@@ -185,3 +187,17 @@ def _last_status(root: Path) -> str:
     except OSError:
         return ""
     return f" ({text})" if text not in ("", "ok") else ""
+
+
+def check(place: str, node: TgNode | DutNode, answer: Mapping[str, Any]) -> Iterator[CheckFinding]:
+    """Say whether NFs can have ways of their own.
+
+    `answer`: of `cache_facts`.
+    """
+    del node
+    if "why" not in answer:
+        text = f"{answer['ways']} ways of the last-level cache can be divided among NFs (CACHE_WAYS)"
+        yield ok(place, KEY, text)
+        return
+    text = f"CACHE_WAYS is refused: {answer['why']}"
+    yield warning(place, KEY, text, answer["fix"]) if answer["fix"] else ok(place, KEY, text)

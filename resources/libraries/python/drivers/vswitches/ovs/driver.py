@@ -18,7 +18,8 @@ from resources.libraries.python.drivers.host.sockets.socket_paths import folder_
 from resources.libraries.python.drivers.vswitches.ovs import transaction
 from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
 from resources.libraries.python.drivers.vswitches.ovs.pmd_statistics import node_costs
-from resources.libraries.python.drivers.vswitches.ovs.ports import (
+from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
+from resources.libraries.python.drivers.vswitches.ovs.transaction import (
     DPDK,
     KERNEL,
     PHYSICAL,
@@ -28,7 +29,6 @@ from resources.libraries.python.drivers.vswitches.ovs.ports import (
     check_size,
     choose,
 )
-from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.driver import Medium
