@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
-from resources.libraries.python.drivers.generators.ditg.flows import Script
 from resources.libraries.python.drivers.generators.ditg.programs import (
     DitgPrograms,
     Packets,
+    Script,
     SenderRun,
     of_flows,
 )

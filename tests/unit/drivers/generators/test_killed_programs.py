@@ -10,8 +10,7 @@ from typing import Any, cast
 import pytest
 
 from resources.libraries.python.drivers.generators.ditg import programs as ditg
-from resources.libraries.python.drivers.generators.ditg.flows import Script
-from resources.libraries.python.drivers.generators.iperf3 import command as iperf3
+from resources.libraries.python.drivers.generators.ditg.programs import Script
 from resources.libraries.python.drivers.generators.iperf3 import run as iperf3_runs
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError
@@ -53,8 +52,8 @@ def test_an_end_of_iperf3(
     client = f"{kills} {closed} exit 1"
     if victim == "client":
         server, client = f"{kills} {closed} exit 1", server
-    monkeypatch.setattr(iperf3, "server", lambda *_: ["sh", "-c", server])
-    monkeypatch.setattr(iperf3, "client", lambda *_: ["sh", "-c", client])
+    monkeypatch.setattr(iperf3_runs, "server", lambda *_: ["sh", "-c", server])
+    monkeypatch.setattr(iperf3_runs, "client", lambda *_: ["sh", "-c", client])
     monkeypatch.setattr(iperf3_runs, "tcp_ports", lambda: {5201})
     runs = iperf3_runs.Runs(FABRIC, machine, min(os.sched_getaffinity(0)))
     with pytest.raises(CsitError, match=rf"^iperf3 {victim} of instance 1 {says}"):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.generators.ditg.flows import payloads, script
+from resources.libraries.python.drivers.generators.ditg.programs import payloads, script
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Plan

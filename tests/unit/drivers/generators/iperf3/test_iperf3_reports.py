@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.generators.iperf3 import command, run
+from resources.libraries.python.drivers.generators.iperf3 import run
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.frames import frame
@@ -68,13 +68,13 @@ def test_what_is_no_report_says_why(text: str, why: str) -> None:
 
 
 def test_a_client_shares_the_load_between_ways_instances_and_sessions() -> None:
-    words = command.client(flow(instance=2), trial(load_pps=8000.0), instances=2)
+    words = run.client(flow(instance=2), trial(load_pps=8000.0), instances=2)
     told = dict(pairwise(words))
     assert (told["-c"], told["-B"], told["-p"], told["-P"], told["-t"]) == ("20.1.0.1", "10.1.0.1", "5202", "2", "2")
     payload = 256 - 18 - 28
     assert (told["-l"], told["-b"]) == (str(payload), str(1000 * payload * 8))
     assert "--bidir" in words
-    by_tcp = command.client(flow(), trial(protocol=Protocol.TCP, load_pps=1000.0, sessions=None), instances=1)
+    by_tcp = run.client(flow(), trial(protocol=Protocol.TCP, load_pps=1000.0, sessions=None), instances=1)
     assert "--bidir" not in by_tcp
     assert dict(pairwise(by_tcp))["-M"] == str(256 - 18 - 40)
 
@@ -94,4 +94,4 @@ def test_a_client_shares_the_load_between_ways_instances_and_sessions() -> None:
 )
 def test_unsupported_frames_are_refused_in_a_sentence(changes: dict[str, Any], why: str) -> None:
     with pytest.raises(Unsupported, match=why):
-        command.client(flow(), trial(**changes), instances=1)
+        run.client(flow(), trial(**changes), instances=1)

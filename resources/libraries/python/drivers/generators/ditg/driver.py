@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.generators.arrival_gaps import arrival_g
 from resources.libraries.python.drivers.generators.builtin.arrivals import latency_report
 from resources.libraries.python.drivers.generators.builtin.counters import settle
 from resources.libraries.python.drivers.generators.builtin.flow_results import flow_latency
-from resources.libraries.python.drivers.generators.ditg import flows
+from resources.libraries.python.drivers.generators.ditg import programs
 from resources.libraries.python.drivers.generators.ditg.programs import (
     CLOSING_S,
     MAX_LONGER_S,
@@ -319,8 +319,8 @@ class DitgGenerator(TrafficGenerator):
         started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
         trial = as_taken(trial, "ditg", (function.kind for function in self._plan.functions))
         longer = trial if trial.duration_s >= _MIN_S else trial.model_copy(update={"duration_s": _MIN_S})
-        script = flows.script(self._plan, longer, _SIZES)
-        sizes = flows.payloads(trial.frame, trial.protocol or Protocol.UDP)
+        script = programs.script(self._plan, longer, _SIZES)
+        sizes = programs.payloads(trial.frame, trial.protocol or Protocol.UDP)
         (self._programs.folder / _SIZES).write_text("".join(f"{size}\n" for size in sizes), encoding="ascii")
         with arrival_gaps(self._plan, self._fabric, trial) as stamped:
             before = PortReading(seconds_of_day(), self.counters())

@@ -10,7 +10,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.arrival_gaps import arrival_gaps
 from resources.libraries.python.drivers.generators.builtin.counters import settle
-from resources.libraries.python.drivers.generators.iperf3 import command, run
+from resources.libraries.python.drivers.generators.iperf3 import run
 from resources.libraries.python.drivers.generators.iperf3.run import DirectionReport, Reports, Runs, Second
 from resources.libraries.python.drivers.host.links import routing
 from resources.libraries.python.drivers.host.programs.program_output import completed
@@ -49,7 +49,7 @@ def _reports_of_known_form() -> Iterator[None]:
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise CommandFailed((command.PROGRAM,), None, f"its report has another form: {error!r}") from error
+        raise CommandFailed((run.PROGRAM,), None, f"its report has another form: {error!r}") from error
 
 
 @_reports_of_known_form()
@@ -80,7 +80,7 @@ def trial_result(
     Raises:
         CommandFailed: A report lacks a figure, or has something else in its place.
     """
-    by_udp = command.protocol(trial) is Protocol.UDP
+    by_udp = run.protocol(trial) is Protocol.UDP
     of = {each.flow.instance: _ways(each, by_udp=by_udp) for each in found}
     counts = tuple(_count(flow, of[flow.instance].get(flow.direction), before, after) for flow in flows)
     sent_s = max(run.sent_for_s(each.client) for each in found)
@@ -111,7 +111,7 @@ def trial_result(
 
 
 def _data_ways(trial: Trial) -> tuple[Direction, ...]:
-    return tuple(Direction)[: command.ways(trial)]
+    return tuple(Direction)[: run.ways(trial)]
 
 
 def _ways(each: Reports, *, by_udp: bool) -> dict[Direction, DirectionReport]:
@@ -134,7 +134,7 @@ def _count(flow: Flow, way: DirectionReport | None, before: Counters, after: Cou
 def _intervals(trial: Trial, found: Sequence[Reports], *, by_udp: bool) -> Iterator[Interval]:
     """All instances together; TCP's bytes as the packets of the trial's size that they fill."""
     rows = zip(*(run.by_second(each.client, each.server, by_udp=by_udp) for each in found), strict=False)
-    each_bytes = 1 if by_udp else command.payload_bytes(trial)
+    each_bytes = 1 if by_udp else run.payload_bytes(trial)
     for row in rows:
         yield Interval(
             duration_s=_mean_s(row),
@@ -239,4 +239,4 @@ class Iperf3Generator(TrafficGenerator):
 
 def _version() -> str:
     """`iperf 3.12`."""
-    return " ".join(completed([command.PROGRAM, "--version"], _VERSION_S).stdout.split()[:2])
+    return " ".join(completed([run.PROGRAM, "--version"], _VERSION_S).stdout.split()[:2])

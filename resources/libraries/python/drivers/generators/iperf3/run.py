@@ -1,5 +1,6 @@
-"""One run of iperf3 in the generator's namespace: server and client per service instance, and their JSON reports."""
+"""One run of iperf3 in the generator's namespace: a server and a client per service instance, their reports in JSON."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -7,17 +8,113 @@ from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.dialogue import record_of, short
-from resources.libraries.python.drivers.generators.iperf3 import command
 from resources.libraries.python.drivers.generators.iperf3.registration import port
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.socket_tables import tcp_ports
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.planning.names import GENERATOR
+
+PROGRAM = "iperf3"
+_MAX_SESSIONS = 128
+_ETHERNET_BYTES = 18
+"""Header and FCS."""
+_HEADER_BYTES = {Protocol.UDP: 20 + 8, Protocol.TCP: 20 + 32}
+"""IPv4 and what follows; TCP with its time stamps."""
+_OPTIONS_BYTES = 12
+"""Size of TCP's time stamps, which the segment size includes."""
+_MIN_PAYLOAD_BYTES = {Protocol.UDP: 16, Protocol.TCP: 76}
+"""The kernel takes segment sizes from 88 bytes on."""
+_MAX_AT_ONCE_BYTES = 128 * 1024
+_WRITES_PER_S = 1000
+"""Of a TCP session: the 128 KiB that iperf3 writes at once by itself come as a burst that overflows queues."""
+_CONNECT_MS = 5000
+_MIN_BPS = 1.0
+
+
+def protocol(trial: Trial) -> Protocol:
+    """Protocol of a trial's packets; UDP where it does not say.
+
+    Raises:
+        Unsupported: iperf3 does not send it.
+    """
+    chosen = trial.protocol or Protocol.UDP
+    if chosen not in _HEADER_BYTES:
+        raise Unsupported(f"iperf3 sends {', '.join(_HEADER_BYTES)}, not {chosen}")
+    return chosen
+
+
+def payload_bytes(trial: Trial) -> int:
+    """Payload of each packet.
+
+    Raises:
+        Unsupported: Frames are of several sizes, or smaller than iperf3 can make them.
+    """
+    chosen = protocol(trial)
+    if len({part.frame_bytes for part in trial.frame.parts}) > 1:
+        raise Unsupported(f"iperf3 sends frames of one size, and {trial.frame.name} is a mix")
+    overhead = _ETHERNET_BYTES + _HEADER_BYTES[chosen]
+    least = overhead + _MIN_PAYLOAD_BYTES[chosen]
+    if (size := trial.frame.largest_bytes) < least:
+        name = trial.frame.name
+        raise Unsupported(f"iperf3 sends {chosen} in frames of {least} bytes or more, and {name} has {size}")
+    return size - overhead
+
+
+def ways(trial: Trial) -> int:
+    """How many ways data goes: both with UDP; with TCP the way back is that of acknowledgements."""
+    return 2 if protocol(trial) is Protocol.UDP else 1
+
+
+def seconds(trial: Trial) -> int:
+    """How long a run is: whole seconds."""
+    return max(1, math.ceil(trial.duration_s))
+
+
+def server(flow: Flow) -> list[str]:
+    """The argument vector of a server, for one run.
+
+    Args:
+        flow: The forward flow of an instance.
+    """
+    return [PROGRAM, "-s", "-1", "-J", "-B", flow.destination_ip, "-p", str(port(flow.instance))]
+
+
+def client(flow: Flow, trial: Trial, instances: int) -> list[str]:
+    """The argument vector of a client.
+
+    Args:
+        flow: The forward flow of an instance.
+        trial: What to send; its load is the aggregate of all instances, and of both ways where data goes both.
+        instances: How many share it.
+
+    Raises:
+        Unsupported: iperf3 cannot send that.
+    """
+    sessions = trial.sessions or trial.frame.flows or 1
+    if sessions > _MAX_SESSIONS:
+        raise Unsupported(f"iperf3 has at most {_MAX_SESSIONS} sessions for a service instance, not {sessions}")
+    if trial.on_off_s is not None:
+        raise Unsupported("iperf3 sends no bursts; ditg would, chosen by GENERATOR")
+    size = payload_bytes(trial)
+    each_pps = (trial.load_pps or trial.probe_pps * ways(trial) * instances) / ways(trial) / instances / sessions
+    by_udp = protocol(trial) is Protocol.UDP
+    if by_udp:
+        kind = ["-u", "--bidir", "-l", str(size)]
+    else:
+        at_once = min(_MAX_AT_ONCE_BYTES, size * max(1, round(each_pps / _WRITES_PER_S)))
+        kind = ["-M", str(size + _OPTIONS_BYTES), "-l", str(at_once)]
+    return [
+        PROGRAM, "-c", flow.destination_ip, "-B", flow.source_ip, "-p", str(port(flow.instance)), "-J",
+        "--connect-timeout", str(_CONNECT_MS), "-t", str(seconds(trial)), "-P", str(sessions),
+        "-b", str(round(max(_MIN_BPS, each_pps * size * 8))), *kind,
+    ]  # fmt: skip
+
 
 _READY_S = 10.0
 _LONGER_S = 25.0
@@ -204,12 +301,12 @@ class Runs:
             CsitError: An end is stopped, or does not come to its end.
             NotReady: One did not begin or end in time.
         """
-        argvs = [command.client(flow, trial, len(flows)) for flow in flows]
+        argvs = [client(flow, trial, len(flows)) for flow in flows]
         try:
-            servers = [self._start("server", flow, command.server(flow), folder) for flow in flows]
+            servers = [self._start("server", flow, server(flow), folder) for flow in flows]
             self._wait_listening(flows, servers)
             clients = [self._start("client", flow, argv, folder) for flow, argv in zip(flows, argvs, strict=True)]
-            within_s = command.seconds(trial) + _LONGER_S
+            within_s = seconds(trial) + _LONGER_S
             wait_until("the end of iperf3", lambda: _still_running(clients), within_s, pause_s=_POLL_S)
             for end in (*servers, *clients):
                 end.check_signals()
