@@ -5,7 +5,7 @@ from statistics import fmean
 
 import pytest
 
-from resources.libraries.python.drivers.sim.buffer_pools import BufferPool
+from resources.libraries.python.drivers.sim.impairment import BufferPool
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.plan import make_plan

@@ -5,7 +5,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.sim.latency import (
+from resources.libraries.python.drivers.sim.flows import (
     CROSSING_NS,
     NF_NS,
     PORT_NS,

@@ -11,7 +11,7 @@ import pytest
 from csit_utils.studies.sweep.figures import sweep_figures
 from csit_utils.studies.sweep.words import headline
 from resources.libraries.python.csv_tables import csv_text
-from resources.libraries.python.drivers.sim.buffer_pools import BufferPool
+from resources.libraries.python.drivers.sim.impairment import BufferPool
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol

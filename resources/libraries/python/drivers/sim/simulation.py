@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from resources.libraries.python.drivers.sim.buffer_pools import BufferPool
-from resources.libraries.python.drivers.sim.impairment import Impairment, PacketLosses
+from resources.libraries.python.drivers.sim.impairment import BufferPool, Impairment, PacketLosses
 from resources.libraries.python.drivers.sim.power import Power
 from resources.libraries.python.drivers.sim.state_tables import StateTables
 from resources.libraries.python.errors import ConfigError

@@ -8,12 +8,27 @@ from functools import lru_cache
 from math import inf
 from random import Random
 
-from resources.libraries.python.drivers.sim.buffer_pools import BufferPools
 from resources.libraries.python.drivers.sim.clock import VirtualClock
-from resources.libraries.python.drivers.sim.flows import Copies, FlowState, crosses, first_of, shape, split
+from resources.libraries.python.drivers.sim.flows import (
+    Copies,
+    FlowState,
+    add_waits,
+    crosses,
+    first_of,
+    flow_latency,
+    shape,
+    simulate_latency,
+    split,
+    step_times,
+)
 from resources.libraries.python.drivers.sim.host_gaps import HostInterruptions, InterruptingHost
-from resources.libraries.python.drivers.sim.impairment import MAX_PACKETS, Impairment, flow_losses, impaired
-from resources.libraries.python.drivers.sim.latency import add_waits, flow_latency, simulate_latency, step_times
+from resources.libraries.python.drivers.sim.impairment import (
+    MAX_PACKETS,
+    BufferPools,
+    Impairment,
+    flow_losses,
+    impaired,
+)
 from resources.libraries.python.drivers.sim.models import Model, TrialPart, forward, make_model
 from resources.libraries.python.drivers.sim.outage import SimulatedEvents
 from resources.libraries.python.drivers.sim.power import DataCpus, SimulatedPower, cpu_use
