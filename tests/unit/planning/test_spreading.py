@@ -4,7 +4,7 @@ import pytest
 
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.placement.rss_spread import spread_warnings
+from resources.libraries.python.planning.placement.queues import spread_warnings
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates

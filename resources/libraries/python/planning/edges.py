@@ -14,7 +14,7 @@ from typing import Literal
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.plan import Nic
+from resources.libraries.python.model.plan import Nic, Port
 from resources.libraries.python.model.testbed.attachment import attachment_of, polled_queues, uio_driver
 from resources.libraries.python.model.testbed.cabling import Socket
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
@@ -183,3 +183,30 @@ def check(topology: Topology, instances: int) -> None:
     reason = lack[0] if lack else cannot_discriminate(topology)
     if reason:
         raise PlanError(f"testbed {topology.metadata.name}: {reason}")
+
+
+SERVICE_BRIDGE = "service-bridge"
+SERVICE_LOAD = "service-load"
+"""Name of the traffic generator. No instance has such a name: those end with a number."""
+SERVICE_PORT = "eth0"
+"""Port of each end with an address."""
+SERVICE_UPLINK = "uplink"
+"""The bridge's end of the cable."""
+_MAC = "02:c5:ff:00:00:{:02x}"
+"""For a port whose own MAC the file does not have. No instance has such a one."""
+
+
+def service_cable(topology: Topology) -> tuple[Port, Port]:
+    """Both ends of the first cable of a lab: at the traffic generator, and at the (first) DUT.
+
+    Frames on it have no VLAN, also where instances of density tests are kept apart by one.
+
+    Raises:
+        ConfigError: The cables of the lab cannot carry a service.
+    """
+    near, far = edges_of(topology).ways[0][0]
+    return _port(SERVICE_LOAD, SERVICE_PORT, near, 1), _port(SERVICE_BRIDGE, SERVICE_UPLINK, far, 2)
+
+
+def _port(owner: str, interface: str, nic: Nic, number: int) -> Port:
+    return Port(owner=owner, interface=interface, mac=nic.mac_address or _MAC.format(number), data_thread=0, nic=nic)

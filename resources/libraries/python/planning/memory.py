@@ -15,7 +15,7 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryLayout, MemoryNeed, MemoryNode
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.polled_ports import expected
+from resources.libraries.python.planning.placement.queues import expected
 from resources.libraries.python.planning.reasons import Limit, Reason
 
 HOST_MB = 1024

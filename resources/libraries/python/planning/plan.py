@@ -22,10 +22,8 @@ from resources.libraries.python.planning.placement.cache_ways import asks_for_wa
 from resources.libraries.python.planning.placement.core_notes import mixed_kinds
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of, place, shortages
 from resources.libraries.python.planning.placement.queue_balance import unequal
-from resources.libraries.python.planning.placement.queues import RxQueues
-from resources.libraries.python.planning.placement.rss_spread import edge_ports
+from resources.libraries.python.planning.placement.queues import RxQueues, edge_ports, port_warnings
 from resources.libraries.python.planning.placement.sender_threads import counting_limit
-from resources.libraries.python.planning.polled_ports import port_warnings
 from resources.libraries.python.planning.reasons import sentence
 from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.wiring import IpVersion, Wiring, wire

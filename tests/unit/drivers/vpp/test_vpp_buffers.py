@@ -30,8 +30,8 @@ from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.names import vswitch_name
+from resources.libraries.python.planning.placement.queues import expected, ports_of
 from resources.libraries.python.planning.plan import digest, make_plan
-from resources.libraries.python.planning.polled_ports import expected, ports_of
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
 from tests.unit.planning.labs import Word, lab

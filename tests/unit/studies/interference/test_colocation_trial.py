@@ -11,11 +11,11 @@ from resources.libraries.python.model.measurements.counters import Cost, Process
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
+from resources.libraries.python.planning.traffic import datagrams_of
 from resources.libraries.python.studies.interference.colocation_server import measurement_of, missing
 from resources.libraries.python.studies.interference.model.record import ColocationMeasurement
 from resources.libraries.python.studies.interference.planning import PlannedMeasurement
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
 from resources.libraries.python.testbed.roles.part import NetworkFunctions
 from tests.unit.planning.polled_ports import together
 from tests.unit.studies.interference.measurements import FRAME, spec_of

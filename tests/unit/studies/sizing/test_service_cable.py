@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.planning.service_cable import service_cable
+from resources.libraries.python.planning.edges import service_cable
 
 LABS = Path(__file__).parents[4] / "topologies" / "available"
 

@@ -29,10 +29,10 @@ from resources.libraries.python.drivers.services.scripts import of_all
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.model.service.spec import Size
-from resources.libraries.python.planning.service_cable import INTERFACE, LOADER
+from resources.libraries.python.planning.edges import SERVICE_LOAD, SERVICE_PORT
 from resources.libraries.python.testbed.roles.service import LoadReport, SizedService
 
-_NAME = name_of(LOADER)
+_NAME = name_of(SERVICE_LOAD)
 _WITHIN_S = 30.0
 """The two ends of a cable negotiate."""
 
@@ -67,18 +67,18 @@ class LoadNetwork:
 
     def _make(self) -> None:
         with closing(Netlink()) as home:  # before this thread enters the namespace
-            for inside in namespaces.create([(_NAME, settings(LOADER, None))]):
+            for inside in namespaces.create([(_NAME, settings(SERVICE_LOAD, None))]):
                 with closing(inside):
                     self._plug_in(home, inside)
 
     def _plug_in(self, home: Netlink, inside: Namespace) -> None:
-        mine = {LOADER: inside}
+        mine = {SERVICE_LOAD: inside}
         self._cables.take(home, mine)
         inside.netlink.do(
             [
                 rtnetlink_messages.set_up("lo", LOOPBACK_INDEX),
                 rtnetlink_messages.add_address(
-                    INTERFACE, self._cables.index[INTERFACE], f"{LOADER_ADDRESS}/{NETWORK.prefixlen}"
+                    SERVICE_PORT, self._cables.index[SERVICE_PORT], f"{LOADER_ADDRESS}/{NETWORK.prefixlen}"
                 ),
             ]
         )
@@ -86,7 +86,7 @@ class LoadNetwork:
 
     def problems(self) -> tuple[str, ...]:
         """Whether the cable passes packets now."""
-        index = self._cables.index.get(INTERFACE)
+        index = self._cables.index.get(SERVICE_PORT)
         running = run_inside(_NAME, _running) if index is not None else {}
         return () if index is not None and running.get(index) else ("the cable to the service has no carrier",)
 
@@ -107,7 +107,7 @@ class LoadNetwork:
         if not self._claimed:
             return
         self._cables.give_back()
-        remove([LOADER])
+        remove([SERVICE_LOAD])
         self._machine.release_namespaces([_NAME])
         self._claimed = False
 
@@ -137,7 +137,7 @@ class Load:
         """
         self._asked = asked
         self._addresses = {name: str(address) for name, address in addresses(asked.deployment, size).items()}
-        self._runner = ServiceInstance(LOADER, controllers, machine, GroupLimits(pinned=pinned))
+        self._runner = ServiceInstance(SERVICE_LOAD, controllers, machine, GroupLimits(pinned=pinned))
 
     def start(self) -> None:
         """Make group and folder.

@@ -17,8 +17,8 @@ from resources.libraries.python.drivers.host.nics.cables import Cables
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.service.spec import DeploymentSpec, Size
+from resources.libraries.python.planning.edges import SERVICE_BRIDGE, SERVICE_LOAD, SERVICE_PORT
 from resources.libraries.python.planning.names import VSWITCH
-from resources.libraries.python.planning.service_cable import BRIDGE, INTERFACE, LOADER
 
 NETWORK = IPv4Network("198.18.0.0/16")
 """Set aside for tests of network devices (RFC 2544). These addresses are seen in the service's own namespaces only."""
@@ -49,10 +49,10 @@ class ServiceNetwork:
             machine: The machine's lock, held.
             cable: The port to the machine that offers the load, owned by the bridge; None where this machine does.
         """
-        self.addresses = {**instances, LOADER: LOADER_ADDRESS} if cable is None else dict(instances)
+        self.addresses = {**instances, SERVICE_LOAD: LOADER_ADDRESS} if cable is None else dict(instances)
         self._machine = machine
         self._cables = Cables([] if cable is None else [cable], machine, MTU)
-        self._owners = (BRIDGE, *self.addresses)
+        self._owners = (SERVICE_BRIDGE, *self.addresses)
         self._bridge: Namespace | None = None
         self._claimed = False
         self._index: dict[int, str] = {}
@@ -80,9 +80,11 @@ class ServiceNetwork:
             home.close()
 
     def _make_from(self, home: Netlink) -> None:
-        wanted = [(name_of(owner), settings(VSWITCH if owner == BRIDGE else owner, None)) for owner in self._owners]
+        wanted = [
+            (name_of(owner), settings(VSWITCH if owner == SERVICE_BRIDGE else owner, None)) for owner in self._owners
+        ]
         made = dict(zip(self._owners, namespaces.create(wanted), strict=True))
-        self._bridge = made.pop(BRIDGE)
+        self._bridge = made.pop(SERVICE_BRIDGE)
         try:
             # Indexes differ also from end to end: the kernel takes two alike for a physical port and waits for it.
             first = _FIRST_INDEX + 1
@@ -103,7 +105,7 @@ class ServiceNetwork:
         self._bridge.netlink.do(
             [
                 rtnetlink_messages.veth_pair(
-                    (member, near, _mac(near)), (INTERFACE, far, _mac(far)), namespace.descriptor, MTU
+                    (member, near, _mac(near)), (SERVICE_PORT, far, _mac(far)), namespace.descriptor, MTU
                 ),
                 rtnetlink_messages.enslave(member, near, "br0", _FIRST_INDEX),
                 rtnetlink_messages.set_up(member, near),
@@ -112,15 +114,15 @@ class ServiceNetwork:
         namespace.netlink.do(
             [
                 rtnetlink_messages.set_up("lo", LOOPBACK_INDEX),
-                rtnetlink_messages.add_address(INTERFACE, far, f"{self.addresses[owner]}/{NETWORK.prefixlen}"),
-                rtnetlink_messages.set_up(INTERFACE, far),
+                rtnetlink_messages.add_address(SERVICE_PORT, far, f"{self.addresses[owner]}/{NETWORK.prefixlen}"),
+                rtnetlink_messages.set_up(SERVICE_PORT, far),
             ]
         )
 
     def _plug_in(self, home: Netlink) -> None:
         """Make the cable a member of the bridge, where there is one."""
         assert self._bridge is not None  # noqa: S101 - made by the caller
-        bridge = {BRIDGE: self._bridge}
+        bridge = {SERVICE_BRIDGE: self._bridge}
         self._cables.take(home, bridge)
         for name, index in self._cables.index.items():
             self._bridge.netlink.do([rtnetlink_messages.enslave(name, index, "br0", _FIRST_INDEX)])

@@ -4,13 +4,24 @@ A physical port that the vSwitch polls has one for each of its data threads, as 
 over them. A link of shared memory has, in each direction, as many as the end with fewer data threads has of those: a
 thread sends into one queue, so more would stay empty, and a queue needs a thread to poll it. A port of the kernel has
 one. (`docs/adr/0028-receive-queues.md`)
+
+RSS hashes addresses, and ports where a protocol has them. Packets of a flow differ in their source address only, so
+a port has as many hashes as sources come to it. Few hashes on many queues are uneven by chance.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
+from resources.libraries.python.model.driver import PolledPorts
+from resources.libraries.python.model.plan import Link
+from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.model.testbed.attachment import polled_queues
+from resources.libraries.python.model.testbed.cpu import CpuLayout
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.media import SHARED_MEMORY, between, to_vswitch
 from resources.libraries.python.planning.names import GENERATOR, vswitch_name
 from resources.libraries.python.planning.service import ServiceLayout
@@ -150,3 +161,120 @@ def _block(index: int, total: int, threads: int) -> int:
     if index < small * size:
         return index // size
     return small + (index - small * size) // (size + 1)
+
+
+_HASHES_PER_QUEUE = 8
+"""With 8 random hashes per queue the fullest of 4 queues has 1.4 times its share, of 8 queues 1.5 times (medians)."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgePort:
+    """A physical port of a vSwitch."""
+
+    name: str
+    """Node and port of the topology: `DUT1.port1`."""
+    owner: str
+    """The vSwitch."""
+    queues: Queues
+    cpus: tuple[int, ...]
+    """CPUs of the data thread of each queue."""
+    threads: int
+    """Data threads of the owner."""
+    most: int | None
+    """Receive queues that the NIC has; None where the kernel drives it."""
+    hashes: int
+    """Address pairs of the packets that come here."""
+
+    def __str__(self) -> str:
+        rows = zip(self.queues, self.cpus, strict=True)
+        placed = (f"queue {queue} on data thread {thread} (CPU {cpu})" for queue, (thread, cpu) in enumerate(rows))
+        return f"{self.name} of {self.owner}: {', '.join(placed)}"
+
+    def warnings(self) -> Iterator[str]:
+        """Reasons why data threads do not get their share."""
+        count = len(self.queues)
+        if count < self.threads:
+            why = "the kernel drives the port" if self.most is None else f"the NIC has no more than {self.most}"
+            yield (
+                f"{self.name}: {count} receive queue{'s'[: count > 1]} for {self.threads} data threads of "
+                f"{self.owner}, because {why}: only {count} of them receive"
+            )
+        if self.hashes < count:
+            yield (
+                f"{self.name}: {self.hashes} address pair{'s'[: self.hashes > 1]} for {count} receive queues: RSS "
+                f"hashes nothing else of these packets, so {count - self.hashes} or more queues get none"
+            )
+        elif count > 1 and self.hashes < _HASHES_PER_QUEUE * count:
+            yield (
+                f"{self.name}: {self.hashes} address pairs for {count} receive queues: too few for RSS to spread them "
+                "evenly"
+            )
+
+
+def edge_ports(
+    service: ServiceLayout, queues: RxQueues, cores: CoreMap, duts: Sequence[str], sources: int
+) -> tuple[EdgePort, ...]:
+    """The physical ports of all vSwitches, each NIC once; none where all is on one machine."""
+    edges = service.edges
+    found: dict[str, EdgePort] = {}
+    for instance in service.instances:
+        for number in range(1, 2 * edges.duts + 1):
+            dut = (number + 1) // 2
+            nic, owner = edges.nic(instance, number // 2, number % 2), vswitch_name(dut)
+            if nic is None or (name := f"{duts[dut - 1]}.{nic.port}") in found:
+                continue
+            here, cpus = queues.at_edge(instance, number), cores.cpus(owner)
+            found[name] = EdgePort(
+                name=name,
+                owner=owner,
+                queues=here,
+                cpus=tuple(cpus[thread] for thread in here),
+                threads=len(cpus),
+                most=nic.rx_queues,
+                hashes=sources * (len(service.instances) if edges.one_cable else 1),
+            )
+    return tuple(found.values())
+
+
+def spread_warnings(ports: Sequence[EdgePort]) -> tuple[str, ...]:
+    """Return why data threads of vSwitches do not get their share of traffic from cables."""
+    return tuple(text for port in ports for text in port.warnings())
+
+
+_THREADS_OF_A_CORE = 2
+"""Where the processors are not known."""
+
+
+def ports_of(links: Iterable[Link], cores: CoreMap, owner: str) -> PolledPorts:
+    """The ports of a vSwitch, each once: instances may share one."""
+    ports = (port for link in links for port in (link.a, link.b) if port.owner == owner)
+    queues = {port.nic.port: len(port.queues) for port in ports if port.nic is not None and port.nic.rx_queues}
+    return PolledPorts(tuple(queues.values()), len(cores.cpus(owner)))
+
+
+def expected(topology: Topology, cell: Cell, layout: CpuLayout | None = None) -> PolledPorts:
+    """The ports of the (first) vSwitch of a cell; where cores have unequal numbers of threads, with the most threads.
+
+    `layout`: CPUs of the (first) DUT; by default those that the topology lists.
+    """
+    ways = topology.ways[: len(cell.instances) if topology.discriminator == "link" else 1]
+    if not ways:
+        return PolledPorts()
+    dut = topology.dut
+    known = dut.layout if layout is None and dut.cpus != "discover" else layout
+    cores = known.cores(dut.numa_node) if known else ()
+    threads = cell.vs_dtc * max(map(len, cores), default=_THREADS_OF_A_CORE)
+    ends = (socket.port for way in ways for socket in (way[0].b, way[1].a))
+    queues = (polled_queues(dut, dut.interfaces[port]) for port in ends)
+    return PolledPorts(tuple(min(most, threads) for most in queues if most), threads)
+
+
+def port_warnings(topology: Topology, ports: Sequence[EdgePort]) -> tuple[str, ...]:
+    """Return why ports of vSwitches do not carry what they could: flows miss threads, or settings are too small."""
+    found = list(spread_warnings(ports))
+    for number, (name, dut) in enumerate(topology.duts.items(), 1):
+        own = [port for port in ports if port.owner == vswitch_name(number) and port.most]
+        polled = PolledPorts(tuple(len(port.queues) for port in own), own[0].threads if own else 0)
+        problem = driver_registry.vswitches()[dut.vswitch].ports_problem(dut, polled)
+        found += [f"nodes.{name}.{problem}"] if problem else []
+    return tuple(found)

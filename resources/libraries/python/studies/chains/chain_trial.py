@@ -18,6 +18,7 @@ from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.planning.names import is_vswitch
+from resources.libraries.python.planning.traffic import directions_of, keeps_a_log, protocol_of, resends
 from resources.libraries.python.search.findings.locate import locate
 from resources.libraries.python.studies.chains.model.record import (
     ChainRun,
@@ -32,12 +33,6 @@ from resources.libraries.python.studies.chains.planning.chain_generation import 
 from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
 from resources.libraries.python.testbed.deployment.call_stacks import sample_stacks
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.generator_limits import (
-    directions_of,
-    keeps_a_log,
-    protocol_of,
-    resends,
-)
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.watching import HopTimer, Tracer
 

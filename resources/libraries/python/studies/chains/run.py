@@ -18,6 +18,7 @@ from resources.libraries.python.model.record import is_none
 from resources.libraries.python.model.request.variables import STACKS
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import drivers_of
+from resources.libraries.python.planning.traffic import protocol_of
 from resources.libraries.python.studies.chains.analysis.prediction import to_repeat
 from resources.libraries.python.studies.chains.analysis.sentences import suspects_in_words
 from resources.libraries.python.studies.chains.analysis.study import analyse
@@ -45,7 +46,6 @@ from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment.call_stacks import refuse_unsampled
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.generator_limits import protocol_of
 
 MAX_REPEATED = 24
 """Chains that are measured again because they deviate, those that deviate most; others are judged by one run."""

@@ -16,6 +16,7 @@ from resources.libraries.python.model.request.cell import Dimensions, Frame
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import drivers_of
+from resources.libraries.python.planning.traffic import datagrams_of
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
 from resources.libraries.python.studies.interference.analysis.study import (
@@ -49,7 +50,6 @@ from resources.libraries.python.studies.interference.planning import (
 )
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
 from resources.libraries.python.testbed.deployment.health import reason_of
 
 _WAYS = 2

@@ -12,6 +12,7 @@ from resources.libraries.python.model.request.variables import FIREWALL, NAT, PR
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.plan import digest
+from resources.libraries.python.planning.traffic import keeps_a_log
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.environment import SMT_CONTROL
 from resources.libraries.python.recording.run_journal import digest_of
@@ -55,7 +56,6 @@ from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import RelativeBursts, SweepRequest, asked_sweep
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.generator_limits import keeps_a_log
 from resources.libraries.python.testbed.deployment.health import reason_of
 
 _Result = TypeVar("_Result")

@@ -16,11 +16,10 @@ from resources.libraries.python.model.result import Affinity, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.address_bounds import MAX_SOURCES
 from resources.libraries.python.planning.plan import kinds, make_plan
-from resources.libraries.python.planning.traffic import not_taken
+from resources.libraries.python.planning.traffic import keeps_a_log, not_taken
 from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
 from resources.libraries.python.testbed.deployment import health
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.deployment.generator_limits import keeps_a_log
 from resources.libraries.python.testbed.deployment.health import within
 from resources.libraries.python.testbed.deployment.parts import Testbed
 

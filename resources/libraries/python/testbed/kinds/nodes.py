@@ -23,9 +23,9 @@ from resources.libraries.python.model.request.frames import capture_content
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.planning.edges import service_cable
 from resources.libraries.python.planning.physical_ports import conflicts
 from resources.libraries.python.planning.placement.machines import Layouts
-from resources.libraries.python.planning.service_cable import service_cable
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (

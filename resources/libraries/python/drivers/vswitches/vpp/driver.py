@@ -29,7 +29,7 @@ from resources.libraries.python.model.plan import Nic, Segment
 from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.media import to_vswitch
-from resources.libraries.python.planning.polled_ports import ports_of
+from resources.libraries.python.planning.placement.queues import ports_of
 from resources.libraries.python.testbed.roles.part import VSwitch
 
 _log = logging.getLogger(__name__)

@@ -19,10 +19,8 @@ from resources.libraries.python.planning.placement.core_notes import core_notes
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of, place, shareable
 from resources.libraries.python.planning.placement.machines import shortages as core_shortages
 from resources.libraries.python.planning.placement.queue_balance import Balance, balance
-from resources.libraries.python.planning.placement.queues import RxQueues
-from resources.libraries.python.planning.placement.rss_spread import EdgePort, edge_ports
+from resources.libraries.python.planning.placement.queues import EdgePort, RxQueues, edge_ports, port_warnings
 from resources.libraries.python.planning.plan import kinds, no_such_kind
-from resources.libraries.python.planning.polled_ports import port_warnings
 from resources.libraries.python.planning.reasons import Limit, Reason, sentence
 from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.traffic import not_taken
