@@ -11,10 +11,9 @@ import pytest
 from resources.libraries.python.defects import expected
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.testbed.access import Access
-from resources.libraries.python.testbed.connection.command import Streams
+from resources.libraries.python.testbed.connection.command import Streams, python_failure
 from resources.libraries.python.testbed.connection.local import LocalConnection, _Pipes
 from resources.libraries.python.testbed.connection.machine import StreamConnection
-from resources.libraries.python.testbed.connection.python_failure import python_failure
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.connection.ssh import SshConnection
 from resources.libraries.python.testbed.maintenance import doctor

@@ -45,10 +45,9 @@ from resources.libraries.python.studies.density.model.record import DensityRecor
 from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
 from resources.libraries.python.studies.density.search_priors import MatrixPrediction, MeasuredCells, PriorBook
 from resources.libraries.python.studies.shared.study import StudyTest
-from resources.libraries.python.testbed.deployment.call_stacks import sample_stacks
+from resources.libraries.python.testbed.deployment.call_stacks import CostReading, sample_stacks
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.deployment.node_costs import CostReading
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
 _METERS_MORE_S = 0.5

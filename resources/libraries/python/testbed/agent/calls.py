@@ -25,9 +25,8 @@ from resources.libraries.python.model.service.spec import Size
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.testbed.roles.part import NetworkFunctions, Part, TrafficGenerator, VSwitch
+from resources.libraries.python.testbed.roles.part import NetworkFunctions, Part, TrafficGenerator, VSwitch, timeout_of
 from resources.libraries.python.testbed.roles.service import SizedService
-from resources.libraries.python.testbed.roles.timeouts import timeout_of
 from resources.libraries.python.testbed.roles.watching import (
     CostMeter,
     FeatureSampler,

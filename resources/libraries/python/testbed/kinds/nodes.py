@@ -52,9 +52,8 @@ from resources.libraries.python.testbed.node import reservation
 from resources.libraries.python.testbed.node.energy import NodeMeters, is_remote, read_meter
 from resources.libraries.python.testbed.node.noise import data_cpus, observe
 from resources.libraries.python.testbed.node.reservation import ReservableNode, reservable_generator
-from resources.libraries.python.testbed.remote.node import TestbedNode
+from resources.libraries.python.testbed.remote.node import RemoteOrchestrator, TestbedNode
 from resources.libraries.python.testbed.remote.proxies import Merge, combined
-from resources.libraries.python.testbed.remote.service import RemoteOrchestrator
 from resources.libraries.python.testbed.roles.part import GeneratorApi, TrafficGenerator
 from resources.libraries.python.testbed.roles.watching import Readings
 from resources.libraries.python.testbed.services.bundle import bundled

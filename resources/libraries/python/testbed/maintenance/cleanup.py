@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CommandFailed, CsitError, InUse
-from resources.libraries.python.testbed.connection.python_failure import python_failure
+from resources.libraries.python.testbed.connection.command import python_failure
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
 from resources.libraries.python.testbed.maintenance.preparation import restore

@@ -12,7 +12,7 @@ from resources.libraries.python.dialogue import record_of, shown
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.bounds import LATEST_S
 from resources.libraries.python.redaction import outgoing, with_texts
-from resources.libraries.python.testbed.connection.python_failure import python_failure
+from resources.libraries.python.testbed.connection.command import python_failure
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 
 MARK = "csit-answer:"

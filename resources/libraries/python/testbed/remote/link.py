@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_for_ev
 from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady, ending_of_shell
 from resources.libraries.python.redaction import visible
 from resources.libraries.python.testbed.agent.calls import Call, beat_s
-from resources.libraries.python.testbed.connection.python_failure import TRACEBACK
+from resources.libraries.python.testbed.connection.command import TRACEBACK
 from resources.libraries.python.testbed.roles.connection import Channel
 
 _log = logging.getLogger(__name__)

@@ -1,33 +1,40 @@
-"""Nodes of a testbed. One of a lab has a connection and an agent, which comes back when the node does."""
+"""Nodes of a testbed, and a service on two of them. One of a lab has an agent, which comes back when the node does."""
 
 import logging
 import os
 import platform
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Protocol, TypeVar
 
 from resources.libraries.python.drivers.host.ownership.processes import user
 from resources.libraries.python.errors import ConnectionFailed, CsitError, HostRefused, NotReady
+from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.service.load import Specifications
+from resources.libraries.python.model.service.spec import Size
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (
+    INSTANCES,
+    LOAD,
     Call,
     Hello,
     NodeInspection,
     NodeRequest,
     P,
     RemoteRole,
+    Role,
+    ServiceRequest,
 )
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.remote.link import AgentLink, Pending
-from resources.libraries.python.testbed.remote.proxies import proxy
+from resources.libraries.python.testbed.remote.proxies import combined, proxy
 from resources.libraries.python.testbed.roles.connection import Connection
-from resources.libraries.python.testbed.roles.service import Orchestrator
+from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, Orchestrator, SizedService
+from resources.libraries.python.testbed.services.bundle import ServiceBundle
 
 Connect = Callable[[str, Access], Connection]
 """Makes the way to a node from its name and how it is reached."""
@@ -299,3 +306,74 @@ class LabNode(TestbedNode):
         self._agent_pid = greeting.pid
         _log.info("%s: agent %d on %s, Python %s", self.name, greeting.pid, greeting.hostname, greeting.python)
         return link
+
+
+class RemoteOrchestrator:
+    """Fulfils `roles.service.Orchestrator` on two nodes of a lab."""
+
+    def __init__(
+        self,
+        brought: ServiceBundle,
+        cable: tuple[Port, Port],
+        nodes: Callable[[], tuple[TestbedNode, TestbedNode]],
+        names: str,
+    ) -> None:
+        self._brought = brought
+        self._cable = cable
+        self._nodes = nodes
+        self._names = names
+
+    def service(self, size: Size) -> "RemoteService":
+        """A service that is not yet started.
+
+        Raises:
+            PlanError: The DUT is too small for it.
+            Unsupported: A node lacks something.
+            CsitError: A node was lost and does not come back.
+        """
+        loading, serving = self._nodes()
+        near, far = self._cable
+        pending = [
+            serving.begin(calls.SITE, ServiceRequest(self._brought, size, Role.INSTANCES, far)),
+            loading.begin(calls.SITE, ServiceRequest(self._brought, size, Role.LOAD, near)),
+        ]
+        for each in pending:
+            each.result()
+        workload = self._brought.workload
+        return RemoteService(
+            serving.role(INSTANCES),
+            loading.role(LOAD, workload.duration_s + workload.within_s),
+            f"from {loading.name} over {self._names}",
+        )
+
+
+class RemoteService(SizedService):
+    """A service by calls to agents. While one offers a load, the other says what is used."""
+
+    def __init__(self, instances: SizedService, load: SizedService, origin: str) -> None:
+        self._instances = instances
+        self._load = load
+        self._origin = origin
+        self._both = combined(LOAD, [load, instances])
+
+    def start(self) -> None:
+        """Bring both up, side by side; the cable gets its carrier when both ends are up."""
+        self._both.start()
+
+    def offer(self, load: float) -> LoadReport:
+        return self._load.offer(load)
+
+    def use(self) -> Mapping[str, InstanceUse]:
+        return self._instances.use()
+
+    def facts(self) -> Mapping[str, str]:
+        """Facts of the instances, and origin of the load."""
+        return {**self._instances.facts(), "load": self._origin}
+
+    def problems(self) -> tuple[str, ...]:
+        """Instances that have lost processes, a cable without carrier."""
+        return self._both.problems()
+
+    def stop(self) -> None:
+        """Remove everything, side by side. What is on a node that was lost is removed there by its agent."""
+        self._both.stop()

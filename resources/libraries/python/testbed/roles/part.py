@@ -4,8 +4,9 @@ A capability that a part lacks has a default here: callers need not ask what a p
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
@@ -15,7 +16,33 @@ from resources.libraries.python.model.measurements.disturbance import Disturbanc
 from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.testbed.roles.timeouts import timeout
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+_ATTRIBUTE = "__timeout__"
+
+
+@dataclass(frozen=True, slots=True)
+class CallTimeout:
+    """When a caller gives up: later than any driver by itself."""
+
+    seconds: float = 60.0
+    more: Callable[..., float] = lambda *_: 0.0
+    """Seconds on top, from the arguments of the call."""
+
+
+def timeout(seconds: float, more: Callable[..., float] = lambda *_: 0.0) -> Callable[[_Method], _Method]:
+    """Declare how long a method of a role may take. Without it, `CallTimeout()` holds."""
+
+    def declare(method: _Method) -> _Method:
+        setattr(method, _ATTRIBUTE, CallTimeout(seconds, more))
+        return method
+
+    return declare
+
+
+def timeout_of(method: Callable[..., Any]) -> CallTimeout:
+    """Return the declared timeout of a method."""
+    return getattr(method, _ATTRIBUTE, CallTimeout())
 
 
 class Part:

@@ -7,8 +7,7 @@ from typing import Protocol
 
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.service.spec import Size
-from resources.libraries.python.testbed.roles.part import ReportingPart
-from resources.libraries.python.testbed.roles.timeouts import timeout
+from resources.libraries.python.testbed.roles.part import ReportingPart, timeout
 
 
 @dataclass(frozen=True, slots=True)

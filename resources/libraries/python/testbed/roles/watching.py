@@ -9,7 +9,7 @@ from resources.libraries.python.model.measurements.delays import HopDelay
 from resources.libraries.python.model.measurements.energy import MeterSeries
 from resources.libraries.python.model.measurements.features import FeatureSeries, StateGraph
 from resources.libraries.python.model.measurements.stacks import NodeStacks
-from resources.libraries.python.testbed.roles.timeouts import timeout
+from resources.libraries.python.testbed.roles.part import timeout
 
 
 class FeatureSampler(Protocol):
