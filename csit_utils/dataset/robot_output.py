@@ -17,7 +17,7 @@ from csit_utils.dataset.items import Problem, ReadError, Status
 from csit_utils.dataset.kinds import Kind
 from csit_utils.dataset.scan import Scanned, ScannedTest, scan
 from csit_utils.dataset.scan_json import scan_json
-from resources.libraries.python.recording.robot_message import plain_message
+from resources.libraries.python.recording.marker import plain_message
 
 _QUARTER_S = 900
 _ZONES = range(-14 * 4, 14 * 4 + 1)

@@ -24,7 +24,7 @@ from resources.libraries.python.model.bounds import LONGEST_RUN_S, MAX_FILES, MA
 from resources.libraries.python.model.request.variables import DENSITY as OF_DENSITY
 from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.recording.journal import JOURNAL_FILE
-from resources.libraries.python.recording.robot_message import plain_message
+from resources.libraries.python.recording.marker import plain_message
 from resources.libraries.python.recording.run_journal import has_ended
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.shared.run_state import ends_run

@@ -40,8 +40,8 @@ from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout
 from csit_utils.dataset.store.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.testrows import HeadRow, Struct, head_row, packed_head, unrecorded_row
 from csit_utils.processes import shared
+from resources.libraries.python.recording.marker import plain_message
 from resources.libraries.python.recording.packed_record import pack
-from resources.libraries.python.recording.robot_message import plain_message
 
 
 def digest_of_source(source: Source) -> str:

@@ -1,6 +1,6 @@
 """Cells of a study of stateful density."""
 
-from resources.libraries.python.model.measurements.connections import ConnectionTable
+from resources.libraries.python.model.measurements.counters import ConnectionTable
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.stateful.analysis import checks

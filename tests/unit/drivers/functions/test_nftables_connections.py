@@ -9,7 +9,7 @@ import pytest
 
 from resources.libraries.python.drivers.functions.nftables.driver import NftablesRouters
 from resources.libraries.python.drivers.host.links import conntrack
-from resources.libraries.python.model.measurements.connections import Deletion
+from resources.libraries.python.model.measurements.counters import Deletion
 from resources.libraries.python.model.request.kinds import NfKind
 
 OWNERS = ("nf-1-1", "nf-2-1")

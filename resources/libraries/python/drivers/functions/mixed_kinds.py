@@ -7,8 +7,13 @@ from typing import TypeVar
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, refused
-from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
-from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets, Throttling
+from resources.libraries.python.model.measurements.counters import (
+    ConnectionTable,
+    Deletion,
+    InterfaceCounters,
+    ProcessedPackets,
+    Throttling,
+)
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.testbed.roles.part import NetworkFunctions

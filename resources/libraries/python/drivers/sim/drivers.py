@@ -6,8 +6,7 @@ from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Simulation
 from resources.libraries.python.drivers.sim.system import SimulatedSystem, planned_cpus
 from resources.libraries.python.errors import NotReady
-from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
-from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.counters import ConnectionTable, Deletion, InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence
 from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.measurements.trial import (

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
+from resources.libraries.python.model.measurements.counters import ConnectionTable, Deletion
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.plan import NfPlan, Plan
 from resources.libraries.python.quantities import rates

@@ -22,10 +22,9 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.environment import boot_id
 from resources.libraries.python.recording.journal import JOURNAL_FILE, Status
 from resources.libraries.python.recording.lines import refuse_active
-from resources.libraries.python.recording.marker import RESULT_MARKER
+from resources.libraries.python.recording.marker import RESULT_MARKER, plain_message
 from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.records import NotARecord, read_record
-from resources.libraries.python.recording.robot_message import plain_message
 from resources.libraries.python.recording.run_journal import EndFacts, RunJournal, TestKey, past_of
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.recording.writer import (

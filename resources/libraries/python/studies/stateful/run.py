@@ -9,7 +9,7 @@ from itertools import starmap
 
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import ConfigError, NoTraffic, PlanError, SystemBroken, Unsupported
-from resources.libraries.python.model.measurements.connections import ConnectionTable
+from resources.libraries.python.model.measurements.counters import ConnectionTable
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import MAX_FLOWS, Cell

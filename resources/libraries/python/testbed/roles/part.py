@@ -10,8 +10,13 @@ from typing import Any, Protocol, TypeVar
 
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
-from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets, Throttling
+from resources.libraries.python.model.measurements.counters import (
+    ConnectionTable,
+    Deletion,
+    InterfaceCounters,
+    ProcessedPackets,
+    Throttling,
+)
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence
 from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult

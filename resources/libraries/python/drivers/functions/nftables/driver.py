@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.host.links import conntrack
 from resources.libraries.python.drivers.host.links.routing import configure_routers, router_steps
 from resources.libraries.python.drivers.host.programs.disturbances import Steps
 from resources.libraries.python.errors import CommandFailed, CsitError
-from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
+from resources.libraries.python.model.measurements.counters import ConnectionTable, Deletion
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.testbed.nodes import DutNode

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import go_first
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
+from resources.libraries.python.model.measurements.counters import ConnectionTable, Deletion
 
 _SETTINGS = Path("/proc/sys/net/netfilter")
 _STATISTICS = Path("/proc/thread-self/net/stat/nf_conntrack")

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.findings.coverage import Coverage
-from resources.libraries.python.model.measurements.connections import ConnectionTable
+from resources.libraries.python.model.measurements.counters import ConnectionTable
 from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.model.request.cell import MAX_FLOWS
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
