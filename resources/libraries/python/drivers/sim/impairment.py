@@ -1,7 +1,7 @@
-"""Impairments of simulated systems: faults of a single NF in a single chain, and packets lost, reordered or duplicated.
+"""Impairments of simulated systems: faults of single NFs, bounded pools of buffers, and losses of packets.
 
-A fault is loss, delay, a short queue, a co-located load or too little memory. In every other chain, and alone, the same
-NF works as the calibration says: that is what makes the chain stand out.
+A fault of a single NF in a single chain is loss, delay, a short queue, a co-located load or too little memory. In every
+other chain, and alone, the same NF works as the calibration says: that is what makes the chain stand out.
 
 Losses, reordering and duplicates are simulated packet by packet. The truth is a mechanism: packets arrive at equal
 distances at a finite queue whose server pauses regularly, some are dropped at random, some take a longer path, and some
@@ -207,7 +207,14 @@ def _received(sequence: NDArray[np.int64], packets: int) -> NumberedArrivals:
 
 
 class BufferPool(Frozen):
-    """Buffers of an NF, beside its working set."""
+    """Buffers of an NF, beside its working set: its memory grows with the load and ends at a bound.
+
+    Such an NF holds each packet for some time in a buffer of a pool, as one that reassembles, reorders or queues does,
+    and refuses packets that find no buffer free. With the offered load `a`, packets per second times the time of
+    holding, the number of buffers in use has the distribution of Erlang's loss system: a Poisson distribution of mean
+    `a` that ends at the number of buffers. Its last probability is the share of packets refused. So memory and
+    throughput bend softly where `a` reaches the number of buffers, and memory scatters by itself.
+    """
 
     buffers: Annotated[int, Field(ge=1, le=100_000)]
     buffer_bytes: Annotated[int, Field(ge=1, le=1_000_000)] = 2048

@@ -1,4 +1,4 @@
-"""A command as words: its user, its environment, a line that separates its start from output, and its streams.
+"""A command as words: its user, its environment, a line that separates its start from output, its streams, its failure.
 
 The only place of the project that quotes words for a shell. A program is started by a small script of POSIX shell, the
 same on every machine, that says on standard error, in a line of its own, which process group the program is in, or
