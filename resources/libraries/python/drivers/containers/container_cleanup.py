@@ -29,11 +29,7 @@ class Contained(Frozen):
 def call(engine: Engine, argv: Sequence[str], *, within_s: float = _WITHIN_S, fed: bytes = b"") -> str:
     """Run a command of an engine; what it printed.
 
-    Args:
-        engine: Whose it is.
-        argv: The command.
-        within_s: Deadline in seconds.
-        fed: What it reads from standard input.
+    `fed`: What it reads from standard input.
 
     Raises:
         CommandFailed: It failed; has the end of what it printed.

@@ -18,8 +18,7 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Look for Docker, Podman and Podman's runtime runc.
 
-    Args:
-        arguments: `docker`, the socket of its engine, for tests.
+    `arguments`: `docker`, the socket of its engine, for tests.
     """
     return {
         "docker": _docker(arguments.get("docker", "/var/run/docker.sock")),

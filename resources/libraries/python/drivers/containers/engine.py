@@ -94,13 +94,10 @@ def run(
 ) -> list[str]:
     """The command that starts a container, detached.
 
-    Args:
-        engine: Makes it.
-        wanted: What is made.
-        shared: Folders that are the same inside and outside, to be written to.
-        read_only: Further folders of the machine.
-        limits: Resource limits by their name in `ulimit`: soft, hard. Without the right CAP_SYS_RESOURCE an engine
-            fails to set its own defaults.
+    `shared`: Folders that are the same inside and outside, to be written to.
+    `read_only`: Further folders of the machine.
+    `limits`: Resource limits by their name in `ulimit`: soft, hard. Without the right CAP_SYS_RESOURCE an engine fails
+      to set its own defaults.
     """
     words = [*engine.command, "run", "--detach", "--name", wanted.name, *_common(engine, wanted.cpus, limits)]
     words += ["--pids-limit", "-1"]

@@ -32,10 +32,8 @@ class OneKind(Disturbed, NetworkFunctions):
 class MixedKinds(Disturbed, NetworkFunctions):
     """A driver for each kind, as one.
 
-    Args:
-        parts: The drivers.
-        owners: NFs by the names of their interfaces: what those forward that are there to forward.
-        groups: Limits of the NFs, not made: programs enter the groups when they start, or are `processes` of a driver.
+    `owners`: NFs by the names of their interfaces: what those forward that are there to forward.
+    `groups`: Limits of the NFs, not made: programs enter the groups when they start, or are `processes` of a driver.
     """
 
     def __init__(

@@ -45,10 +45,8 @@ def passed_by(seen: int, of: int, *, merged: int = 1, few: int = 1000) -> bool:
 class NamespaceFunctions(OneKind, Generic[Nf]):
     """Affinity, counters and problems of the ports of NFs in network namespaces.
 
-    Args:
-        node: Has the settings of the driver.
-        context: The machine: its namespaces are there before `start`.
-        functions: The NFs of this kind, of which one may have several pairs of ports.
+    `context`: The machine: its namespaces are there before `start`.
+    `functions`: The NFs of this kind, of which one may have several pairs of ports.
     """
 
     def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[Nf]) -> None:

@@ -168,9 +168,8 @@ class Tunnels(NamespaceFunctions[NfPlan]):
     What arrives at the left port is routed into the left end, crosses loopback encrypted, and leaves from the right end
     by the routes that any NF has; the other way round alike. Subclasses start the ends.
 
-    Args:
-        node, context, functions: See `NamespaceFunctions`.
-        program: Kind of NF whose ends are programs; empty where the kernel has both.
+    `node, context, functions`: See `NamespaceFunctions`.
+    `program`: Kind of NF whose ends are programs; empty where the kernel has both.
     """
 
     def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan], program: str = "") -> None:
@@ -293,8 +292,7 @@ class Tunnels(NamespaceFunctions[NfPlan]):
 def no_tun(needed_for: str) -> Iterator[PreflightProblem]:
     """Requirements of devices whose packets a program reads, as far as this machine lacks them.
 
-    Args:
-        needed_for: Ends the sentence: `for NFs of kind openvpn`.
+    `needed_for`: Ends the sentence: `for NFs of kind openvpn`.
     """
     try:
         os.close(os.open(TUN, os.O_RDWR | os.O_CLOEXEC))

@@ -99,10 +99,9 @@ class LossReport:
 def count_losses(arrivals: NumberedArrivals, due_ns: tuple[int, float], listed: int = _MAX_PERIODS) -> LossReport:
     """Compute the figures of a flow.
 
-    Args:
-        arrivals: Of the packets that were sent.
-        due_ns: When the first packet was due, and the time between two.
-        listed: Maximum number of loss periods that are listed.
+    `arrivals`: Of the packets that were sent.
+    `due_ns`: When the first packet was due, and the time between two.
+    `listed`: Maximum number of loss periods that are listed.
     """
     came, sent = arrivals.came, len(arrivals.came)
     begin_ns, last_ns = _left_ns(arrivals, np.array((0, max(0, sent - 1))), due_ns).tolist()
@@ -158,11 +157,10 @@ def departures(
 ) -> NDArray[np.int64]:
     """When packets left: by their time stamps; between two stamped packets by the schedule and the lags of these.
 
-    Args:
-        numbers: Of the packets, shape (n,).
-        stamped: Numbers of those with time stamps, ascending.
-        stamps_ns: Their departures, since the epoch.
-        due_ns: When the first packet was due, and the time between two.
+    `numbers`: Of the packets, shape (n,).
+    `stamped`: Numbers of those with time stamps, ascending.
+    `stamps_ns`: Their departures, since the epoch.
+    `due_ns`: When the first packet was due, and the time between two.
     """
 
     def scheduled(those: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -31,10 +31,9 @@ def highest_loads(
     last. A system that gives back nothing at the lowest load either, less than 1 % of 10,000 pps, is broken: no
     load in between is offered.
 
-    Args:
-        offered_pps: Line rate, or what the generator can send, aggregate.
-        forwarded_pps: What came back at that load.
-        forwarded_at: What comes back at a load (pps) offered for a time (s).
+    `offered_pps`: Line rate, or what the generator can send, aggregate.
+    `forwarded_pps`: What came back at that load.
+    `forwarded_at`: What comes back at a load (pps) offered for a time (s).
     """
     load_pps = offered_pps
     best_pps = forwarded_pps
@@ -60,10 +59,9 @@ def found_by_trials(run: Callable[[Trial], TrialResult], trial: Trial, line: Max
     took is tried again, a little less of it each time, until a trial is not limited by the generator. The load of a
     search is lowered where far less comes back, see `highest_loads`.
 
-    Args:
-        run: Runs a trial.
-        trial: Repeated at other loads and durations, to its end and without probes.
-        line: What fills the links; None where that is not known.
+    `run`: Runs a trial.
+    `trial`: Repeated at other loads and durations, to its end and without probes.
+    `line`: What fills the links; None where that is not known.
     """
 
     def at(load_pps: float, duration_s: float = min(DURATION_S, trial.duration_s)) -> TrialResult:

@@ -58,11 +58,9 @@ class ServiceInstance:
     def run(self, what: str, script: Path, variables: Mapping[str, str], within_s: float) -> str:
         """Run a script in it; what it wrote on standard output.
 
-        Args:
-            what: For messages: `install script of edge-1`.
-            script: Absolute path.
-            variables: Of its environment; the instance's folder is added.
-            within_s: Deadline in seconds.
+        `what`: For messages: `install script of edge-1`.
+        `script`: Absolute path.
+        `variables`: Of its environment; the instance's folder is added.
 
         Raises:
             CommandFailed: It failed.

@@ -43,9 +43,7 @@ class LoadNetwork:
     def __init__(self, cable: Port, machine: MachineLock) -> None:
         """Prepare; nothing is made before `start`.
 
-        Args:
-            cable: The port to the machine of the instances, owned by the load generator.
-            machine: The machine's lock, held.
+        `cable`: The port to the machine of the instances, owned by the load generator.
         """
         self._machine = machine
         self._cables = Cables([cable], machine, MTU)

@@ -44,10 +44,8 @@ class ServiceNetwork:
     def __init__(self, instances: Mapping[str, IPv4Address], machine: MachineLock, cable: Port | None = None) -> None:
         """Prepare; nothing is made before `start`.
 
-        Args:
-            instances: Address by name.
-            machine: The machine's lock, held.
-            cable: The port to the machine that offers the load, owned by the bridge; None where this machine does.
+        `instances`: Address by name.
+        `cable`: The port to the machine that offers the load, owned by the bridge; None where this machine does.
         """
         self.addresses = {**instances, SERVICE_LOAD: LOADER_ADDRESS} if cable is None else dict(instances)
         self._machine = machine

@@ -34,12 +34,10 @@ class LocalOrchestrator:
     ) -> None:
         """Prepare.
 
-        Args:
-            asked: What is to be deployed and loaded.
-            machine: The machine's lock, held.
-            layout: Its logical CPUs.
-            memory_mb: Its memory; None where it is not known.
-            oversubscribe: Whether instances may together have more CPUs than there are.
+        `asked`: What is to be deployed and loaded.
+        `layout`: Its logical CPUs.
+        `memory_mb`: Its memory; None where it is not known.
+        `oversubscribe`: Whether instances may together have more CPUs than there are.
 
         Raises:
             Unsupported: This machine cannot limit instances, or has not the programs of their scripts.

@@ -54,14 +54,11 @@ def run(
     What it writes on standard output and error goes into files of `folder`. Programs that it leaves running are not
     waited for.
 
-    Args:
-        what: For messages: `install script of edge-1`.
-        script: Absolute path; an executable file.
-        namespace: Name of the namespace.
-        doors: Files by which the groups are entered.
-        variables: Of its environment.
-        folder: Where it runs, private.
-        within_s: Deadline in seconds.
+    `what`: For messages: `install script of edge-1`.
+    `script`: Absolute path; an executable file.
+    `doors`: Files by which the groups are entered.
+    `variables`: Of its environment.
+    `folder`: Where it runs, private.
 
     Returns:
         What it wrote on standard output; of more than 4 MB, the end.
@@ -205,8 +202,7 @@ def _number(value: object) -> float | None:
 def of_all(addresses: Mapping[str, str]) -> dict[str, str]:
     """Addresses of all components, by variable.
 
-    Args:
-        addresses: By instance, `<component>-<number>`, in order.
+    `addresses`: By instance, `<component>-<number>`, in order.
     """
     rows: dict[str, list[str]] = {}
     for name, address in addresses.items():
@@ -217,9 +213,8 @@ def of_all(addresses: Mapping[str, str]) -> dict[str, str]:
 def check_programs(whose: str, needed: Sequence[str]) -> None:
     """See whether they are installed, by the search path that scripts get.
 
-    Args:
-        whose: For messages: `the service`.
-        needed: Names or absolute paths of programs.
+    `whose`: For messages: `the service`.
+    `needed`: Names or absolute paths of programs.
 
     Raises:
         Unsupported: Some are not there.

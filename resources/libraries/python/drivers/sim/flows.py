@@ -86,9 +86,8 @@ def _quantiles(
 def add_waits(pairs: list[tuple[int, int]], waits_ns: Sequence[int]) -> list[tuple[int, int]]:
     """Add to the latency of each frame what it waits besides, which does not depend on its latency.
 
-    Args:
-        pairs: Nanoseconds and number of frames.
-        waits_ns: Of the frames sent, in their order; those of lost ones at the end are left out.
+    `pairs`: Nanoseconds and number of frames.
+    `waits_ns`: Of the frames sent, in their order; those of lost ones at the end are left out.
     """
     latencies = _by_arrival([value for value, count in pairs for _ in range(count)])
     return sorted(Counter(latency + wait for latency, wait in zip(latencies, waits_ns, strict=False)).items())
@@ -113,15 +112,9 @@ def step_times(
 ) -> list[tuple[float, ...]]:
     """Where the latency of each frame that `simulate_latency` and `add_waits` give arises.
 
-    Args:
-        shape: As of the latency.
-        load_pps: Likewise.
-        capacity_pps: Likewise.
-        received: Likewise.
-        queue: Index of the hop at which frames wait for the limit.
-        waits_s: Index of a hop, and what each frame waits there besides.
-        noise: Relative standard deviation of each time; the latency stays what it is.
-        rng: Of the noise.
+    `queue`: Index of the hop at which frames wait for the limit.
+    `waits_s`: Index of a hop, and what each frame waits there besides.
+    `noise`: Relative standard deviation of each time; the latency stays what it is.
 
     Returns:
         For each frame the time before each hop of the path but the first, in nanoseconds.
@@ -237,10 +230,8 @@ def first_of(path: Path, members: Sequence[str]) -> int:
 def shape(path: Path, scale: float, delays_s: Mapping[str, float]) -> FlowShape:
     """Inputs of a path's latency besides load.
 
-    Args:
-        path: The hops.
-        scale: The flow's own deviation.
-        delays_s: Faults: what each packet takes longer inside of NFs.
+    `scale`: The flow's own deviation.
+    `delays_s`: Faults: what each packet takes longer inside of NFs.
     """
     return FlowShape(tuple(_step_ns(*hops, delays_s) for hops in pairwise(path.hops)), scale)
 
@@ -272,11 +263,7 @@ def split(total: int, weights: Sequence[float], most: Sequence[int] | None = Non
 
 
 class Copies:
-    """Packets that passive NFs got since the beginning.
-
-    Args:
-        plan: Has them, and their links to the vSwitch.
-    """
+    """Packets that passive NFs got since the beginning."""
 
     def __init__(self, plan: Plan) -> None:
         self._got = {tap.name: 0 for tap in plan.taps}

@@ -57,12 +57,9 @@ class Queued:
 def queued(gaps: Gaps, rate_pps: float, service_pps: float, probes_s: Sequence[float], duration_s: float) -> Queued:
     """Follow the queue of one CPU.
 
-    Args:
-        gaps: When the CPU is away.
-        rate_pps: At which packets arrive.
-        service_pps: At which they are served while it is there, above the arrival rate.
-        probes_s: When probes arrive, ascending.
-        duration_s: Of the trial.
+    `gaps`: When the CPU is away.
+    `service_pps`: At which they are served while it is there, above the arrival rate.
+    `probes_s`: When probes arrive, ascending.
     """
     backlog = lost = now_s = 0.0
     away_until_s: float | None = None

@@ -146,14 +146,7 @@ def flow_losses(
 ) -> FlowLosses:
     """Send packets through the mechanisms and count what arrives.
 
-    Args:
-        truth: The mechanisms.
-        flow: The flow.
-        rng: Of this flow.
-        packets: Packets to send.
-        load_pps: Rate at which they are sent.
-        capacity_pps: Rate of the server.
-        begin_ns: When the first one is sent, since the epoch.
+    `begin_ns`: When the first one is sent, since the epoch.
     """
     draw = np.random.default_rng(rng.getrandbits(64)).random
     numbers, leave_s = _served(truth, packets, load_pps, capacity_pps)
@@ -250,10 +243,7 @@ def _in_use(buffers: int, load: float) -> NDArray[np.float64]:
 class BufferPools:
     """The pools of a cell.
 
-    Args:
-        plan: Has the NFs.
-        pools: By the kind of NFs that have one each.
-        key: Of the random numbers.
+    `pools`: By the kind of NFs that have one each.
     """
 
     def __init__(self, plan: Plan, pools: Mapping[NfKind, BufferPool], key: str) -> None:

@@ -70,10 +70,8 @@ class SimulatedEvents:
     ) -> tuple[FlowTimeline, ...]:
         """Outcome of every packet of a trial, by flow.
 
-        Args:
-            trial: Its load is shared equally.
-            bin_s: Length of a bin.
-            delays_ns: Of each flow while nothing happens.
+        `trial`: Its load is shared equally.
+        `delays_ns`: Of each flow while nothing happens.
         """
         begin_ns = _epoch_ns(self._clock.timestamp())
         coming, self._coming = self._coming, None
@@ -155,10 +153,9 @@ class SimulatedEvents:
 def served(due_ns: NDArray[np.int64], delay_ns: int, hit: Interruption | None) -> NDArray[np.int64]:
     """When each packet arrives; 0 for those that are dropped.
 
-    Args:
-        due_ns: When each is sent, ascending.
-        delay_ns: While nothing happens.
-        hit: When the part does not serve, half of that delay after packets are sent.
+    `due_ns`: When each is sent, ascending.
+    `delay_ns`: While nothing happens.
+    `hit`: When the part does not serve, half of that delay after packets are sent.
     """
     at_ns = due_ns + delay_ns // 2
     done_ns = at_ns.copy()

@@ -104,13 +104,7 @@ def cpu_use(power: Power, utilization: float, packet_s: float, rng: Random) -> C
 
 
 class SimulatedPower:
-    """Energy of one machine in virtual time.
-
-    Args:
-        power: Its parameters.
-        clock: Goes on with each trial.
-        seed: Of the random times.
-    """
+    """Energy of one machine in virtual time."""
 
     def __init__(self, power: Power, clock: VirtualClock, seed: str) -> None:
         self._power = power
@@ -122,10 +116,7 @@ class SimulatedPower:
     def spend(self, begin_s: float, seconds: float, cpus: Mapping[str, DataCpus]) -> dict[str, float]:
         """Let the machine take its power for a time.
 
-        Args:
-            begin_s: Virtual time.
-            seconds: How long.
-            cpus: What its data CPUs do, by owner.
+        `cpus`: What its data CPUs do, by owner.
 
         Returns:
             The share of the time in which the data CPUs of each owner were awake.

@@ -311,9 +311,7 @@ _MAX_SAMPLES = 1_000_000
 def shares(owner: str, hot: Mapping[str, float]) -> dict[str, float]:
     """Return the true share of each stack of an owner; they add up to 1.
 
-    Args:
-        owner: The vSwitch, or an NF.
-        hot: Factors on the time of functions, by name.
+    `hot`: Factors on the time of functions, by name.
     """
     times = {
         stack: part * hot.get(stack.rpartition(SEPARATOR)[2], 1.0)

@@ -334,9 +334,8 @@ class SimulatedSizing:
 def simulated_sizing(asked: Specifications, folder: Path) -> SimulatedSizing:
     """Make a service of the simulated testbed.
 
-    Args:
-        asked: The specifications; their scripts are not run.
-        folder: Of the deployment specification, with `simulation.json`.
+    `asked`: The specifications; their scripts are not run.
+    `folder`: Of the deployment specification, with `simulation.json`.
 
     Raises:
         Unsupported: There is no file with the behaviour of this service.

@@ -62,10 +62,8 @@ class StateTables(Frozen):
 class SimulatedTable:
     """The table of one network function.
 
-    Args:
-        truth: Its parameters.
-        key: Seed of its hash function.
-        others: Tables on the same machine.
+    `key`: Seed of its hash function.
+    `others`: Tables on the same machine.
     """
 
     def __init__(self, truth: StateTables, key: str, others: int) -> None:

@@ -58,10 +58,8 @@ BURSTS = "back-to-back"
 class WorkAccounts:
     """Accounts of all data threads of a plan, each of which serves its ports for equal times.
 
-    Args:
-        plan: Has the threads and their CPUs.
-        idle: By owner the share of its data threads, the last ones, that never have work.
-        faults: By NF.
+    `idle`: By owner the share of its data threads, the last ones, that never have work.
+    `faults`: By NF.
     """
 
     def __init__(self, plan: Plan, idle: Mapping[str, float], faults: Mapping[str, Impairment]) -> None:

@@ -63,11 +63,9 @@ _ROUNDING = 1e-9
 def left_by(neighbours: Sequence[NfPlan], function: NfPlan, simulation: Simulation, line_pps: float) -> float:
     """The share of what a network function can do alone that its neighbours leave to it.
 
-    Args:
-        neighbours: All others on the server.
-        function: The target.
-        simulation: Has constants of its own for some kinds.
-        line_pps: What the line carries for all of them, one way.
+    `neighbours`: All others on the server.
+    `simulation`: Has constants of its own for some kinds.
+    `line_pps`: What the line carries for all of them, one way.
     """
     own = _of(function.kind, simulation)
     pressure = sum(_of(each.kind, simulation).pressure for each in neighbours)

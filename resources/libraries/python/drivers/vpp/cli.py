@@ -79,10 +79,9 @@ class CommandLine:
     def __init__(self, path: Path, within_s: float = 10.0, first: bytes = b"") -> None:
         """Prepare; nothing is connected yet.
 
-        Args:
-            path: Of VPP's CLI socket.
-            within_s: Deadline for each reply, and for the connection.
-            first: What a relay on the way wants to read before it connects to VPP.
+        `path`: Of VPP's CLI socket.
+        `within_s`: Deadline for each reply, and for the connection.
+        `first`: What a relay on the way wants to read before it connects to VPP.
         """
         self._path = path
         self._within_s = within_s

@@ -49,9 +49,8 @@ class WorkerPlacement:
 def place(main: int, data: Sequence[int]) -> WorkerPlacement:
     """Give planned CPUs to VPP's threads.
 
-    Args:
-        main: Planned for the main thread.
-        data: Planned for data threads, in order; some may be the same where a plan is folded onto few cores.
+    `main`: Planned for the main thread.
+    `data`: Planned for data threads, in order; some may be the same where a plan is folded onto few cores.
     """
     workers = tuple(sorted({cpu for cpu in data if cpu != main}))
     return WorkerPlacement(main, workers, tuple(data))
@@ -200,9 +199,8 @@ def moves(
 def routing(function: NfPlan, tables: tuple[int, int] = (0, 0)) -> tuple[str, ...]:
     """Addresses, static neighbours and routes of both sides, then bring them up.
 
-    Args:
-        function: Its interfaces are made and named already.
-        tables: Routing tables of the left and the right side, which are there; 0 is the one of all others.
+    `function`: Its interfaces are made and named already.
+    `tables`: Routing tables of the left and the right side, which are there; 0 is the one of all others.
     """
     return commands("vpp-router.j2", {"sides": tuple(zip((function.left, function.right), tables, strict=True))})
 
@@ -210,9 +208,8 @@ def routing(function: NfPlan, tables: tuple[int, int] = (0, 0)) -> tuple[str, ..
 def access_list(rules: int, version: int) -> str:
     """A file of commands that makes an access list, the first one, which lets every packet of a plan pass.
 
-    Args:
-        rules: How many it has, at least 1; none but the last ones match, of IPv4 and of IPv6.
-        version: Its tag. Those after 1 replace the one that is there.
+    `rules`: How many it has, at least 1; none but the last ones match, of IPv4 and of IPv6.
+    `version`: Its tag. Those after 1 replace the one that is there.
     """
     senders = (IPv4Address(NO_SENDER + number) for number in range(max(0, rules - len(_PERMIT))))
     rows = [*(f"deny src {sender}/32" for sender in senders), *_PERMIT[-rules:]]

@@ -118,9 +118,8 @@ def _text(path: Path) -> str:
 def remove_segments(prefixes: Iterable[str], folder: Path = Path("/dev/shm")) -> list[str]:  # noqa: S108 - VPP's place
     """Remove shared memory that VPPs have left that were killed; one that ends by itself removes its own.
 
-    Args:
-        prefixes: Of their `api-segment`.
-        folder: Where shared memory is; another one for tests.
+    `prefixes`: Of their `api-segment`.
+    `folder`: Where shared memory is; another one for tests.
 
     Returns:
         A sentence for each file.
@@ -145,12 +144,11 @@ class VppInstance:
     ) -> None:
         """Prepare.
 
-        Args:
-            what: For messages: `VPP of nf-1-1`.
-            startup: Its configuration; has the folder of its own.
-            machine: Owns the process.
-            argv: Gives the command that runs it with a startup.conf of this path, in the foreground.
-            entry: What it enters before it runs, such as a container.
+        `what`: For messages: `VPP of nf-1-1`.
+        `startup`: Its configuration; has the folder of its own.
+        `machine`: Owns the process.
+        `argv`: Gives the command that runs it with a startup.conf of this path, in the foreground.
+        `entry`: What it enters before it runs, such as a container.
         """
         self.what = what
         self.startup = startup
@@ -167,8 +165,7 @@ class VppInstance:
     def start(self, inside: Callable[[Callable[[], None]], None]) -> None:
         """Start it; it is not ready yet.
 
-        Args:
-            inside: Does work in its network namespace, in a thread that ends with it.
+        `inside`: Does work in its network namespace, in a thread that ends with it.
 
         Raises:
             CsitError: It cannot be started.
@@ -187,8 +184,7 @@ class VppInstance:
     def wait_ready(self, more_s: float = 0.0) -> None:
         """Wait until it answers on its command line.
 
-        Args:
-            more_s: Seconds that it has on top, because others start at the same time.
+        `more_s`: Seconds that it has on top, because others start at the same time.
 
         Raises:
             CsitError: It ended; the text has the end of its log.

@@ -73,11 +73,9 @@ class VppMember:
     ) -> None:
         """Start it in the owner's network namespace; it is not ready yet.
 
-        Args:
-            pages: What its memory is made of.
-            plugins: That it loads.
-            entry: What it enters before it runs, such as a container.
-            logs_commands: Whether its commands are written to a file.
+        `pages`: What its memory is made of.
+        `entry`: What it enters before it runs, such as a container.
+        `logs_commands`: Whether its commands are written to a file.
 
         Raises:
             CsitError: It cannot be started.
@@ -246,10 +244,8 @@ class VppMember:
     def steps(self, event: PartEvent, target: str, restart: Callable[[], object]) -> Steps:
         """Steps of an event.
 
-        Args:
-            event: What happens.
-            target: The part that it happens to, for a refusal.
-            restart: Starts it again after it was killed.
+        `target`: The part that it happens to, for a refusal.
+        `restart`: Starts it again after it was killed.
 
         Raises:
             Unsupported: It cannot happen to it.

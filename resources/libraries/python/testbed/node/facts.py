@@ -244,8 +244,7 @@ class PortFacts(Frozen):
     def settings(self, *, kept: bool) -> dict[str, str]:
         """Facts by which equal ports differ, by name; unknown ones are left out.
 
-        Args:
-            kept: Whether a run leaves the port to the kernel's driver, which has settings of its own.
+        `kept`: Whether a run leaves the port to the kernel's driver, which has settings of its own.
         """
         found: dict[str, object] = {
             "PCIe link": self.pcie,

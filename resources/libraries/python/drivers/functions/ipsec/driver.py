@@ -39,8 +39,7 @@ CIPHER = "AES-128-GCM"
 def batch(keys: Sequence[str]) -> str:
     """Lines of `ip -batch` that make security associations and policies.
 
-    Args:
-        keys: Of the left end and of the right end, in hexadecimal.
+    `keys`: Of the left end and of the right end, in hexadecimal.
     """
     lines = []
     for number, key in enumerate(keys, 1):

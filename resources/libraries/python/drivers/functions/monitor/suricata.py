@@ -32,8 +32,7 @@ _SPREAD = 2_654_435_761
 def patterns(count: int) -> tuple[str, ...]:
     """Contents that no packet of a generator has: eight hexadecimal digits each, all different.
 
-    Args:
-        count: How many, up to 2^32.
+    `count`: How many, up to 2^32.
     """
     return tuple(f"{number * _SPREAD % 2**32:08x}" for number in range(1, count + 1))
 

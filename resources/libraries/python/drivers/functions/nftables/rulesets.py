@@ -33,9 +33,8 @@ class Ruleset:
 def firewall(rules: int, *, stateful: bool = False) -> Ruleset:
     """Look every packet up in all rules, one after the other; the last one accepts it, and nothing else does.
 
-    Args:
-        rules: How many, at least 1.
-        stateful: Whether only the first packet of a connection is looked up: the others are accepted by its state.
+    `rules`: How many, at least 1.
+    `stateful`: Whether only the first packet of a connection is looked up: the others are accepted by its state.
     """
     accept = "counter name accepted accept"
 
@@ -63,8 +62,7 @@ def gateway(addresses: int) -> Ruleset:
     Sets of nftables are what `ipset` is to iptables, whose successor nftables is: one lookup in a hash table, however
     many addresses there are.
 
-    Args:
-        addresses: How many, at least 1.
+    `addresses`: How many, at least 1.
     """
 
     def text(row: Sequence[NfPlan]) -> str:

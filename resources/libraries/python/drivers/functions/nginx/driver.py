@@ -44,11 +44,9 @@ def configuration(function: NfPlan, ports: Sequence[int], *, workers: int, modul
     A balancer keeps the source address and port of a datagram, a proxy sends it on under its own. Both change the
     destination: to one of four addresses in the network that it was sent to, in turns.
 
-    Args:
-        function: Has the networks at both sides.
-        ports: UDP ports whose datagrams it takes in; it routes all others past itself.
-        workers: Processes that share the work.
-        module: nginx's stream module as a file; None where it is built in.
+    `ports`: UDP ports whose datagrams it takes in; it routes all others past itself.
+    `workers`: Processes that share the work.
+    `module`: Nginx's stream module as a file; None where it is built in.
     """
     return render(
         _TEMPLATE,

@@ -51,10 +51,8 @@ class TunnelFiles:
 def configuration(end: TunnelEnd, files: TunnelFiles, mtu: int) -> str:
     """The configuration file of an end.
 
-    Args:
-        end: Which one.
-        files: Its own, and how it knows the other.
-        mtu: Bytes of the largest IP packet.
+    `files`: Its own, and how it knows the other.
+    `mtu`: Bytes of the largest IP packet.
     """
     peer = RIGHT if end is LEFT else LEFT
     return render(_TEMPLATE, {"end": end, "peer": peer, "files": files, "mtu": mtu, "cipher": CIPHER})

@@ -76,14 +76,13 @@ def command(
     It forwards from port 0 (left) to port 1 (right) and back, writes its own MAC as source and the next hop's as
     destination, and leaves the rest of a frame as it is.
 
-    Args:
-        function: Interfaces and next hops.
-        cores: Where its threads are.
-        ports: Its ports, left first, with their receive queues; none where each has one.
-        largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
-        memif: Shared-memory links; None for the kernel's interfaces by AF_PACKET.
-        vhost: Sockets by interface, of those that share memory with the vSwitch, which connects to them. Then memory is
-            of huge pages.
+    `function`: Interfaces and next hops.
+    `cores`: Where its threads are.
+    `ports`: Its ports, left first, with their receive queues; none where each has one.
+    `largest_frame_bytes`: The largest L2 frame that will be sent, FCS included.
+    `memif`: Shared-memory links; None for the kernel's interfaces by AF_PACKET.
+    `vhost`: Sockets by interface, of those that share memory with the vSwitch, which connects to them. Then memory is
+      of huge pages.
     """
     data = cores.cpus(function.name)
     main = cores.cpus(function.name, ThreadRole.MAIN)[0]

@@ -55,12 +55,10 @@ def choose(
 ) -> AcceleratorChoice:
     """Choose the accelerator.
 
-    Args:
-        wanted: As the testbed says.
-        kernel: Version of the guests' kernel.
-        memory: File in which the outcome of a trial is remembered until the machine is started anew.
-        try_kvm: Boots a guest; returns why it does not, empty when it does.
-        boot_id: Of this start of the machine; the kernel's by default.
+    `kernel`: Version of the guests' kernel.
+    `memory`: File in which the outcome of a trial is remembered until the machine is started anew.
+    `try_kvm`: Boots a guest; returns why it does not, empty when it does.
+    `boot_id`: Of this start of the machine; the kernel's by default.
 
     Raises:
         Unsupported: The testbed insists on KVM, and an ordinary guest does not boot on it.

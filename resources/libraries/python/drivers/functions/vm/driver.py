@@ -61,10 +61,8 @@ def open_vhost(count: int) -> list[int]:
 def place_workers(pid: int | None, cpus: tuple[int, ...], root: Path = Path("/proc")) -> list[int]:
     """Pin the threads that copy a guest's packets to its data CPUs, in turns; return their ids.
 
-    Args:
-        pid: Of QEMU. The threads are called `vhost-<pid>`, and are QEMU's own from kernel 6.4 on.
-        cpus: The NF's data CPUs.
-        root: Where /proc is.
+    `pid`: Of QEMU. The threads are called `vhost-<pid>`, and are QEMU's own from kernel 6.4 on.
+    `cpus`: The NF's data CPUs.
     """
     own = (entry.name for entry in (root / str(pid) / "task").iterdir())
     others = (entry.name for entry in root.iterdir() if entry.name.isdigit())
@@ -97,14 +95,11 @@ class VirtualMachines(OneKind):
     ) -> None:
         """Prepare.
 
-        Args:
-            functions: The NFs that are virtual machines, inline or passive.
-            plan: Has their cores and ports.
-            fabric: Has the ports; started before `start`.
-            machine: The machine's lock, held.
-            settings: Memory, accelerator, network cards and deadline of the guests.
-            inside: What runs in the guests; None for routers that are their kernels.
-            image_in: Gives what guests with a model of network cards boot from, kept in the cache of this path.
+        `functions`: The NFs that are virtual machines, inline or passive.
+        `fabric`: Has the ports; started before `start`.
+        `settings`: Memory, accelerator, network cards and deadline of the guests.
+        `inside`: What runs in the guests; None for routers that are their kernels.
+        `image_in`: Gives what guests with a model of network cards boot from, kept in the cache of this path.
         """
         self._functions = functions
         self._plan = plan

@@ -81,10 +81,8 @@ class Guest:
     def __init__(self, name: str, console: Path, machine: MachineLock) -> None:
         """Prepare.
 
-        Args:
-            name: Of its NF.
-            console: File for its console.
-            machine: Keeps its process on record, so that the next run ends it if this one is killed.
+        `console`: File for its console.
+        `machine`: Keeps its process on record, so that the next run ends it if this one is killed.
         """
         self.name = name
         self.console = Console(console)
@@ -103,11 +101,10 @@ class Guest:
     ) -> None:
         """Start QEMU, put its threads where they belong, let the guest boot.
 
-        Args:
-            argv: The command line, given the descriptor of the monitor.
-            descriptors: Of taps, and of vhost-net where there is one.
-            vcpu_cpus: The CPU of each vCPU.
-            emulator_cpus: CPUs of all other threads.
+        `argv`: The command line, given the descriptor of the monitor.
+        `descriptors`: Of taps, and of vhost-net where there is one.
+        `vcpu_cpus`: The CPU of each vCPU.
+        `emulator_cpus`: CPUs of all other threads.
 
         Raises:
             CsitError: QEMU did not start; the text has its words.
@@ -157,11 +154,10 @@ class Guest:
 
         Not before the guest is ready: it works hard while it boots, and others on its CPU may be booting too.
 
-        Args:
-            emulator: Whether QEMU's main thread copies packets and so is a data thread.
-            rests: Whether the guest rests as soon as it has no packet. One with programs may compute for long: then
-                QEMU's main thread, which brings timers and packets, goes before the vCPUs. With equal priorities it
-                would never run, and a guest that waits for it never rest.
+        `emulator`: Whether QEMU's main thread copies packets and so is a data thread.
+        `rests`: Whether the guest rests as soon as it has no packet. One with programs may compute for long: then
+          QEMU's main thread, which brings timers and packets, goes before the vCPUs. With equal priorities it would
+          never run, and a guest that waits for it never rest.
 
         Raises:
             Unsupported: The kernel refuses.

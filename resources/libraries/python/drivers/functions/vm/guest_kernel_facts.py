@@ -12,8 +12,7 @@ _WITHIN_S = 30.0
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Ask apt for packages.
 
-    Args:
-        arguments: `kernels`, names of packages, of which the first that is known is taken.
+    `arguments`: `kernels`, names of packages, of which the first that is known is taken.
     """
     for name in arguments["kernels"]:
         argv = ["apt-cache", "show", "--no-all-versions", name]

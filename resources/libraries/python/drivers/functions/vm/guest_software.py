@@ -46,9 +46,8 @@ class GuestSoftware(Protocol):
     def configure(self, guests: Mapping[str, Guest], *, emulator: bool) -> None:
         """Make guests that are up NFs, and give their threads priorities.
 
-        Args:
-            guests: By NF.
-            emulator: Whether QEMU's main threads are data threads.
+        `guests`: By NF.
+        `emulator`: Whether QEMU's main threads are data threads.
 
         Raises:
             CsitError: One refuses, or has ended.

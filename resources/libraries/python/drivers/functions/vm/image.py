@@ -128,9 +128,8 @@ _DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
 def load_order(wanted: Sequence[str], files: Mapping[str, bytes]) -> list[str]:
     """Modules that are wanted and those that they need, each after all that it needs.
 
-    Args:
-        wanted: Names; one that is not among the files is built into the kernel.
-        files: Contents by name.
+    `wanted`: Names; one that is not among the files is built into the kernel.
+    `files`: Contents by name.
     """
     order: list[str] = []
 
@@ -279,11 +278,9 @@ def _build(nic: str, work: Path, made: Path) -> str:
 def write(root: Path, versions: dict[str, str], made: Path, nic: str) -> Description:
     """Write kernel, initramfs and description of unpacked packages.
 
-    Args:
-        root: Where they were unpacked.
-        versions: Of the packages by name.
-        made: Folder for the image.
-        nic: Model of the guests' network cards, one of `NICS`.
+    `root`: Where they were unpacked.
+    `versions`: Of the packages by name.
+    `nic`: Model of the guests' network cards, one of `NICS`.
 
     Raises:
         Unsupported: The kernel has no driver of such cards.

@@ -29,8 +29,7 @@ _NOTHING = ("-", "-", "-", "-")
 def render_init(modules: Sequence[str]) -> str:
     """The init script of an image, the same for all guests.
 
-    Args:
-        modules: Names of the kernel modules in `/modules`, in the order of loading.
+    `modules`: Names of the kernel modules in `/modules`, in the order of loading.
     """
     return render("guest-init.sh.j2", {"modules": list(modules), "ready": READY, "probe": PROBE})
 
@@ -38,10 +37,9 @@ def render_init(modules: Sequence[str]) -> str:
 def command_line(function: NfPlan | TapPlan, mtu: int, vcpus: Sequence[Sequence[int]]) -> str:
     """Return the kernel command line of a guest: its whole configuration.
 
-    Args:
-        function: Has addresses, routes and neighbours of both ports; a passive NF has one port without any.
-        mtu: Of the ports, in bytes.
-        vcpus: The vCPU that receives from each queue of the left port, and those of the right one; or of the only one.
+    `function`: Has addresses, routes and neighbours of both ports; a passive NF has one port without any.
+    `mtu`: Of the ports, in bytes.
+    `vcpus`: The vCPU that receives from each queue of the left port, and those of the right one; or of the only one.
     """
     if isinstance(function, TapPlan):
         return " ".join([*QUIET, _word(function.interface, function.mac, *_NOTHING, str(mtu), _queues(vcpus[0]))])

@@ -13,8 +13,7 @@ _KVM_GET_API_VERSION = 0xAE00
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Open KVM and ask for its version.
 
-    Args:
-        arguments: `kvm`, its device, for tests.
+    `arguments`: `kvm`, its device, for tests.
     """
     device = Path(arguments.get("kvm", "/dev/kvm"))
     found: dict[str, Any] = {"there": device.exists(), "usable": False, "problem": None, "paravirtual": False}

@@ -136,10 +136,8 @@ class Monitor:
     def __init__(self, name: str, near: socket.socket, within_s: float = _ANSWER_WITHIN_S) -> None:
         """Read QEMU's greeting and let it take commands.
 
-        Args:
-            name: Of the guest, for errors.
-            near: This end.
-            within_s: Deadline for every answer, in seconds.
+        `name`: Of the guest, for errors.
+        `within_s`: Deadline for every answer, in seconds.
 
         Raises:
             NotReady: QEMU says nothing, or has ended.

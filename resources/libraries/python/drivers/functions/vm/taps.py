@@ -41,10 +41,7 @@ class TapDevice:
 def open_taps(names: Sequence[str], queues: int = 1, *, offloads: bool = True) -> list[TapDevice]:
     """Make tap devices in the network namespace of the calling thread.
 
-    Args:
-        names: Of the devices.
-        queues: That each has.
-        offloads: Whether guests may use checksum and segmentation offload.
+    `offloads`: Whether guests may use checksum and segmentation offload.
 
     Raises:
         Unsupported: This system has none.

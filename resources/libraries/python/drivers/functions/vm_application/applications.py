@@ -54,8 +54,7 @@ class PacketSockets:
     def __init__(self, interface: str | None = None) -> None:
         """Prepare.
 
-        Args:
-            interface: At which Suricata counts by itself; None for other programs.
+        `interface`: At which Suricata counts by itself; None for other programs.
         """
         self._interface = interface
         self._read = ProcessedPackets(0, 0)

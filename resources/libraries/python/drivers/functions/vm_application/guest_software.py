@@ -316,11 +316,9 @@ def missing_on(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:
 def initramfs(base: Image, programs: Mapping[str, Path], more: Sequence[Path], cache: Path) -> Path:
     """An archive with the guests' image and programs, made once for each set of them.
 
-    Args:
-        base: Of all guests.
-        programs: Where this machine has them, by name.
-        more: Shared objects that a program loads when it runs.
-        cache: Where archives are kept.
+    `programs`: Where this machine has them, by name.
+    `more`: Shared objects that a program loads when it runs.
+    `cache`: Where archives are kept.
 
     Raises:
         Unsupported: Libraries of a program cannot be found.
@@ -344,10 +342,8 @@ def initramfs(base: Image, programs: Mapping[str, Path], more: Sequence[Path], c
 def render_init(modules: Sequence[str], programs: Mapping[str, Path], needed: Sequence[Path]) -> str:
     """The guest's first program.
 
-    Args:
-        modules: Names of kernel modules, in the order of loading.
-        programs: Where they are, by name; what is not there is not asked for.
-        needed: Their libraries.
+    `modules`: Names of kernel modules, in the order of loading.
+    `programs`: Where they are, by name; what is not there is not asked for.
     """
     values = {
         "modules": list(modules),

@@ -243,10 +243,8 @@ class VppInside:
     def __init__(self, plan: Plan, node: DutNode, *, largest_frame_bytes: int = 1518) -> None:
         """Prepare.
 
-        Args:
-            plan: Has the NFs with their cores and ports.
-            node: How VPP and guests are made.
-            largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
+        `node`: How VPP and guests are made.
+        `largest_frame_bytes`: The largest L2 frame that will be sent, FCS included.
         """
         self._plan = plan
         self._settings = node.settings(Vpp)

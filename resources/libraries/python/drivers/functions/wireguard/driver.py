@@ -212,8 +212,7 @@ def in_kernel() -> bool:
 def missing(*, in_kernel: bool) -> Iterator[PreflightProblem]:
     """Requirements that this machine lacks.
 
-    Args:
-        in_kernel: Whether the kernel has WireGuard.
+    `in_kernel`: Whether the kernel has WireGuard.
     """
     programs = {"wg": "wireguard-tools"} if in_kernel else {"wireguard-go": "wireguard-go", "wg": "wireguard-tools"}
     for program, package in programs.items():

@@ -23,10 +23,9 @@ class ArrivalRing:
     def __init__(self, interface: str, frames: int = MAX_FRAMES, program: bytes | None = None) -> None:
         """Open the ring in the present network namespace.
 
-        Args:
-            interface: Where frames arrive.
-            frames: How many can come, at most `MAX_FRAMES`.
-            program: Classic BPF that chooses frames; None for all.
+        `interface`: Where frames arrive.
+        `frames`: How many can come, at most `MAX_FRAMES`.
+        `program`: Classic BPF that chooses frames; None for all.
 
         Raises:
             CsitError: The kernel refused.
@@ -62,13 +61,10 @@ def timeline(
 ) -> TimelineReport:
     """Put the frames of a flow into bins by the time at which they left.
 
-    Args:
-        arrived_ns: When each frame came, by number, 0 where it did not.
-        sent_ns: When each left, 0 where that is not known.
-        due_ns: When the first one was due, and the time between two: for flows of which nothing arrived.
-        bin_ns: Length of a bin.
-        sent: Frames that were sent.
-        frames: Frames that came, duplicates included.
+    `arrived_ns`: When each frame came, by number, 0 where it did not.
+    `sent_ns`: When each left, 0 where that is not known.
+    `due_ns`: When the first one was due, and the time between two: for flows of which nothing arrived.
+    `frames`: Frames that came, duplicates included.
     """
     arrived_ns, sent_ns = arrived_ns[:sent], sent_ns[:sent]
     stamped = np.flatnonzero(sent_ns > 0)
@@ -131,9 +127,7 @@ def latencies_ns(sent_ns: NDArray[np.int64], received_ns: NDArray[np.int64]) -> 
 
     A negative one (the clock was set in between) is left out.
 
-    Args:
-        sent_ns: by probe number, 0 where the kernel gave no stamp, shape (probes,).
-        received_ns: likewise.
+    `sent_ns`: By probe number, 0 where the kernel gave no stamp, shape (probes,).
     """
     difference = received_ns - sent_ns
     return np.sort(difference[(sent_ns > 0) & (received_ns > 0) & (difference >= 0)])

@@ -40,9 +40,8 @@ class Counters:
     def __init__(self, receiving: Sequence[str], sending: Sequence[str] = ()) -> None:
         """Open them.
 
-        Args:
-            receiving: interfaces whose received packets are wanted.
-            sending: interfaces whose packets that a full queue on the far side dropped are wanted.
+        `receiving`: Interfaces whose received packets are wanted.
+        `sending`: Interfaces whose packets that a full queue on the far side dropped are wanted.
         """
         self._file = os.open(self.table, os.O_RDONLY)
         self._receiving = tuple(receiving)
@@ -146,11 +145,9 @@ def settle(
 
     While a counter has not moved at all, what is on its way may just be late, and 1 s is waited for it.
 
-    Args:
-        read: gives the counters.
-        complete: what they are when nothing was lost; None when that is not known.
-        before: what they were before anything was sent, to know those that have not moved.
-        quiet_s: for how long they do not move, in seconds.
+    `complete`: What they are when nothing was lost; None when that is not known.
+    `before`: What they were before anything was sent, to know those that have not moved.
+    `quiet_s`: For how long they do not move, in seconds.
     """
     started = changed = time.monotonic()
     longest_s = 0.0

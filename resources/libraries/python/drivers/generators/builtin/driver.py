@@ -80,12 +80,9 @@ def trial_result(
 ) -> TrialResult:
     """Put together what the workers say.
 
-    Args:
-        trial: what was asked.
-        reports: one per worker.
-        flows: every flow with what became of it.
-        started_at: UTC, ISO 8601.
-        total_duration_s: wall time of the whole trial.
+    `reports`: One per worker.
+    `flows`: Every flow with what became of it.
+    `total_duration_s`: Wall time of the whole trial.
     """
     limits = _limits(trial, reports)
     notes = [*limits, *_remarks(trial, reports, flows)]
@@ -188,14 +185,12 @@ class BuiltInGenerator(TrafficGenerator):
     ) -> None:
         """Take the flows and CPUs of a plan; nothing starts yet.
 
-        Args:
-            plan: Flows and the generator's CPUs.
-            namespace: Network namespace with the generator's ports; empty for the present one.
-            sending: How to send, the name of a way in `wire`.
-            claims: Record of the machine: the next run ends workers that a killed run left. None for no record.
-            capture: Contents of the capture whose packets are the load of trials that ask for them.
-            wait: Returns when the generator's ports pass packets.
-            counters: Of its ports.
+        `plan`: Flows and the generator's CPUs.
+        `namespace`: Network namespace with the generator's ports; empty for the present one.
+        `sending`: How to send, the name of a way in `wire`.
+        `claims`: Record of the machine: the next run ends workers that a killed run left. None for no record.
+        `capture`: Contents of the capture whose packets are the load of trials that ask for them.
+        `wait`: Returns when the generator's ports pass packets.
 
         Raises:
             ConfigError: The capture cannot be used.

@@ -14,12 +14,9 @@ def flow_latency(
 ) -> FlowLatency:
     """Latency of a flow for the result of a trial.
 
-    Args:
-        instance: Of the flow.
-        direction: Of the flow.
-        sent: Packets that were to be timed.
-        received: Those that came.
-        values: Nanoseconds; None where no packet was timed.
+    `sent`: Packets that were to be timed.
+    `received`: Those that came.
+    `values`: Nanoseconds; None where no packet was timed.
     """
     found = asdict(values) if values else dict.fromkeys(_LATENCIES)
     return FlowLatency(instance=instance, direction=direction, sent=sent, received=received, **found)

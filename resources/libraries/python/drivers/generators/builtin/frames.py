@@ -61,8 +61,7 @@ def check_room(interface: str, mtu_bytes: int, largest_bytes: int) -> None:
 def size_pattern(parts: Sequence[tuple[int, int]]) -> tuple[int, ...]:
     """Spread a mix of frame sizes evenly over the shortest cycle that holds it exactly.
 
-    Args:
-        parts: frame size in bytes and its weight.
+    `parts`: Frame size in bytes and its weight.
 
     Returns:
         Frame sizes in sending order; each occurs weight / gcd(weights) times.
@@ -116,9 +115,7 @@ class FlowTuples:
 def load_ports(addresses: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """UDP source ports of load frames, as in the XDP program.
 
-    Args:
-        addresses: IPv4 source addresses.
-        rows: How often all of them have been used before.
+    `rows`: How often all of them have been used before.
 
     The addresses are those of IPv4, or the last 32 bits of those of IPv6.
     """
@@ -165,11 +162,8 @@ def _headers(
 ) -> NDArray[np.uint8]:
     """Ethernet and IPv4 headers.
 
-    Args:
-        flow: addresses.
-        protocol: IPv4 protocol.
-        lengths: bytes of each frame without FCS, shape (n,).
-        sources: index of each frame's source address, shape (n,).
+    `lengths`: Bytes of each frame without FCS, shape (n,).
+    `sources`: Index of each frame's source address, shape (n,).
 
     Returns:
         Shape (n, 34).
@@ -200,13 +194,10 @@ def load_frames(
 ) -> NDArray[np.int64]:
     """Write one load frame into every row of an area; sizes and 5-tuples cycle with the rows.
 
-    Args:
-        flow: addresses.
-        pattern: frame sizes with FCS in sending order.
-        area: zeroed room for the frames, shape (slots, at least the largest size without FCS).
-        udp: whether frames are UDP datagrams.
-        tcp: whether they are TCP segments, which belong to no connection.
-        count: 5-tuples; 0: one for each source address of the flow.
+    `pattern`: Frame sizes with FCS in sending order.
+    `area`: Zeroed room for the frames, shape (slots, at least the largest size without FCS).
+    `tcp`: Whether they are TCP segments, which belong to no connection.
+    `count`: 5-tuples; 0: one for each source address of the flow.
 
     Returns:
         Bytes of each frame without FCS, shape (slots,).
@@ -247,11 +238,10 @@ def _udp_checksum(
 ) -> NDArray[np.int64]:
     """UDP checksums of IPv6 datagrams.
 
-    Args:
-        fixed: Of `fixed_sum`.
-        addresses: Last 32 bits of the source addresses.
-        lengths: Of the datagrams, in bytes.
-        more: Sum of the ports and of what is in the payload.
+    `fixed`: Of `fixed_sum`.
+    `addresses`: Last 32 bits of the source addresses.
+    `lengths`: Of the datagrams, in bytes.
+    `more`: Sum of the ports and of what is in the payload.
     """
     found = folded(fixed + (addresses >> 16) + (addresses & 0xFFFF) + 2 * lengths + more)
     return np.where(found == 0, 0xFFFF, found)
@@ -263,12 +253,8 @@ class TupleWriter:
     def __init__(self, flow: FlowSpec, count: int, area: NDArray[np.uint8], *, udp: bool, tcp: bool = False) -> None:
         """Take the frames as they are.
 
-        Args:
-            flow: Addresses.
-            count: 5-tuples.
-            area: Frames as `load_frames` wrote them, shape (slots, bytes).
-            udp: Whether they are UDP datagrams.
-            tcp: Whether they are TCP segments.
+        `count`: 5-tuples.
+        `area`: Frames as `load_frames` wrote them, shape (slots, bytes).
         """
         self._tuples, self._ports, self._tcp, self._ipv6 = FlowTuples.of(flow, count), udp or tcp, tcp, flow.ipv6
         self._first = _last_32_bits(flow.source_ip)
@@ -287,13 +273,7 @@ class TupleWriter:
         self._fixed = words.sum(axis=1)
 
     def write(self, start: int, end: int, number: int) -> None:
-        """Write the 5-tuples from one number on into the frames of some slots.
-
-        Args:
-            start: First slot.
-            end: Slot after the last one.
-            number: Of the frame in the first slot.
-        """
+        """Write the 5-tuples from one number on into the frames of some slots."""
         sources, rows = self._tuples.places(np.arange(number, number + end - start))
         addresses = self._first + sources
         high, low = addresses >> 16, addresses & 0xFFFF
@@ -318,11 +298,8 @@ class ProbeFrames:
     def __init__(self, flow: FlowSpec, pattern: Sequence[int], mark: int = 0, *, count: int = 0) -> None:
         """Make the frames.
 
-        Args:
-            flow: Addresses.
-            pattern: Frame sizes with FCS in sending order.
-            mark: A number of 32 bits; 0 for that of probes.
-            count: 5-tuples; 0: one for each source address of the flow.
+        `mark`: A number of 32 bits; 0 for that of probes.
+        `count`: 5-tuples; 0: one for each source address of the flow.
         """
         self._pattern = tuple(pattern)
         self._tuples = FlowTuples.of(flow, count)

@@ -116,12 +116,9 @@ def make_ring(sock: socket.socket, option: int, block_bytes: int, slot_bytes: in
 
     The socket module's own call would keep other threads of Python waiting for the 10 ms that the kernel takes.
 
-    Args:
-        sock: packet socket.
-        option: `PACKET_RX_RING` or `PACKET_TX_RING`.
-        block_bytes: a multiple of the page size; holds whole slots only.
-        slot_bytes: size of a slot.
-        slots: how many, a multiple of those in a block.
+    `option`: `PACKET_RX_RING` or `PACKET_TX_RING`.
+    `block_bytes`: A multiple of the page size; holds whole slots only.
+    `slots`: How many, a multiple of those in a block.
 
     Raises:
         OSError: the kernel refused.

@@ -100,9 +100,7 @@ class ProbeReceiver:
     def __init__(self, flow: FlowSpec, probes: int) -> None:
         """Open the ring.
 
-        Args:
-            flow: whose probes arrive.
-            probes: how many can come.
+        `flow`: Whose probes arrive.
 
         Raises:
             CsitError: the kernel refused.
@@ -145,9 +143,8 @@ class FlowPorts:
     def __init__(self, spec: WorkerSpec, stop_asked: Callable[[], bool] = lambda: False) -> None:
         """Wait until every port has a carrier, and find out how to send.
 
-        Args:
-            spec: flows, and the way of sending that is wanted.
-            stop_asked: whether the driver wants a running trial to end.
+        `spec`: Flows, and the way of sending that is wanted.
+        `stop_asked`: Whether the driver wants a running trial to end.
 
         Raises:
             CsitError: there is no such port, or XDP is a must and does not work.

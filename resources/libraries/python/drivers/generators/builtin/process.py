@@ -35,8 +35,7 @@ class WorkerProcess:
     def __init__(self, module: str = _MODULE) -> None:
         """Start it.
 
-        Args:
-            module: What it runs, such as the generator's worker: any module that speaks `dialogue`.
+        `module`: What it runs, such as the generator's worker: any module that speaks `dialogue`.
         """
         self._argv = (sys.executable, "-m", module)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process

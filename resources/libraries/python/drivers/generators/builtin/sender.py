@@ -50,11 +50,10 @@ class LossWatch:
     ) -> None:
         """Start watching.
 
-        Args:
-            received: counters of the packets that came back, per flow.
-            before: what they were before the trial.
-            most_lost: how many may be lost; None: any number.
-            stop_asked: Whether another worker has ended the trial.
+        `received`: Counters of the packets that came back, per flow.
+        `before`: What they were before the trial.
+        `most_lost`: How many may be lost; None: any number.
+        `stop_asked`: Whether another worker has ended the trial.
         """
         self._received = received
         self._most_lost = most_lost
@@ -70,8 +69,7 @@ class LossWatch:
     def ends_it(self, sent: Sequence[int]) -> bool:
         """Look; to be called every 0.1 s and not more often.
 
-        Args:
-            sent: packets sent so far per flow, probes included.
+        `sent`: Packets sent so far per flow, probes included.
         """
         if self._most_lost is None:
             return False
@@ -131,10 +129,7 @@ class Schedule:
     def of(cls, rate_pps: float, flows: int, duration_s: float) -> "Schedule":
         """The schedule of a load.
 
-        Args:
-            rate_pps: aggregate rate.
-            flows: number of flows that share it equally.
-            duration_s: how long.
+        `flows`: Number of flows that share it equally.
         """
         return cls(rate_pps, flows, round(rate_pps / flows * duration_s))
 
@@ -169,9 +164,7 @@ class Schedule:
 def schedules(spec: TrialSpec, flows: int) -> tuple[Schedule, Schedule]:
     """Those of a trial's load and of its probes.
 
-    Args:
-        spec: the trial; one without a pace has no packets in its load's schedule.
-        flows: how many share the load.
+    `spec`: The trial; one without a pace has no packets in its load's schedule.
     """
     load = Schedule.of(spec.load_pps or 0.0, flows, spec.duration_s)
     return load, Schedule.of(spec.probe_pps * flows, flows, spec.duration_s)

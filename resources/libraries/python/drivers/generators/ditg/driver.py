@@ -86,9 +86,7 @@ class Watch:
     def __init__(self, read: Callable[[], Counters], moving: Callable[[Counters], bool]) -> None:
         """Prepare.
 
-        Args:
-            read: Gives the counters.
-            moving: Returns whether sending has begun.
+        `moving`: Returns whether sending has begun.
         """
         self._read = read
         self._moving = moving
@@ -147,14 +145,9 @@ def trial_result(
 ) -> TrialResult:
     """Put together what a run left.
 
-    Args:
-        trial: What was asked.
-        flows: Of the plan, both directions.
-        readings: Counters: before the run, each second of it, and after it.
-        run: Logs, and what the activity reporter saw.
-        instances: The service instance of each of D-ITG's flows.
-        started_at: UTC, ISO 8601.
-        total_duration_s: Wall time of the whole trial.
+    `readings`: Counters: before the run, each second of it, and after it.
+    `run`: Logs, and what the activity reporter saw.
+    `instances`: The service instance of each of D-ITG's flows.
     """
     returned = nothing() if trial.protocol is Protocol.ICMP else run.returned
     flows_of = {one: [flow for flow, each in enumerate(instances, 1) if each == one] for one in instances}

@@ -76,10 +76,9 @@ def script(plan: Plan, trial: Trial, sizes_file: str) -> Script:
 
     The other half of a trial's load is what the receiver sends back.
 
-    Args:
-        plan: Has the flows; `Flow.sources` says how many an instance has.
-        trial: The load; one of probes only sends them at `probe_pps`.
-        sizes_file: Where the payload sizes of a mix will be.
+    `plan`: Has the flows; `Flow.sources` says how many an instance has.
+    `trial`: The load; one of probes only sends them at `probe_pps`.
+    `sizes_file`: Where the payload sizes of a mix will be.
 
     Raises:
         Unsupported: A frame is smaller than D-ITG can make it, or it does not send that protocol.
@@ -150,9 +149,8 @@ def command(interfaces: Sequence[str], seconds: int) -> list[str]:
 def sent_by_second(log: str, interfaces: Collection[str]) -> tuple[float, ...]:
     """Packets per second that left these interfaces together, by second.
 
-    Args:
-        log: All that sar wrote.
-        interfaces: Whose packets.
+    `log`: All that sar wrote.
+    `interfaces`: Whose packets.
     """
     totals: dict[str, float] = {}
     column = None
@@ -278,10 +276,8 @@ class DitgPrograms:
     def __init__(self, fabric: Fabric, machine: MachineLock, cpu: int) -> None:
         """Prepare.
 
-        Args:
-            fabric: Has the generator's namespace; started before `start`.
-            machine: The machine's lock, held.
-            cpu: Where all of them run.
+        `fabric`: Has the generator's namespace; started before `start`.
+        `cpu`: Where all of them run.
         """
         self._fabric = fabric
         self._machine = machine

@@ -68,14 +68,8 @@ def trial_result(
     Of UDP, packets are those of iperf3's own numbering. TCP has none: there they are those of the ports, which saw
     acknowledgements and the few packets by which both ends agree as well.
 
-    Args:
-        trial: As it was asked.
-        flows: Of the plan, both ways.
-        found: Of each service instance.
-        before: Counters of the generator's ports before the run.
-        after: The same afterwards.
-        started_at: UTC, ISO 8601.
-        total_duration_s: Wall time of all.
+    `found`: Of each service instance.
+    `before`: Counters of the generator's ports before the run.
 
     Raises:
         CommandFailed: A report lacks a figure, or has something else in its place.

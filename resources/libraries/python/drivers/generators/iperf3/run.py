@@ -79,8 +79,7 @@ def seconds(trial: Trial) -> int:
 def server(flow: Flow) -> list[str]:
     """The argument vector of a server, for one run.
 
-    Args:
-        flow: The forward flow of an instance.
+    `flow`: The forward flow of an instance.
     """
     return [PROGRAM, "-s", "-1", "-J", "-B", flow.destination_ip, "-p", str(port(flow.instance))]
 
@@ -88,10 +87,8 @@ def server(flow: Flow) -> list[str]:
 def client(flow: Flow, trial: Trial, instances: int) -> list[str]:
     """The argument vector of a client.
 
-    Args:
-        flow: The forward flow of an instance.
-        trial: What to send; its load is the aggregate of all instances, and of both ways where data goes both.
-        instances: How many share it.
+    `flow`: The forward flow of an instance.
+    `trial`: What to send; its load is the aggregate of all instances, and of both ways where data goes both.
 
     Raises:
         Unsupported: iperf3 cannot send that.
@@ -153,9 +150,8 @@ class Second:
 def report(text: str, warned: str = "") -> dict[str, Any]:
     """A report.
 
-    Args:
-        text: Standard output of iperf3.
-        warned: Its standard error, quoted if there is no report.
+    `text`: Standard output of iperf3.
+    `warned`: Its standard error, quoted if there is no report.
 
     Raises:
         ValueError: Not a report, or the report of an error.
@@ -280,10 +276,8 @@ class Runs:
     def __init__(self, fabric: Fabric, machine: MachineLock, cpu: int) -> None:
         """Prepare.
 
-        Args:
-            fabric: Has the generator's namespace; started.
-            machine: The machine's lock, held.
-            cpu: Where all programs run.
+        `fabric`: Has the generator's namespace; started.
+        `cpu`: Where all programs run.
         """
         self._fabric = fabric
         self._machine = machine

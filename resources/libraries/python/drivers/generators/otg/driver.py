@@ -49,11 +49,10 @@ class OtgGenerator(TrafficGenerator):
     ) -> None:
         """Prepare.
 
-        Args:
-            plan: Flows and ports.
-            settings: Of the topology.
-            fabric: Has the generator's ports; started before `start`. None where only the server reaches them.
-            machine: The lock, held, of the machine that has these ports; None where there is none.
+        `plan`: Flows and ports.
+        `settings`: Of the topology.
+        `fabric`: Has the generator's ports; started before `start`. None where only the server reaches them.
+        `machine`: The lock, held, of the machine that has these ports; None where there is none.
         """
         self._plan, self._fabric, self._machine, self._settings = plan, fabric, machine, settings
         self._ports = server_ports(plan, settings.ports)

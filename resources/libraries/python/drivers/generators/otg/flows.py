@@ -52,10 +52,9 @@ def server_ports(plan: Plan, locations: Mapping[str, str]) -> dict[str, ServerPo
 def server_port(name: str, device: str | None, locations: Mapping[str, str]) -> ServerPort:
     """Return a port of the server: its location is that of the topology, else the device, else its name.
 
-    Args:
-        name: Of the port in the topology of a lab, else of the interface.
-        device: The kernel's name of the port; None where the topology has none.
-        locations: Locations by such names.
+    `name`: Of the port in the topology of a lab, else of the interface.
+    `device`: The kernel's name of the port; None where the topology has none.
+    `locations`: Locations by such names.
     """
     return ServerPort(name, locations.get(name) or device or name)
 
@@ -124,10 +123,9 @@ def sender_of(name: str) -> tuple[str, int] | None:
 def configuration(sent: Sequence[SentFlow], ports: Mapping[str, ServerPort], duration_s: float = 0.0) -> dict[str, Any]:
     """Return the configuration of a trial.
 
-    Args:
-        sent: Its flows.
-        ports: Of the generator, by interface.
-        duration_s: How long they are sent.
+    `sent`: Its flows.
+    `ports`: Of the generator, by interface.
+    `duration_s`: How long they are sent.
     """
     return {
         "ports": [{"name": port.name, "location": port.location} for port in dict.fromkeys(ports.values())],
@@ -221,13 +219,8 @@ def trial_result(
 ) -> TrialResult:
     """Put together the result of a trial.
 
-    Args:
-        trial: As it was asked.
-        flows: Of the plan.
-        sent: Flows on the server.
-        found: Their figures at the end.
-        started_at: UTC, ISO 8601.
-        total_duration_s: Wall time of all.
+    `sent`: Flows on the server.
+    `found`: Their figures at the end.
     """
     planned = sum(each.pps * trial.duration_s for each in sent if not each.probe)
     offered = sum(found[each.name].sent for each in sent if not each.probe)

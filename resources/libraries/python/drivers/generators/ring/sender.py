@@ -70,11 +70,10 @@ class ProbeSender:
     def prepare(self, pattern: Sequence[int], probes: int, mark: int = 0, flows: int = 0) -> None:
         """Make ready for a trial.
 
-        Args:
-            pattern: frame sizes with FCS in sending order.
-            probes: how many will be sent.
-            mark: of the frames, a number of 32 bits; 0 for that of probes.
-            flows: 5-tuples; 0: one for each source address.
+        `pattern`: Frame sizes with FCS in sending order.
+        `probes`: How many will be sent.
+        `mark`: Of the frames, a number of 32 bits; 0 for that of probes.
+        `flows`: 5-tuples; 0: one for each source address.
         """
         while self._take_stamp():  # those of an earlier trial that broke off
             pass
@@ -197,12 +196,11 @@ def send_paced(
 ) -> SentTraffic:
     """Send load and probes when they are due.
 
-    Args:
-        rings: one per flow.
-        schedule: of the load.
-        probes: one per flow, or none.
-        probe_schedule: of the probes.
-        watch: says when to end early.
+    `rings`: One per flow.
+    `schedule`: Of the load.
+    `probes`: One per flow, or none.
+    `probe_schedule`: Of the probes.
+    `watch`: Says when to end early.
 
     Raises:
         CsitError: an interface does not send.

@@ -45,8 +45,7 @@ def slot_bytes(largest_frame_bytes: int) -> int:
     Pages are taken one by one where frames fit into one: the kernel counts the references to a page for every frame,
     and with a large compound page both CPUs would write to one counter all the time.
 
-    Args:
-        largest_frame_bytes: with FCS.
+    `largest_frame_bytes`: With FCS.
     """
     needed = _FRAME_OFFSET + largest_frame_bytes - frames.FCS_BYTES
     if needed > _PAGE:
@@ -57,10 +56,9 @@ def slot_bytes(largest_frame_bytes: int) -> int:
 def slot_count(slot: int, *cycles: int, fewest: int = 0) -> int:
     """Slots of a ring that ends neither within a page nor within one of the cycles.
 
-    Args:
-        slot: bytes of one slot.
-        cycles: lengths of what repeats over the slots: 5-tuples, frame sizes.
-        fewest: slots at least; 0: by the size of a slot.
+    `slot`: Bytes of one slot.
+    `cycles`: Lengths of what repeats over the slots: 5-tuples, frame sizes.
+    `fewest`: Slots at least; 0: by the size of a slot.
     """
     unit = math.lcm(max(1, _PAGE // slot), *cycles)
     fewest = fewest or (_FEWEST_SLOTS if slot <= _PAGE else _FEWEST_LARGE_SLOTS)
@@ -82,13 +80,11 @@ class LoadFrames:
     ) -> None:
         """Look whether the interface takes them.
 
-        Args:
-            flow: interface and addresses.
-            pattern: frame sizes with FCS in sending order.
-            udp: whether frames are UDP datagrams.
-            tcp: whether they are TCP segments.
-            flows: 5-tuples; 0: one for each source address.
-            captured: frames of a capture instead of all that.
+        `flow`: Interface and addresses.
+        `pattern`: Frame sizes with FCS in sending order.
+        `tcp`: Whether they are TCP segments.
+        `flows`: 5-tuples; 0: one for each source address.
+        `captured`: Frames of a capture instead of all that.
 
         Raises:
             CsitError: the interface is not there or does not take such frames.
@@ -163,8 +159,7 @@ class TxRing:
         armed and its own position where it was. So every ENOBUFS is one frame that was sent and lost, and one slot at
         the end of the burst is disarmed for it.
 
-        Args:
-            count: how many at most, at least 1.
+        `count`: How many at most, at least 1.
 
         Returns:
             Frames handed over, refused ones included; fewer than `count` at the ring's end or when slots are still

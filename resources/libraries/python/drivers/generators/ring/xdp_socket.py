@@ -105,8 +105,7 @@ class XdpSocketRing:
     def send(self, count: int) -> int:
         """Hand frames to the interface.
 
-        Args:
-            count: how many at most, at least 1.
+        `count`: How many at most, at least 1.
 
         Returns:
             Frames handed over, those that a full queue refused included; fewer than `count` at the ring's end or when

@@ -110,8 +110,7 @@ class Client:
     def problem(self, *, closed: bool = False) -> str:
         """Why it does not run; empty while it does.
 
-        Args:
-            closed: Whether it has closed its input or output; `stop` ends a client that goes on running.
+        `closed`: Whether it has closed its input or output; `stop` ends a client that goes on running.
         """
         if self._process is None:
             return "TRex's client is not started"

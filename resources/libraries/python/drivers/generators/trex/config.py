@@ -124,11 +124,10 @@ class CoreAssignment:
 def place(plan: Plan, pairs: int, *, dpdk: bool, queues: int = 1) -> CoreAssignment:
     """Place the threads on the generator's planned CPUs: as many for each pair of ports as CPUs and queues allow.
 
-    Args:
-        plan: Has them; its main thread's CPU is for control, and that of a second one for receiving.
-        pairs: Pairs of ports.
-        dpdk: Whether ports are polled: then threads cannot take turns.
-        queues: That each port can have.
+    `plan`: Has them; its main thread's CPU is for control, and that of a second one for receiving.
+    `pairs`: Pairs of ports.
+    `dpdk`: Whether ports are polled: then threads cannot take turns.
+    `queues`: That each port can have.
 
     Raises:
         Unsupported: Too few for polled ports, or none at all.
@@ -157,12 +156,11 @@ def yaml_of(
 ) -> str:
     """The configuration file.
 
-    Args:
-        table: The ports.
-        placement: CPUs of threads.
-        numa_node: Of the NICs.
-        largest_frame_bytes: That will be sent, L2 with FCS.
-        memory_mb: Of huge pages, or of ordinary memory in software mode; None for the server's own choice.
+    `table`: The ports.
+    `placement`: CPUs of threads.
+    `numa_node`: Of the NICs.
+    `largest_frame_bytes`: That will be sent, L2 with FCS.
+    `memory_mb`: Of huge pages, or of ordinary memory in software mode; None for the server's own choice.
     """
     interfaces = [
         port.pci_address if table.dpdk else _software(number, port, len(table.ports), largest_frame_bytes)
@@ -206,10 +204,9 @@ def _threads(placement: CoreAssignment, numa_node: int) -> Mapping[str, object]:
 def arguments(directory: Path, configuration: Path, *, mellanox: bool) -> list[str]:
     """The server's command line.
 
-    Args:
-        directory: Where it is installed.
-        configuration: Its configuration file.
-        mellanox: Whether ports are NICs by Mellanox, whose driver is a library of its own.
+    `directory`: Where it is installed.
+    `configuration`: Its configuration file.
+    `mellanox`: Whether ports are NICs by Mellanox, whose driver is a library of its own.
     """
     return [
         str(directory / PROGRAM),

@@ -33,8 +33,7 @@ _WITHIN_S = 10.0
 def interpreter(asked: str) -> str | None:
     """A Python that can run TRex's library; None where there is none.
 
-    Args:
-        asked: `auto` for this process's own, or else the first of the system's that can; or a path, which is tried.
+    `asked`: `auto` for this process's own, or else the first of the system's that can; or a path, which is tried.
     """
     return next((path for path in _candidates(asked) if _can(path)), None)
 

@@ -136,13 +136,9 @@ def trial_result(
 ) -> TrialResult:
     """Outcome of a trial.
 
-    Args:
-        trial: What was asked.
-        report: What the client says.
-        flows: Of the plan, in its order.
-        started_at: UTC, ISO 8601.
-        total_duration_s: Wall time of the whole trial.
-        turned_away: Packets that a full queue of the generator's ports did not let in, where the kernel counts them.
+    `report`: What the client says.
+    `flows`: Of the plan, in its order.
+    `turned_away`: Packets that a full queue of the generator's ports did not let in, where the kernel counts them.
 
     Raises:
         CsitError: A latency histogram cannot be read.

@@ -16,8 +16,7 @@ _CONTROL = 9
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Look for an installation.
 
-    Args:
-        arguments: `directory`, where it is; `ports`, PCI addresses of its ports; `root` for tests.
+    `arguments`: `directory`, where it is; `ports`, PCI addresses of its ports; `root` for tests.
     """
     directory = Path(arguments["directory"])
     client = directory / "automation/trex_control_plane/interactive/trex"

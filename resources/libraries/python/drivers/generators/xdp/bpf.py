@@ -87,10 +87,9 @@ class XdpProgram:
     def __init__(self, name: str, built: Path | None = None, entries: Mapping[str, int] | None = None) -> None:
         """Load it.
 
-        Args:
-            name: Of the program's function.
-            built: The object, by default that of the sender.
-            entries: Numbers of entries of its arrays, by name.
+        `name`: Of the program's function.
+        `built`: The object, by default that of the sender.
+        `entries`: Numbers of entries of its arrays, by name.
 
         Raises:
             Unsupported: There is no libbpf, or the kernel refused; then the verifier's last line is in the message.
@@ -133,10 +132,9 @@ class XdpProgram:
 
         Blocks without the interpreter's lock.
 
-        Args:
-            frame: Contents of every frame before the program changes it; its length is the maximum.
-            batch: Frames between two flushes, in [1, 256].
-            times: Number of runs.
+        `frame`: Contents of every frame before the program changes it; its length is the maximum.
+        `batch`: Frames between two flushes, in [1, 256].
+        `times`: Number of runs.
 
         Raises:
             Unsupported: The kernel cannot do it.

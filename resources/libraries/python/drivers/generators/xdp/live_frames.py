@@ -22,10 +22,9 @@ class Running:
     def __init__(self, program: XdpProgram, frame: bytes, batch: int) -> None:
         """Start it.
 
-        Args:
-            program: what runs.
-            frame: what every frame is before the program changes it.
-            batch: frames between two flushes, in [1, 256].
+        `program`: What runs.
+        `frame`: What every frame is before the program changes it.
+        `batch`: Frames between two flushes, in [1, 256].
         """
         self._error: CsitError | None = None
         self._thread = Thread(target=self._work, args=(program, frame, batch), daemon=True)

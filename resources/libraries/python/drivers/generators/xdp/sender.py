@@ -59,9 +59,8 @@ class XdpSender:
     def __init__(self, flows: Sequence[FlowSpec], captured: CapturedLoad | None = None) -> None:
         """Load the program and try it without sending anything.
 
-        Args:
-            flows: All that the worker sends.
-            captured: Frames of the capture that trials may ask for.
+        `flows`: All that the worker sends.
+        `captured`: Frames of the capture that trials may ask for.
 
         Raises:
             Unsupported: the kernel or an interface cannot do it.

@@ -17,9 +17,8 @@ _LEVEL = "3"
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Look for it.
 
-    Args:
-        arguments: `root`, where resctrl is mounted, `filesystems`, those of the kernel, and `cpus`, their folders;
-            other ones for tests.
+    `arguments`: `root`, where resctrl is mounted, `filesystems`, those of the kernel, and `cpus`, their folders; other
+      ones for tests.
 
     Returns:
         `ways`, `least`, `groups`, `reserved`, and `domains`, the id of the cache by CPU; or `why` with a sentence part,

@@ -33,8 +33,7 @@ _log = logging.getLogger(__name__)
 def discover(**places: str) -> CacheWays | None:
     """Read what can be divided here; None where nothing can.
 
-    Args:
-        places: As arguments of `cache_facts.answer`; other ones for tests.
+    `places`: As arguments of `cache_facts.answer`; other ones for tests.
     """
     found = answer(places)
     return None if "why" in found else CacheWays.model_validate(found)
@@ -84,11 +83,10 @@ def _give_back(divided: DividedCache) -> list[str]:
 class CacheDivision:
     """The ways of the NFs on this machine.
 
-    Args:
-        parts: Of NFs, and of all others (`OTHERS`).
-        claim: Puts an entry under `KEY` on the record of the machine.
-        release: Takes entries off it.
-        root: Where resctrl is mounted; another folder for tests.
+    `parts`: Of NFs, and of all others (`OTHERS`).
+    `claim`: Puts an entry under `KEY` on the record of the machine.
+    `release`: Takes entries off it.
+    `root`: Where resctrl is mounted; another folder for tests.
     """
 
     def __init__(

@@ -24,10 +24,9 @@ machine's."""
 def entering(doors: "Iterable[Path]", argv: "Sequence[str]", container: int | None = None) -> list[str]:
     """The argument vector of a program that enters control groups before it runs; without groups as it is.
 
-    Args:
-        doors: Files into which a process writes its id to enter.
-        argv: The program with its arguments.
-        container: A process of the container that it enters too; None for none.
+    `doors`: Files into which a process writes its id to enter.
+    `argv`: The program with its arguments.
+    `container`: A process of the container that it enters too; None for none.
     """
     words = [*map(str, doors), *(["--container", str(container)] if container is not None else [])]
     return [sys.executable, "-I", "-S", __file__, *words, "--", *argv] if words else list(argv)

@@ -68,8 +68,7 @@ class Controllers:
 def discover(mounts: Path = MOUNTS) -> Controllers:
     """Find the controllers.
 
-    Args:
-        mounts: A table as /proc/self/mounts; another one for tests.
+    `mounts`: A table as /proc/self/mounts; another one for tests.
 
     Raises:
         Unsupported: One that is needed is not there.

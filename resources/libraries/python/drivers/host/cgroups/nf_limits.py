@@ -47,13 +47,9 @@ class NfGroups:
     ) -> None:
         """Prepare; nothing is made before `make`.
 
-        Args:
-            functions: NFs of any kind, with and without limits.
-            plan: Has their cores and ports.
-            fabric: Has the data threads of their ports.
-            machine: The machine's lock, held.
-            containers: Of these NFs; None where they run without.
-            cache: Their ways of the last-level cache; None where it is not divided.
+        `functions`: NFs of any kind, with and without limits.
+        `containers`: Of these NFs; None where they run without.
+        `cache`: Their ways of the last-level cache; None where it is not divided.
         """
         self._containers = containers
         self._cache = cache

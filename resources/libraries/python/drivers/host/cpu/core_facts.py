@@ -14,8 +14,7 @@ _UNITS = ("cpu_core", "cpu_atom", "cpu_lowpower")
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Look for them.
 
-    Args:
-        arguments: `devices`, another folder than the kernel's for tests.
+    `arguments`: `devices`, another folder than the kernel's for tests.
 
     Returns:
         `units`, the lists of CPUs of each kind where there are several; `khz`, the maximum frequency by CPU; and

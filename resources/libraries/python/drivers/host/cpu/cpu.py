@@ -35,10 +35,9 @@ def discover(root: Path = SYSTEM, allowed: Collection[int] | None = None, record
     Those that a run has taken offline with SMT are there, too: if it was killed, the next run switches SMT on before it
     uses them.
 
-    Args:
-        root: Where `cpu/` and `node/` are.
-        allowed: CPUs that may be used; by default those of this process (its affinity, its cgroup's cpuset).
-        record: Of the run that has the machine, or of one that was killed; another file for tests.
+    `root`: Where `cpu/` and `node/` are.
+    `allowed`: CPUs that may be used; by default those of this process (its affinity, its cgroup's cpuset).
+    `record`: Of the run that has the machine, or of one that was killed; another file for tests.
 
     Raises:
         Unsupported: There is no description, or no CPU that may be used.
@@ -63,8 +62,7 @@ def kinds_of(found: Mapping[str, Any]) -> dict[int, int]:
 
     A kernel may have one unit for efficiency cores and low-power ones; their frequencies tell these apart.
 
-    Args:
-        found: Answer of `core_facts`.
+    `found`: Answer of `core_facts`.
     """
     speeds = ranked({int(cpu): khz for cpu, khz in found["khz"].items()})
     units = {cpu: rank for rank, text in enumerate(found["units"].values()) for cpu in expand(text)}
@@ -130,8 +128,7 @@ def kept_awake(requests: Path = REQUESTS) -> Iterator[None]:
     The kernel ends the request with the process that made it, also where that is killed. Where it takes none, CPUs
     sleep as they do otherwise; the environment of each result has it.
 
-    Args:
-        requests: The device; another file in tests.
+    `requests`: The device; another file in tests.
     """
     with ExitStack() as held:
         with suppress(OSError):

@@ -60,9 +60,8 @@ def find_all(names: Mapping[str, str], root: Path = Path("/proc")) -> dict[str, 
 
     A thread has the name that its interface had when the thread was created: the original one or the one in use.
 
-    Args:
-        names: Original interface names by the names in use.
-        root: Where processes are; another one for tests.
+    `names`: Original interface names by the names in use.
+    `root`: Where processes are; another one for tests.
 
     Raises:
         Unsupported: A port has none that is to be seen.
@@ -203,10 +202,9 @@ class DataThreads:
     def place(self, ports: Mapping[str, Sequence[Port]], cores: CoreMap, physical: Mapping[str, str]) -> None:
         """Find the threads of ports and let each run on its planned CPU, before every ordinary thread.
 
-        Args:
-            ports: By owner.
-            cores: Has the owners' CPUs.
-            physical: Physical ports: original interface names by the names in use.
+        `ports`: By owner.
+        `cores`: Has the owners' CPUs.
+        `physical`: Physical ports: original interface names by the names in use.
 
         Raises:
             Unsupported: They are not to be seen, or cannot be pinned.
@@ -290,8 +288,7 @@ def receive_by_napi(netlink: Netlink, interface: str) -> None:
 def enable_threads(ports: Iterable[tuple[Namespace, Iterable[str]]]) -> None:
     """Give every port's NAPI a kernel thread. To be called by a thread that ends afterwards.
 
-    Args:
-        ports: Interfaces by namespace, up and received by NAPI (before that there is none).
+    `ports`: Interfaces by namespace, up and received by NAPI (before that there is none).
 
     Raises:
         Unsupported: The kernel has no threaded NAPI (before 5.12), or mounts are not allowed here.

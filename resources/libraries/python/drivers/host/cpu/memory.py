@@ -145,9 +145,8 @@ def too_few(who: str, needs_mb: int, numa_node: int, nodes: Path = NODES) -> Uns
 def remove_files(prefix: str, mounts: Path = MOUNTS) -> list[str]:
     """Remove what a program of DPDK has left in hugetlbfs; say what it was.
 
-    Args:
-        prefix: Its `--file-prefix`.
-        mounts: The kernel's list of mounts; another file for tests.
+    `prefix`: Its `--file-prefix`.
+    `mounts`: The kernel's list of mounts; another file for tests.
 
     Raises:
         CsitError: Some files cannot be removed; the others were.

@@ -70,10 +70,9 @@ class SmtOff(Part):
     def __init__(self, layout: CpuLayout, claims: Claims, root: Path = SYSTEM) -> None:
         """Prepare. Nothing happens before `start`.
 
-        Args:
-            layout: CPUs of this machine with SMT.
-            claims: The machine's record.
-            root: Where `cpu/` is; another one for tests.
+        `layout`: CPUs of this machine with SMT.
+        `claims`: The machine's record.
+        `root`: Where `cpu/` is; another one for tests.
         """
         self._layout = layout
         self._claims = claims

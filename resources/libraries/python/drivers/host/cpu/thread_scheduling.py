@@ -50,8 +50,7 @@ def go_first(priority: int = 1) -> None:
     An ordinary thread is delayed by up to a second where polling threads share all CPUs, and has a part of a CPU where
     many are busy.
 
-    Args:
-        priority: Of real-time threads; data threads have 1.
+    `priority`: Of real-time threads; data threads have 1.
     """
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
@@ -60,10 +59,9 @@ def go_first(priority: int = 1) -> None:
 def threads_of(pid: int, pattern: re.Pattern[str], root: Path = Path("/proc")) -> dict[int, int]:
     """Threads of a process by the number in their names.
 
-    Args:
-        pid: The process.
-        pattern: Matches a name; its first group is the number.
-        root: Where processes are; another one for tests.
+    `pid`: The process.
+    `pattern`: Matches a name; its first group is the number.
+    `root`: Where processes are; another one for tests.
 
     Returns:
         Number to thread id; empty when the process is gone.

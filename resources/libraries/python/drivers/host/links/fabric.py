@@ -38,10 +38,9 @@ Result = TypeVar("Result")
 class PortTable:
     """Ports by owner.
 
-    Args:
-        ports: All of them.
-        physical: Names of those that are physical ports.
-        namespace: Of an owner, once it is made.
+    `ports`: All of them.
+    `physical`: Names of those that are physical ports.
+    `namespace`: Of an owner, once it is made.
     """
 
     def __init__(
@@ -145,12 +144,10 @@ class Fabric(Part):
     ) -> None:
         """Prepare. Nothing is made before `start`.
 
-        Args:
-            plan: What to make.
-            machine: The machine's lock, held.
-            largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
-            node: The node of the plan that this machine is; None where it has all of the plan.
-            leave: Physical ports that a program of user space drives, by the name of the interface.
+        `plan`: What to make.
+        `largest_frame_bytes`: The largest L2 frame that will be sent, FCS included.
+        `node`: The node of the plan that this machine is; None where it has all of the plan.
+        `leave`: Physical ports that a program of user space drives, by the name of the interface.
 
         Raises:
             PlanError: The plan does not say which physical port one is, or has one twice.
@@ -328,9 +325,8 @@ class Fabric(Part):
     def move_threads(self, owner: str, threads: Collection[int] = ()) -> None:
         """Pin the data threads of an owner to another CPU that the plan has on this machine.
 
-        Args:
-            owner: The vSwitch or an NF.
-            threads: Data threads of its program, beside those of its ports in the kernel.
+        `owner`: The vSwitch or an NF.
+        `threads`: Data threads of its program, beside those of its ports in the kernel.
 
         Raises:
             CsitError: There is no other CPU.

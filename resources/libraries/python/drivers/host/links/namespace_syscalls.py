@@ -111,8 +111,7 @@ def mount_sysfs(name: str) -> bool:
 
     To be called after `own_mounts`.
 
-    Args:
-        name: Of the namespace, for error messages.
+    `name`: Of the namespace, for error messages.
 
     Raises:
         Unsupported: It cannot be mounted.
@@ -130,9 +129,8 @@ def mount_sysfs(name: str) -> bool:
 def sysfs_of(namespace: int, name: str) -> Iterator[Path]:
     """Enter a network namespace, with its sysfs at the usual place. To be called after `own_mounts`.
 
-    Args:
-        namespace: File descriptor of the namespace.
-        name: For error messages.
+    `namespace`: File descriptor of the namespace.
+    `name`: For error messages.
 
     Raises:
         Unsupported: It cannot be mounted.

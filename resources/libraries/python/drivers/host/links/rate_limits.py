@@ -22,9 +22,8 @@ _TABLE = "csit_limits"
 def network_limits(links: Iterable[Link], functions: Iterable[NfPlan | TapPlan]) -> dict[str, str]:
     """Rulesets of nftables by the owner of the ports that send to limited NFs; an NF without a limit needs none.
 
-    Args:
-        links: All of the machine.
-        functions: NFs of any kind, with and without limits.
+    `links`: All of the machine.
+    `functions`: NFs of any kind, with and without limits.
     """
     limits = {each.name: each.limits.network_pps for each in functions if each.limits.network_pps is not None}
     chains: dict[str, list[str]] = defaultdict(list)

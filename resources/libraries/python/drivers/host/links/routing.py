@@ -35,10 +35,9 @@ from resources.libraries.python.planning.names import GENERATOR
 def configure_routers(functions: Iterable[NfPlan], fabric: Fabric, *, addresses: bool = True) -> None:
     """Give every NF its addresses, neighbours and routes. They end with their namespaces.
 
-    Args:
-        functions: Those that are namespaces which forward.
-        fabric: Has the namespaces; started.
-        addresses: Whether they have no addresses yet. These outlive that a port goes down, all else does not.
+    `functions`: Those that are namespaces which forward.
+    `fabric`: Has the namespaces; started.
+    `addresses`: Whether they have no addresses yet. These outlive that a port goes down, all else does not.
 
     Raises:
         CommandFailed: The kernel refused.

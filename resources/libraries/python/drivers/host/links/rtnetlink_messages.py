@@ -77,11 +77,10 @@ def _link_info(kind: str, data: Attributes) -> tuple[str, Any]:
 def veth_pair(near: tuple[str, int, str], far: tuple[str, int, str], far_namespace: int, mtu: int) -> Request:
     """A pair of ports, one here and one in another namespace.
 
-    Args:
-        near: Name, interface index and MAC of the end in the socket's namespace.
-        far: The same of the other end.
-        far_namespace: File descriptor of the other end's namespace.
-        mtu: Of both, in bytes.
+    `near`: Name, interface index and MAC of the end in the socket's namespace.
+    `far`: The same of the other end.
+    `far_namespace`: File descriptor of the other end's namespace.
+    `mtu`: Of both, in bytes.
     """
     name, index, mac = near
     far_name, far_index, far_mac = far
@@ -260,11 +259,10 @@ def set_promiscuous(name: str, index: int, on: bool) -> Request:
 def move(name: str, index: int, namespace: int, new_name: str) -> Request:
     """Move a port to another namespace, under another name.
 
-    Args:
-        name: Its present name.
-        index: Its present interface index; the kernel keeps it where it is free over there.
-        namespace: File descriptor of the other namespace.
-        new_name: Its name over there.
+    `name`: Its present name.
+    `index`: Its present interface index; the kernel keeps it where it is free over there.
+    `namespace`: File descriptor of the other namespace.
+    `new_name`: Its name over there.
     """
     body = encoded(ifinfmsg, {"index": index}, [("IFLA_NET_NS_FD", namespace), ("IFLA_IFNAME", new_name)])
     return Request(RTM_SETLINK, 0, body, f"move {name} to another namespace as {new_name}")

@@ -21,10 +21,7 @@ class Cables:
     def __init__(self, ports: Sequence[Port], lock: MachineLock, mtu: int) -> None:
         """Prepare. Nothing happens before `claim`.
 
-        Args:
-            ports: Ends of cables.
-            lock: The machine's lock, held.
-            mtu: In bytes.
+        `ports`: Ends of cables.
 
         Raises:
             PlanError: The plan does not say which physical port it is, or has one twice.

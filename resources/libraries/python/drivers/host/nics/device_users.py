@@ -14,8 +14,7 @@ END_IT = "end it first; if it is a system service: systemctl disable --now NAME"
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Look for the users of PCI devices.
 
-    Args:
-        arguments: `devices`, with PCI addresses as its keys; `root` for tests.
+    `arguments`: `devices`, with PCI addresses as its keys; `root` for tests.
     """
     root = Path(arguments.get("root", "/"))
     folder = root / "sys/bus/pci/devices"
@@ -30,9 +29,7 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
 def users(device: Path, proc: Path) -> list[tuple[int, str]]:
     """Process ids and commands of the programs that have a device open.
 
-    Args:
-        device: Its folder in sysfs.
-        proc: Where proc is mounted.
+    `device`: Its folder in sysfs.
     """
     nodes = _nodes(device)
     found = []

@@ -204,10 +204,9 @@ Parameters = dict[str, tuple[int, ...]]
 def parameters(where: socket.socket, interface: str, kinds: Collection[str] = tuple(_PARAMETERS)) -> Parameters:
     """Return settings of a port, without kinds that its driver does not have.
 
-    Args:
-        where: A socket in the port's network namespace.
-        interface: The port.
-        kinds: Of `_PARAMETERS`.
+    `where`: A socket in the port's network namespace.
+    `interface`: The port.
+    `kinds`: Of `_PARAMETERS`.
     """
     found = {}
     for kind in kinds:
@@ -221,10 +220,9 @@ def restore_parameters(where: socket.socket, interface: str, before: Mapping[str
 
     A refusal is no reason to keep the port on record: each later run would be refused the same.
 
-    Args:
-        where: A socket in the port's network namespace.
-        interface: The port.
-        before: From `parameters`.
+    `where`: A socket in the port's network namespace.
+    `interface`: The port.
+    `before`: From `parameters`.
     """
     for kind in (kind for kind in _PARAMETERS if kind in before):
         one = _PARAMETERS[kind]

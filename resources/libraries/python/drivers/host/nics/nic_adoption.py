@@ -71,8 +71,7 @@ _log = logging.getLogger(__name__)
 def look(wanted: Sequence[tuple[Nic, str, str]]) -> list[AdoptedPort]:
     """Find ports in the namespace of the calling thread and describe them; nothing is changed.
 
-    Args:
-        wanted: Ports, each with its name in use and the name of the namespace that it will be used in.
+    `wanted`: Ports, each with its name in use and the name of the namespace that it will be used in.
 
     Raises:
         ConfigError: One is not there, or must not be taken.
@@ -168,13 +167,11 @@ def _start_threads(ports: Sequence[AdoptedPort]) -> None:
 def take(port: AdoptedPort, home: Netlink, inside: Namespace, mac: str, mtu: int, *, promiscuous: bool) -> int:
     """Move a port into a namespace and prepare it there; it stays down.
 
-    Args:
-        port: From `look`, on record.
-        home: Opened where the port is.
-        inside: The namespace.
-        mac: Its MAC in use.
-        mtu: In bytes.
-        promiscuous: Whether frames for other MACs are wanted.
+    `port`: From `look`, on record.
+    `home`: Opened where the port is.
+    `inside`: The namespace.
+    `mac`: Its MAC in use.
+    `promiscuous`: Whether frames for other MACs are wanted.
 
     Returns:
         Its interface index over there.

@@ -106,10 +106,9 @@ class Surroundings:
 
         Waits first until udev has named the ports of this machine.
 
-        Args:
-            index: Its index: udev may rename it at any moment.
-            name: The name that it had.
-            before: All else.
+        `index`: Its index: udev may rename it at any moment.
+        `name`: The name that it had.
+        `before`: All else.
         """
         with closing(Netlink()) as netlink:
 
@@ -177,10 +176,9 @@ class PciDrivers:
     ) -> None:
         """Prepare.
 
-        Args:
-            root: Where sysfs is mounted; it shows the ports of one network namespace.
-            surroundings: What is around that sysfs; another one for tests, where no kernel reacts.
-            within_s: How long a driver may take.
+        `root`: Where sysfs is mounted; it shows the ports of one network namespace.
+        `surroundings`: What is around that sysfs; another one for tests, where no kernel reacts.
+        `within_s`: How long a driver may take.
         """
         self._root = root
         self._around = surroundings or Surroundings()

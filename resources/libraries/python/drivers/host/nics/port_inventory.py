@@ -150,9 +150,8 @@ _PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 def device_at(pci_address: str, root: Path = SYSFS) -> str | None:
     """The kernel's name of the port at a PCI address; None where there is none in the sysfs's network namespace.
 
-    Args:
-        pci_address: With its domain, such as `0000:3b:00.0`.
-        root: Where sysfs is mounted.
+    `pci_address`: With its domain, such as `0000:3b:00.0`.
+    `root`: Where sysfs is mounted.
     """
     port = _port_at(pci_address, root)
     return port.name if port is not None else None
@@ -163,9 +162,8 @@ def index_at(pci_address: str, root: Path = SYSFS) -> int | None:
 
     None also while it is being renamed.
 
-    Args:
-        pci_address: With its domain, such as `0000:3b:00.0`.
-        root: Where sysfs is mounted.
+    `pci_address`: With its domain, such as `0000:3b:00.0`.
+    `root`: Where sysfs is mounted.
     """
     port = _port_at(pci_address, root)
     return _integer(port / "ifindex") if port is not None else None
@@ -184,10 +182,9 @@ def _port_at(pci_address: str, root: Path) -> Path | None:
 def numa_node_of(pci_address: str | None, interface: str | None, root: Path = SYSFS) -> int | None:
     """The NUMA node of a port; None where the kernel does not know it (-1), or where it is no PCI device.
 
-    Args:
-        pci_address: Where it is; decides where it is given.
-        interface: The kernel's name of the port, in the network namespace whose sysfs is at `root`.
-        root: Where sysfs is mounted.
+    `pci_address`: Where it is; decides where it is given.
+    `interface`: The kernel's name of the port, in the network namespace whose sysfs is at `root`.
+    `root`: Where sysfs is mounted.
     """
     if pci_address is not None:
         pci: Path | None = root / "bus/pci/devices" / pci_address
@@ -200,9 +197,8 @@ def numa_node_of(pci_address: str | None, interface: str | None, root: Path = SY
 def pci_ids(pci_address: str, root: Path = SYSFS) -> tuple[str | None, str | None]:
     """Vendor and device of a PCI device, in hexadecimal; None where there is none.
 
-    Args:
-        pci_address: With its domain, such as `0000:3b:00.0`.
-        root: Where sysfs is mounted.
+    `pci_address`: With its domain, such as `0000:3b:00.0`.
+    `root`: Where sysfs is mounted.
     """
     pci = root / "bus/pci/devices" / pci_address
     return _line_of(pci / "vendor"), _line_of(pci / "device")
@@ -211,8 +207,7 @@ def pci_ids(pci_address: str, root: Path = SYSFS) -> tuple[str | None, str | Non
 def driver_of(pci: Path) -> str | None:
     """The driver that has a PCI device; None when none has.
 
-    Args:
-        pci: Its folder in sysfs.
+    `pci`: Its folder in sysfs.
     """
     link = pci / "driver"
     return link.resolve().name if link.is_symlink() else None

@@ -17,10 +17,8 @@ class HandedOver(Part):
     def __init__(self, nics: Iterable[Nic], lock: MachineLock, drivers: PciDrivers | None = None) -> None:
         """Prepare. Nothing happens before `start`.
 
-        Args:
-            nics: Ports with their PCI addresses; their `uio_driver` is the one that they get, by default vfio-pci.
-            lock: The machine's lock, held.
-            drivers: Drivers by device; replaced in tests.
+        `nics`: Ports with their PCI addresses; their `uio_driver` is the one that they get, by default vfio-pci.
+        `drivers`: Drivers by device; replaced in tests.
 
         Raises:
             ConfigError: One has no PCI address.

@@ -79,10 +79,9 @@ def address_of(parent: str, number: int = 0, root: Path = SYSFS) -> str:
 def on_functions(plan: Plan, owners: Iterable[str], root: Path = SYSFS) -> Plan:
     """The plan with the PCI addresses of virtual functions in the place of those of their ports.
 
-    Args:
-        plan: As it was made, which reaches no node.
-        owners: Whose ports are on this machine.
-        root: Where sysfs is mounted.
+    `plan`: As it was made, which reaches no node.
+    `owners`: Whose ports are on this machine.
+    `root`: Where sysfs is mounted.
 
     Raises:
         Unsupported: A port has no virtual functions.
@@ -117,12 +116,10 @@ class VirtualFunctions(Part):
     ) -> None:
         """Prepare. Nothing happens before `start`.
 
-        Args:
-            nics: Ports as `on_functions` has them, each with its MAC in the plan.
-            lock: The machine's lock, held.
-            root: Where sysfs is mounted; another one for tests.
-            around: What is around that sysfs; another one for tests.
-            netlink: How functions are configured; another one for tests.
+        `nics`: Ports as `on_functions` has them, each with its MAC in the plan.
+        `root`: Where sysfs is mounted; another one for tests.
+        `around`: What is around that sysfs; another one for tests.
+        `netlink`: How functions are configured; another one for tests.
         """
         self._nics = {nic.parent: (nic, mac) for nic, mac in nics if nic.parent is not None}
         self._lock = lock

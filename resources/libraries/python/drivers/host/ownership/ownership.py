@@ -44,9 +44,8 @@ class MachineLock(Claims):
     def __init__(self, directory: Path = DIRECTORY, settings_root: Path = Path("/proc/sys")) -> None:
         """Prepare. Nothing happens before `with`.
 
-        Args:
-            directory: Where lock and record are; another one for tests.
-            settings_root: Where kernel settings are; another one for tests.
+        `directory`: Where lock and record are; another one for tests.
+        `settings_root`: Where kernel settings are; another one for tests.
         """
         super().__init__(directory / "owner.json")
         self._directory = directory

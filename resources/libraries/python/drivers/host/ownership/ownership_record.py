@@ -177,9 +177,8 @@ class Claims:
     def claim(self, key: str, entry: object) -> None:
         """Record something that a package of drivers declares as a leftover, before it is made.
 
-        Args:
-            key: Of the declaration.
-            entry: As the declaration has it.
+        `key`: Of the declaration.
+        `entry`: As the declaration has it.
         """
         self._change_declared(key, (*self._held().declared.get(key, ()), entry))
 

@@ -80,8 +80,7 @@ def children_of(pid: int) -> tuple[int, ...]:
 def continue_group(leader: int) -> None:
     """Continue the processes of a group in case they are stopped: stopped ones get no signal but SIGKILL.
 
-    Args:
-        leader: The process that leads it; not reaped yet, so that its PID is that of the group.
+    `leader`: The process that leads it; not reaped yet, so that its PID is that of the group.
     """
     with suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGCONT)
@@ -90,9 +89,8 @@ def continue_group(leader: int) -> None:
 def end_group(leader: "subprocess.Popen[bytes]", within_s: float) -> bool:
     """Wait until a process that was asked to end has ended, kill what is left of its process group, and reap it.
 
-    Args:
-        leader: Leads a process group.
-        within_s: How long to wait before it is killed, in seconds.
+    `leader`: Leads a process group.
+    `within_s`: How long to wait before it is killed, in seconds.
 
     Returns:
         Whether it ended by itself in time.

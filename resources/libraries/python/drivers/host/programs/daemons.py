@@ -56,14 +56,13 @@ class Daemon:
     ) -> None:
         """Prepare.
 
-        Args:
-            what: For messages: `testpmd of nf-1-1`.
-            argv: The program with its arguments.
-            log: Where its standard output and error go.
-            environment: Variables on top of this process's.
-            folder: Where it runs; None for where this process runs.
-            prints_to: Where standard output goes, where that is what it makes and not what it says.
-            entry: Control groups and container that it enters before it runs.
+        `what`: For messages: `testpmd of nf-1-1`.
+        `argv`: The program with its arguments.
+        `log`: Where its standard output and error go.
+        `environment`: Variables on top of this process's.
+        `folder`: Where it runs; None for where this process runs.
+        `prints_to`: Where standard output goes, where that is what it makes and not what it says.
+        `entry`: Control groups and container that it enters before it runs.
         """
         self._prints_to = prints_to
         self._entry = entry
@@ -133,8 +132,7 @@ class Daemon:
     def failure(self, reason: str) -> CsitError:
         """Return the error of a program that has failed.
 
-        Args:
-            reason: What it said, or what is wrong with its report.
+        `reason`: What it said, or what is wrong with its report.
 
         Returns:
             A CommandFailed with its status and the reason; where it is stopped or does not come to its end, that.

@@ -153,11 +153,9 @@ def process_steps(
 
     One that is to be added is killed before the traffic begins.
 
-    Args:
-        event: What happens.
-        name: Of the part, for the refusal.
-        pids: Its processes, when it happens.
-        restart: Starts it again after it was killed; None where that is not possible.
+    `name`: Of the part, for the refusal.
+    `pids`: Its processes, when it happens.
+    `restart`: Starts it again after it was killed; None where that is not possible.
 
     Raises:
         Unsupported: The event is not possible for processes.

@@ -37,15 +37,13 @@ class Companions:
     ) -> None:
         """Prepare.
 
-        Args:
-            word: What they are: the name of their folder, and the first word of messages.
-            cores: Where their NFs' data threads are; they run there too.
-            fabric: Has the namespaces; started before they are.
-            machine: The machine's lock, held.
-            groups: Of NFs with limits; made before they start.
-            takes_turns: Whether they wait for packets when there are none, so that they can run in real time, in turns
-                with the data threads. Those of NFs with a limit of CPU time never do: no quota holds in real time.
-                Nor do those in containers whose control group has no share of it.
+        `word`: What they are: the name of their folder, and the first word of messages.
+        `cores`: Where their NFs' data threads are; they run there too.
+        `fabric`: Has the namespaces; started before they are.
+        `groups`: Of NFs with limits; made before they start.
+        `takes_turns`: Whether they wait for packets when there are none, so that they can run in real time, in turns
+          with the data threads. Those of NFs with a limit of CPU time never do: no quota holds in real time. Nor do
+          those in containers whose control group has no share of it.
         """
         self._takes_turns = takes_turns
         self._word = word

@@ -38,14 +38,13 @@ def completed(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end.
 
-    Args:
-        argv: The program with its arguments.
-        within_s: Deadline in seconds; it is killed then.
-        stdin: Its input, which no error shows.
-        check: Whether another status than 0 is an error.
-        what: For the error of the deadline; empty for the arguments.
-        folder: Where it runs; None for where this process runs.
-        environment: All of its variables; None for those of this process.
+    `argv`: The program with its arguments.
+    `within_s`: Deadline in seconds; it is killed then.
+    `stdin`: Its input, which no error shows.
+    `check`: Whether another status than 0 is an error.
+    `what`: For the error of the deadline; empty for the arguments.
+    `folder`: Where it runs; None for where this process runs.
+    `environment`: All of its variables; None for those of this process.
 
     Raises:
         CommandFailed: It failed, and `check` is set; has the end of what it printed to stderr.

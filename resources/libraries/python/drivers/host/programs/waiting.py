@@ -18,11 +18,8 @@ CABLES_WITHIN_S = 30.0
 def wait_until(what: str, missing: Callable[[], str], within_s: float, pause_s: float = 0.002) -> None:
     """Poll until nothing is missing.
 
-    Args:
-        what: The condition, for error messages.
-        missing: Returns what is still missing; empty when the condition holds.
-        within_s: The deadline in seconds.
-        pause_s: Seconds between polls.
+    `what`: The condition, for error messages.
+    `missing`: Returns what is still missing; empty when the condition holds.
 
     Raises:
         NotReady: The deadline passed.

@@ -11,9 +11,8 @@ from typing import Any
 def limited_adapter(limits: ExitStack, longest_s: float) -> Any:  # noqa: ANN401 - of a package without types
     """Return a class of adapters for a session of requests: all connections made from now on have a time limit.
 
-    Args:
-        limits: Has the limit of the present connection; closing it ends the limit.
-        longest_s: Maximum duration of a connection.
+    `limits`: Has the limit of the present connection; closing it ends the limit.
+    `longest_s`: Maximum duration of a connection.
     """
     adapters, pools = importlib.import_module("requests.adapters"), importlib.import_module("urllib3.connectionpool")
 

@@ -46,12 +46,11 @@ class RingFrames:
 class PacketRing:
     """Keeps the first frames that pass a port, those beyond the slots of the ring are only counted.
 
-    Args:
-        interface: The port, in the network namespace of the calling thread.
-        frames: How many can come; the ring has at least as many slots.
-        protocol: EtherType of frames that arrive; ETH_P_ALL for those too that the port sends.
-        slot_bytes: Of a slot, a part of a page: at least 66 of them are before the frame.
-        program: Classic BPF that chooses frames; None for all.
+    `interface`: The port, in the network namespace of the calling thread.
+    `frames`: How many can come; the ring has at least as many slots.
+    `protocol`: EtherType of frames that arrive; ETH_P_ALL for those too that the port sends.
+    `slot_bytes`: Of a slot, a part of a page: at least 66 of them are before the frame.
+    `program`: Classic BPF that chooses frames; None for all.
 
     Raises:
         CsitError: The kernel refused.

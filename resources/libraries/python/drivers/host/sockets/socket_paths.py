@@ -18,8 +18,7 @@ def folder_of(machine: MachineLock) -> Path:
 def socket_of(folder: Path, link: Link) -> Path:
     """Where the ends of a link of shared memory meet; end `a` listens.
 
-    Args:
-        folder: From `folder_of`.
-        link: Of medium memif or vhost_user.
+    `folder`: From `folder_of`.
+    `link`: Of medium memif or vhost_user.
     """
     return folder / link.a.owner / f"{link.a.interface}.{_ENDINGS[link.medium]}"

@@ -41,9 +41,7 @@ def socket_counters() -> str:
 def socket_packets(snmp: str, protocol: Protocol) -> tuple[ProcessedPackets, int]:
     """Packets that the sockets of a namespace sent, UDP datagrams that came and were not sent on, and all that came.
 
-    Args:
-        snmp: Counters (`socket_counters`) of a namespace where the program of an NF is the only one with sockets.
-        protocol: UDP or TCP.
+    `snmp`: Counters (`socket_counters`) of a namespace where the program of an NF is the only one with sockets.
 
     Raises:
         CsitError: A counter is missing.

@@ -63,8 +63,7 @@ def probe_filter() -> bytes:
 class PortStamps(PacketRing):
     """Keeps the probes that pass a port, both those that arrive and those that it sends.
 
-    Args:
-        interface: The port, in the network namespace of the calling thread.
+    `interface`: The port, in the network namespace of the calling thread.
 
     Raises:
         CsitError: The kernel refused.
@@ -81,8 +80,7 @@ class PortStamps(PacketRing):
 def stamps_of(came: RingFrames) -> dict[str, dict[Packet, int]]:
     """When probes passed, by the counter of the port that counts them, `rx` or `tx`. Of duplicates the first counts.
 
-    Args:
-        came: Bytes of each from its EtherType on.
+    `came`: Bytes of each from its EtherType on.
     """
     found: dict[str, dict[Packet, int]] = {"rx": {}, "tx": {}}
     probes = came.parts.copy().view(_PROBE)[:, 0]
@@ -105,9 +103,7 @@ _NAMED = 3
 class KernelHopTimer:
     """Fulfils `roles.watching.HopTimer` on this machine: one clock, and no time between machines.
 
-    Args:
-        plan: Has the paths of flows.
-        fabric: Has the ports; started before `start`.
+    `fabric`: Has the ports; started before `start`.
     """
 
     def __init__(self, plan: Plan, fabric: Fabric) -> None:

@@ -21,8 +21,7 @@ def visible(stamps: Sequence[Stamps]) -> list[int]:
 
     A hop is visible if it saw at least half of the packets that passed it for certain, as a later hop saw them.
 
-    Args:
-        stamps: Of each hop of a path in order.
+    `stamps`: Of each hop of a path in order.
     """
     found: list[int] = []
     later: set[Packet] = set()
@@ -37,8 +36,7 @@ def visible(stamps: Sequence[Stamps]) -> list[int]:
 def hop_delays(seen: Iterable[tuple[Path, Sequence[Stamps]]]) -> tuple[HopDelay, ...]:
     """Return the delay of each part and direction; nothing of paths that are visible at fewer than two hops.
 
-    Args:
-        seen: Paths of flows, with the stamps of each of their hops.
+    `seen`: Paths of flows, with the stamps of each of their hops.
     """
     found: dict[tuple[str, Direction], list[int]] = {}
     for path, stamps in seen:

@@ -103,10 +103,8 @@ def _count(file: int) -> int:
 class LinuxCostMeter:
     """Fulfils `roles.watching.CostMeter` on this machine.
 
-    Args:
-        plan: Has the NFs and their ports.
-        fabric: Has the ports and their data threads; started before `start`.
-        event: What stands for misses of the cache.
+    `fabric`: Has the ports and their data threads; started before `start`.
+    `event`: What stands for misses of the cache.
     """
 
     def __init__(self, plan: Plan, fabric: Fabric, event: PerfEvent = CACHE_MISSES) -> None:

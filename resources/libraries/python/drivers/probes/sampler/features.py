@@ -62,8 +62,7 @@ def series_of(readings: Sequence[Reading]) -> tuple[FeatureSeries, ...]:
     If a reading is missing because it was too late, the second has None, and what was counted meanwhile is
     part of the next second's mean.
 
-    Args:
-        readings: In order of time; the first one is the beginning.
+    `readings`: In order of time; the first one is the beginning.
     """
     if not readings:
         return ()
@@ -144,9 +143,8 @@ class QueueAccount:
     In those packets stay for long: Open vSwitch has the kernel look into one only when it puts the next packet there.
     What a port drops as it comes in was never received, unless it was for a socket of AF_XDP.
 
-    Args:
-        ports: Of the vSwitch, without those that send copies.
-        sockets: Of a vSwitch that forwards in user space by AF_XDP; closed by their creator.
+    `ports`: Of the vSwitch, without those that send copies.
+    `sockets`: Of a vSwitch that forwards in user space by AF_XDP; closed by their creator.
     """
 
     def __init__(self, ports: PortAccount, sockets: SocketAccount | None = None) -> None:
@@ -191,11 +189,8 @@ class LinuxFeatureSampler:
     def __init__(self, plan: Plan, fabric: Fabric, cpu: int | None = None, *, interval_s: float = INTERVAL_S) -> None:
         """Prepare.
 
-        Args:
-            plan: Has the owners and their ports.
-            fabric: Has the ports and their data threads; started before `start`.
-            cpu: Where it reads: one without data threads. None: wherever it has its turn first.
-            interval_s: Seconds from one reading to the next.
+        `fabric`: Has the ports and their data threads; started before `start`.
+        `cpu`: Where it reads: one without data threads. None: wherever it has its turn first.
         """
         self.cpu_s = 0.0
         """Processor time of the last loop, in seconds; after `stop`."""

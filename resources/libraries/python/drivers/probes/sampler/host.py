@@ -26,10 +26,7 @@ def memory_of(tasks: Tasks, group: ControlGroup | None, root: Path = PROC) -> in
 
     Threads of the kernel have no memory of their own, so that of an owner without processes is unknown.
 
-    Args:
-        tasks: Of the owner.
-        group: Its control group; None where it has none.
-        root: Where proc is mounted.
+    `group`: Its control group; None where it has none.
     """
     if not tasks.processes:
         return None
@@ -66,14 +63,12 @@ class HostSampler:
     ) -> None:
         """Prepare.
 
-        Args:
-            cpus: Logical CPUs to read.
-            threads: Gives thread ids by interface, asked at each reading: threads may come and go. The times of those
-                that share an interface are added up.
-            tasks: Gives ids of all threads that work for an owner, by its name, where data threads of ports do not do
-                all the work.
-            root: Where proc is mounted.
-            memory: Gives the bytes that owners have in use, asked after `tasks`.
+        `cpus`: Logical CPUs to read.
+        `threads`: Gives thread ids by interface, asked at each reading: threads may come and go. The times of those
+          that share an interface are added up.
+        `tasks`: Gives ids of all threads that work for an owner, by its name, where data threads of ports do not do all
+          the work.
+        `memory`: Gives the bytes that owners have in use, asked after `tasks`.
         """
         self._memory = memory
         self._cpus = frozenset(cpus)

@@ -56,11 +56,9 @@ def tasks_of(
     A process belongs to an owner when it is in the owner's network namespace, or when it was started by this run and
     its command line has the owner's name, as a virtual machine's has.
 
-    Args:
-        owners: Names of network functions and vSwitches.
-        helpers: The data threads of their ports, by owner.
-        root: Where proc is mounted.
-        mine: The process that started what was started; by default this one.
+    `owners`: Names of network functions and vSwitches.
+    `helpers`: The data threads of their ports, by owner.
+    `mine`: The process that started what was started; by default this one.
     """
     names = tuple(owners)
     inodes = {inode: name for name in names if (inode := namespaces.inode(namespaces.name_of(name))) is not None}

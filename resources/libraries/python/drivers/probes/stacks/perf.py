@@ -58,10 +58,9 @@ class StackCounts:
 def fold(lines: Iterable[str], owners: Mapping[int, str]) -> StackCounts:
     """Fold the output of perf.
 
-    Args:
-        lines: Its lines; those that are too long or of another form are skipped.
-        owners: Part of the cell by thread id. Samples of other threads count as idle, as softirq where the kernel
-            handled packets in them, or as elsewhere.
+    `lines`: Its lines; those that are too long or of another form are skipped.
+    `owners`: Part of the cell by thread id. Samples of other threads count as idle, as softirq where the kernel handled
+      packets in them, or as elsewhere.
     """
     found = StackCounts()
     for command, thread, frames in _samples(lines, found):
@@ -132,10 +131,6 @@ def _add(found: StackCounts, frames: Sequence[str]) -> None:
 
 def kept(counts: Mapping[str, int], most: int = MAX_STACKS) -> tuple[dict[str, int], int]:
     """Return the most frequent stacks, and the number of samples in others, which are kept by owner only.
-
-    Args:
-        counts: Samples by stack.
-        most: Kept stacks.
 
     Returns:
         As many samples as there were: those of other stacks are under `owner;[other stacks]`.
@@ -211,13 +206,11 @@ class PerfSampler:
     ) -> None:
         """Prepare; nothing is touched before `start`.
 
-        Args:
-            node: Name of the machine.
-            cpus: Logical CPUs whose stacks are sampled, whatever runs there.
-            owners: Gives thread ids by part of the cell.
-            machine: Keeps the process and its folder on record.
-            cpu: Where perf runs: one without data threads. None: wherever there is room.
-            hz: Samples per second of each CPU.
+        `cpus`: Logical CPUs whose stacks are sampled, whatever runs there.
+        `owners`: Gives thread ids by part of the cell.
+        `machine`: Keeps the process and its folder on record.
+        `cpu`: Where perf runs: one without data threads. None: wherever there is room.
+        `hz`: Samples per second of each CPU.
         """
         self._node, self._cpus, self._owners, self._machine = node, tuple(sorted(cpus)), owners, machine
         self._cpu, self._hz = cpu, hz

@@ -52,16 +52,14 @@ class KernelTracer:
     ) -> None:
         """Prepare; nothing is touched before `start`.
 
-        Args:
-            owners: Gives thread ids by NF, asked at each start: `napi/` threads of its ports, threads of its processes,
-                vCPUs and vhost threads.
-            machine: Keeps the tracing instance and the reader on record, so that the next run removes what a killed
-                one left.
-            guests: Those of the owners that are virtual machines under KVM.
-            window_s: How long is recorded in each period, in seconds; as long as that or longer: all the time.
-            period_s: Of a period, in seconds.
-            cpu: Where windows are opened and closed, and pages read: one without data threads. None: windows wherever
-                they can be closed first, pages wherever a CPU is idle.
+        `owners`: Gives thread ids by NF, asked at each start: `napi/` threads of its ports, threads of its processes,
+          vCPUs and vhost threads.
+        `machine`: Keeps the tracing instance and the reader on record, so that the next run removes what a killed one
+          left.
+        `guests`: Those of the owners that are virtual machines under KVM.
+        `window_s`: How long is recorded in each period, in seconds; as long as that or longer: all the time.
+        `cpu`: Where windows are opened and closed, and pages read: one without data threads. None: windows wherever
+          they can be closed first, pages wherever a CPU is idle.
         """
         self.cpu_s = 0.0
         """Processor time from `start` to `stop`, in seconds; after `stop`."""

@@ -71,8 +71,7 @@ class Transitions:
     def __init__(self, owners: Sequence[int]) -> None:
         """Nothing has happened.
 
-        Args:
-            owners: Index of the owner of each thread, from 0.
+        `owners`: Index of the owner of each thread, from 0.
         """
         self._owner = np.array(owners, np.int64)
         self._owners = max(owners, default=-1) + 1
@@ -88,10 +87,9 @@ class Transitions:
     def feed(self, rows: Rows, until_ns: int, gaps: Iterable[tuple[int, int]] = ()) -> None:
         """Take more events.
 
-        Args:
-            rows: From whichever CPUs, none older than the `until_ns` of the call before.
-            until_ns: All events up to here are among these rows or earlier ones; newer ones wait.
-            gaps: Spans with events that were lost or not recorded; pairs across one are not counted.
+        `rows`: From whichever CPUs, none older than the `until_ns` of the call before.
+        `until_ns`: All events up to here are among these rows or earlier ones; newer ones wait.
+        `gaps`: Spans with events that were lost or not recorded; pairs across one are not counted.
         """
         for begin, end in gaps:
             self._gaps.add(begin, end)

@@ -49,8 +49,7 @@ class Heads:
 def heads(pages: Words) -> Heads:
     """Read the headers.
 
-    Args:
-        pages: One row for each page, of words of 32 bits.
+    `pages`: One row for each page, of words of 32 bits.
     """
     times = pages[:, 0].astype(np.int64) | (pages[:, 1].astype(np.int64) << 32)
     commit = pages[:, 2].astype(np.int64)
@@ -61,8 +60,7 @@ def heads(pages: Words) -> Heads:
 def decode(pages: Words) -> Events:
     """Find all events and their times.
 
-    Args:
-        pages: One row for each page, of words of 32 bits; fewer than 65,536.
+    `pages`: One row for each page, of words of 32 bits; fewer than 65,536.
     """
     flat = pages.reshape(-1)
     head = heads(pages)

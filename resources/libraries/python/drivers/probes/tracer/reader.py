@@ -189,9 +189,8 @@ class EventStream:
     def __init__(self, formats: Iterable[EventFormat], followed: Sequence[TracedOwner]) -> None:
         """Nothing was read.
 
-        Args:
-            formats: Of all events that are recorded.
-            followed: Owners; no thread has two.
+        `formats`: Of all events that are recorded.
+        `followed`: Owners; no thread has two.
         """
         self._owner = [number for number, each in enumerate(followed) for _ in each.threads]
         self._followed = followed
@@ -205,10 +204,9 @@ class EventStream:
     ) -> None:
         """Take pages.
 
-        Args:
-            batches: CPU and its next pages, one row of words for each page.
-            until_ns: All events up to here have been read of every CPU; None: of every CPU there is no more.
-            gaps: Spans of time, in nanoseconds from and to, in which nothing was recorded.
+        `batches`: CPU and its next pages, one row of words for each page.
+        `until_ns`: All events up to here have been read of every CPU; None: of every CPU there is no more.
+        `gaps`: Spans of time, in nanoseconds from and to, in which nothing was recorded.
         """
         pages = [words for _, words in batches if len(words)]
         if not pages:

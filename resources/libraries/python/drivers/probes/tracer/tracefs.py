@@ -179,9 +179,8 @@ class TraceInstance:
     def make(self, buffer_kib: int, threads: Iterable[int]) -> None:
         """Make it, with nothing recorded yet.
 
-        Args:
-            buffer_kib: Of each CPU.
-            threads: Whose events are recorded, by their ids. The kernel records a switch or a wake-up for both sides.
+        `buffer_kib`: Of each CPU.
+        `threads`: Whose events are recorded, by their ids. The kernel records a switch or a wake-up for both sides.
 
         Raises:
             Unsupported: The kernel refuses.

@@ -133,9 +133,8 @@ class Vertices:
     def __init__(self, formats: Iterable[EventFormat], threads: Sequence[int]) -> None:
         """Prepare.
 
-        Args:
-            formats: Of all events that are followed.
-            threads: Thread ids; where one stands here is its index.
+        `formats`: Of all events that are followed.
+        `threads`: Thread ids; where one stands here is its index.
         """
         self.names: list[str] = []
         """Of the vertices, by their numbers."""
@@ -162,9 +161,8 @@ class Vertices:
     def rows(self, pages: Words, events: Events) -> Rows:
         """Events of the threads that are followed.
 
-        Args:
-            pages: From which the events were decoded.
-            events: Of one CPU in order of time, or of several CPUs after each other.
+        `pages`: From which the events were decoded.
+        `events`: Of one CPU in order of time, or of several CPUs after each other.
         """
         flat = pages.reshape(-1)
         kinds = self._kind_of.take(flat.take(events.words, mode="clip") & 0xFFFF)

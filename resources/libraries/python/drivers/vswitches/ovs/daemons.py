@@ -73,9 +73,8 @@ class Daemons:
     def __init__(self, folder: Path, asked: str) -> None:
         """Prepare.
 
-        Args:
-            folder: Private; everything that the daemons write is there.
-            asked: The kind of ports, which decides on the program.
+        `folder`: Private; everything that the daemons write is there.
+        `asked`: The kind of ports, which decides on the program.
         """
         self._folder = folder
         place = {name: str(folder) for name in ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "RUNTIME_DIRECTORY")}
@@ -121,11 +120,10 @@ class Daemons:
     ) -> None:
         """Start both.
 
-        Args:
-            inside: Does work in the vSwitch's namespace, in a thread that ends with it.
-            cpu: For all threads that have no planned place of their own.
-            machine: Owns the processes.
-            settings: A command of `ovs-vsctl` that must be done before the forwarding daemon starts.
+        `inside`: Does work in the vSwitch's namespace, in a thread that ends with it.
+        `cpu`: For all threads that have no planned place of their own.
+        `machine`: Owns the processes.
+        `settings`: A command of `ovs-vsctl` that must be done before the forwarding daemon starts.
 
         Raises:
             CsitError: One did not start.

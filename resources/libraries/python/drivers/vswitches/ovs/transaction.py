@@ -71,10 +71,9 @@ def by_port(plan: Plan, owner: str, virtual: PortKind) -> dict[str, PortKind]:
 def choose(asked: str, offered: Iterable[str], datapaths: Iterable[str] = ("netdev",)) -> PortKind:
     """Choose how to take packets.
 
-    Args:
-        asked: A name of `KINDS`, or `auto` for the one with the highest rate without loss on veth ports.
-        offered: Interface types that the running daemon has (`iface_types`).
-        datapaths: Datapath types that it has (`datapath_types`); `system` is the kernel's.
+    `asked`: A name of `KINDS`, or `auto` for the one with the highest rate without loss on veth ports.
+    `offered`: Interface types that the running daemon has (`iface_types`).
+    `datapaths`: Datapath types that it has (`datapath_types`); `system` is the kernel's.
 
     Raises:
         Unsupported: The daemon was built without it, or the kernel has no datapath.
@@ -118,12 +117,10 @@ def check_size(kind: PortKind, ports: int, largest_frame_bytes: int, available_b
 def columns(kind: PortKind, port: Port, cpus: Sequence[int], mtu: int, socket: Path | None = None) -> tuple[str, ...]:
     """Columns of an interface's row in OVS's database, as `ovs-vsctl set Interface` takes them.
 
-    Args:
-        kind: How packets are taken.
-        port: Its row has the name of the interface.
-        cpus: Where each of its receive queues is to be polled.
-        mtu: In bytes.
-        socket: Where the other end of shared memory listens.
+    `kind`: How packets are taken.
+    `port`: Its row has the name of the interface.
+    `cpus`: Where each of its receive queues is to be polled.
+    `socket`: Where the other end of shared memory listens.
     """
     interface = port.interface
     affinity = "other_config:pmd-rxq-affinity=" + ",".join(f"{queue}:{cpu}" for queue, cpu in enumerate(cpus))
@@ -186,12 +183,11 @@ def of_daemon(
 ) -> list[str]:
     """Settings that must be there before the forwarding daemon starts.
 
-    Args:
-        plan: Has the vSwitch's cores.
-        asked: The kind of ports as the topology says it.
-        owner: Which vSwitch of the plan it is.
-        socket_memory_mb: Huge pages on the NUMA node of physical ports.
-        asked_sleep_us: Longest sleep of PMD threads, as the topology says it.
+    `plan`: Has the vSwitch's cores.
+    `asked`: The kind of ports as the topology says it.
+    `owner`: Which vSwitch of the plan it is.
+    `socket_memory_mb`: Huge pages on the NUMA node of physical ports.
+    `asked_sleep_us`: Longest sleep of PMD threads, as the topology says it.
     """
     sleep, nics = sleep_us(plan, owner, asked_sleep_us), physical_ports(plan, owner)
     settings = [
@@ -232,13 +228,12 @@ def of_plan(  # noqa: PLR0917 - one transaction has all of it
 
     Ports towards passive NFs are on the VLAN on which nothing is: what they get, `rules_of_copies` says.
 
-    Args:
-        plan: Has segments, ports and cores.
-        kind: How packets are taken from virtual ports of the kernel.
-        mtu: Of the ports, in bytes.
-        owner: Which vSwitch of the plan it is.
-        segments: That are on it; None for all of the plan.
-        sockets: Where the other ends of shared memory listen, by port.
+    `plan`: Has segments, ports and cores.
+    `kind`: How packets are taken from virtual ports of the kernel.
+    `mtu`: Of the ports, in bytes.
+    `owner`: Which vSwitch of the plan it is.
+    `segments`: That are on it; None for all of the plan.
+    `sockets`: Where the other ends of shared memory listen, by port.
 
     Raises:
         Unsupported: More segments than VLANs.
@@ -267,10 +262,8 @@ def of_plan(  # noqa: PLR0917 - one transaction has all of it
 def rules(plan: Plan, own: int, version: int) -> list[str]:
     """All OpenFlow rules of the bridge: those that no packet matches, those of copies, and learning for all the rest.
 
-    Args:
-        plan: Has the segments.
-        own: Rules that no packet matches.
-        version: Cookie of every rule: the same rule with another one replaces it.
+    `own`: Rules that no packet matches.
+    `version`: Cookie of every rule: the same rule with another one replaces it.
 
     Raises:
         Unsupported: As `rules_of_copies`.

@@ -60,9 +60,8 @@ class _BridgeMember:
 def bridging(segments: Sequence[Segment], interfaces: Sequence[VppInterface]) -> tuple[str, ...]:
     """Join ports to segments and bring them up.
 
-    Args:
-        segments: Those whose members are ports of these interfaces.
-        interfaces: Made and named already.
+    `segments`: Those whose members are ports of these interfaces.
+    `interfaces`: Made and named already.
     """
     members: Mapping[str, _BridgeMember] = {
         port: _BridgeMember(each.name_of(vlan), vlan is not None) for each in interfaces for port, vlan in each.ports
@@ -81,9 +80,8 @@ def bridging(segments: Sequence[Segment], interfaces: Sequence[VppInterface]) ->
 def native_kind(nic: Nic, ids: tuple[str | None, str | None] = (None, None)) -> InterfaceKind | None:
     """VPP's own driver for a PCI device; None where it has none.
 
-    Args:
-        nic: Its kernel driver, where the topology says it.
-        ids: Its PCI vendor and device, where the machine says them.
+    `nic`: Its kernel driver, where the topology says it.
+    `ids`: Its PCI vendor and device, where the machine says them.
     """
     vendor, device = ids
     by_id = _NATIVE_OF_DEVICE.get((vendor or "", device or "")) or _NATIVE_OF_VENDOR.get(vendor or "")
