@@ -13,16 +13,8 @@ from ipaddress import IPv4Address
 from resources.libraries.python.model.request.cell import Cell, Tap
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.planning import names
 from resources.libraries.python.planning.edges import Edges
-from resources.libraries.python.planning.names import (
-    GENERATOR,
-    VSWITCH,
-    edge_interface,
-    nf_interface,
-    nf_name,
-    vswitch_interface,
-    vswitch_name,
-)
 
 _FIRST_TRANSLATED, _TRANSLATED_NETWORKS = 30, 64
 """First bytes of the networks that NFs translate source addresses to: 30 to 93, by node."""
@@ -97,7 +89,7 @@ class ServiceLayout:
 
     def name(self, instance: int, node: int) -> str:
         """Name of the NF at a node of an instance; the same for all instances where they share it."""
-        return nf_name(self.cell.holder(instance, self.in_cell(node)), node)
+        return names.nf_name(self.cell.holder(instance, self.in_cell(node)), node)
 
     def number(self, instance: int, node: int) -> int:
         """Number of a node of an instance, counting from 1 over all instances."""
@@ -122,7 +114,7 @@ class ServiceLayout:
         pairs = [(node, side) for node in nodes for side in (1, 2)]
         if self.cell.service_type.is_pipeline:
             pairs = [(nodes[0], 1), (nodes[-1], 2)] if nodes else [(0, side) for side in self.cable_sides(dut)]
-        return [vswitch_interface(instance, node, side) for node, side in pairs]
+        return [names.vswitch_interface(instance, node, side) for node, side in pairs]
 
     def cable_sides(self, dut: int) -> tuple[int, int]:
         """Sides of the cable that a pipeline without NFs has in their place on a DUT: 1 and 2, then 3 and 4."""
@@ -130,26 +122,26 @@ class ServiceLayout:
 
     def edge(self, owner: str, instance: int, number: int) -> Place:
         """The port at an edge: `number` 1 or 2 of the generator, 1 to 4 of the vSwitches along the service."""
-        kind = GENERATOR if owner == GENERATOR else VSWITCH
-        return owner, edge_interface(kind, self.edges.instance(instance), number)
+        kind = names.GENERATOR if owner == names.GENERATOR else names.VSWITCH
+        return owner, names.edge_interface(kind, self.edges.instance(instance), number)
 
     def line(self, instance: int) -> Iterator[Place]:
         """Every interface that a forward packet of an instance passes, in order, each once."""
-        yield self.edge(GENERATOR, instance, 1)
+        yield self.edge(names.GENERATOR, instance, 1)
         for dut in range(1, self.edges.duts + 1):
-            vswitch = vswitch_name(dut)
+            vswitch = names.vswitch_name(dut)
             yield self.edge(vswitch, instance, 2 * dut - 1)
             crossings = self.crossings(instance, dut)
             if not self.nodes:
                 yield from ((vswitch, crossing) for crossing in crossings)
             for node in self.nodes_on(dut):
                 for side in (1, 2):
-                    towards = vswitch_interface(instance, node, side)
+                    towards = names.vswitch_interface(instance, node, side)
                     here = [(vswitch, towards)] if towards in crossings else []
-                    own = (self.name(instance, node), nf_interface(instance, node, side))
+                    own = (self.name(instance, node), names.nf_interface(instance, node, side))
                     yield from [*here, own] if side == 1 else [own, *here]
             yield self.edge(vswitch, instance, 2 * dut)
-        yield self.edge(GENERATOR, instance, 2)
+        yield self.edge(names.GENERATOR, instance, 2)
 
     def generator_mac(self, instance: int, port: int) -> str:
         """MAC of a port of the generator: its NIC's own where the file has it, as no other may be let through."""

@@ -2,13 +2,7 @@
 
 import pytest
 
-from resources.libraries.python.drivers.functions.testpmd.driver import (
-    Memif,
-    command,
-    not_ready,
-    receiving_lcores,
-    version,
-)
+from resources.libraries.python.drivers.functions.testpmd import driver
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.kinds import NfKind
@@ -50,7 +44,7 @@ def test_lcores_are_on_the_planned_cpus(size: NfSize, threads: int, forwarding: 
     function = plan.functions[1]
     data = plan.cores.cpus(function.name)
     assert len(data) == threads
-    words = command(function, plan.cores)
+    words = driver.command(function, plan.cores)
     main = plan.cores.cpus(function.name, ThreadRole.MAIN)[0]
     assert value(words, "--lcores") == ",".join([f"0@{main}", *(f"{n}@{cpu}" for n, cpu in enumerate(data, 1))])
     assert value(words, "--main-lcore") == "0"
@@ -61,28 +55,28 @@ def test_lcores_are_on_the_planned_cpus(size: NfSize, threads: int, forwarding: 
 def test_next_hops_get_frames_that_are_addressed_to_them() -> None:
     plan = plan_with_testpmd()
     first, second = plan.functions
-    words = command(first, plan.cores)
+    words = driver.command(first, plan.cores)
     assert values(words, "--eth-peer") == ["0,02:00:00:00:01:01", f"1,{second.left.mac}"]
     assert value(words, "--forward-mode") == "mac"
 
 
 def test_ports_of_the_kernel_left_first() -> None:
     plan = plan_with_testpmd()
-    left, right = values(command(plan.functions[0], plan.cores), "--vdev")
+    left, right = values(driver.command(plan.functions[0], plan.cores), "--vdev")
     assert left.startswith("net_af_packet0,iface=csn1x1i1,")
     assert right.startswith("net_af_packet1,iface=csn1x1i2,")
     assert "framesz=2048,framecnt=2048" in left
 
 
 def test_it_touches_nothing_of_others() -> None:
-    words = command(plan_with_testpmd().functions[0], plan_with_testpmd().cores)
+    words = driver.command(plan_with_testpmd().functions[0], plan_with_testpmd().cores)
     assert {"--no-huge", "--no-pci", "--no-telemetry", "--no-shconf", "--file-prefix=nf-1-1"} <= set(words)
     assert words.index("--file-prefix=nf-1-1") < words.index("--") < words.index("--nb-cores=2")
 
 
 def test_jumbo_frames_fit_into_one_buffer() -> None:
     plan = plan_with_testpmd()
-    words = command(plan.functions[0], plan.cores, largest_frame_bytes=9018)
+    words = driver.command(plan.functions[0], plan.cores, largest_frame_bytes=9018)
     assert "framesz=16384" in values(words, "--vdev")[0]
     assert int(value(words, "--mbuf-size")) >= 9018 + 128
     assert int(words[words.index("-m") + 1]) * 2**20 > 16384 * (9018 + 128 + 128)
@@ -90,7 +84,9 @@ def test_jumbo_frames_fit_into_one_buffer() -> None:
 
 def test_shared_memory_links() -> None:
     plan = plan_with_testpmd()
-    words = command(plan.functions[0], plan.cores, memif=Memif("/run/x/memif.sock", left_id=3, right_id=4))
+    words = driver.command(
+        plan.functions[0], plan.cores, memif=driver.Memif("/run/x/memif.sock", left_id=3, right_id=4)
+    )
     assert values(words, "--vdev") == [
         "net_memif0,role=client,id=3,socket=/run/x/memif.sock,socket-abstract=no,mac=52:54:00:00:01:01",
         "net_memif1,role=client,id=4,socket=/run/x/memif.sock,socket-abstract=no,mac=52:54:00:00:01:02",
@@ -108,20 +104,20 @@ def test_each_queue_is_polled_by_the_lcore_on_its_planned_cpu() -> None:
         port.model_copy(update={"rx_queues": queues, "data_thread": queues[0]})
         for port, queues in zip(plan.ports(function.name), planned, strict=True)
     ]
-    words = command(function, plan.cores, ports=ports)
+    words = driver.command(function, plan.cores, ports=ports)
     assert (value(words, "--rxq"), value(words, "--txq"), value(words, "--nb-cores")) == ("2", "2", "4")
     cpus = [int(word.partition("@")[2]) for word in value(words, "--lcores").split(",")[1:]]
     polled = [ports[stream % 2].queues[stream // 2] for stream in range(4)]
     assert cpus == [data[thread] for thread in polled]
     both = [port.model_copy(update={"rx_queues": (0, 1), "data_thread": 0}) for port in ports]
-    words = command(function, plan_with_testpmd(NfSize.ONE).cores, ports=both)
+    words = driver.command(function, plan_with_testpmd(NfSize.ONE).cores, ports=both)
     cpus = [int(word.partition("@")[2]) for word in value(words, "--lcores").split(",")[1:]]
     assert (value(words, "--nb-cores"), cpus) == ("2", list(plan_with_testpmd(NfSize.ONE).cores.cpus(function.name)))
 
 
 def test_what_it_prints() -> None:
-    assert receiving_lcores(STARTED) == {(0, 0): 1, (1, 0): 2}
-    assert version(STARTED) == "22.11.11"
-    assert version("") == "unknown version"
-    assert not_ready(STARTED) == "it does not forward yet"
-    assert not_ready(STARTED + "Press enter to exit\n") == ""
+    assert driver.receiving_lcores(STARTED) == {(0, 0): 1, (1, 0): 2}
+    assert driver.version(STARTED) == "22.11.11"
+    assert driver.version("") == "unknown version"
+    assert driver.not_ready(STARTED) == "it does not forward yet"
+    assert driver.not_ready(STARTED + "Press enter to exit\n") == ""

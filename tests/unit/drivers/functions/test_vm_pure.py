@@ -12,18 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from resources.libraries.python.drivers.functions.vm import image
 from resources.libraries.python.drivers.functions.vm.accelerator import AcceleratorChoice, choose
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.driver import place_workers
 from resources.libraries.python.drivers.functions.vm.guest import Console
-from resources.libraries.python.drivers.functions.vm.image import (
-    Description,
-    cached,
-    depends,
-    load_order,
-    package_depends,
-    recipe,
-)
 from resources.libraries.python.drivers.functions.vm.init import READY, command_line, render_init
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, Monitor, arguments
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
@@ -55,15 +48,15 @@ def test_modules_are_loaded_after_those_that_they_need() -> None:
         "failover": module(),
         "unwanted": module(),
     }
-    order = load_order(["virtio_pci", "virtio_net"], files)
+    order = image.load_order(["virtio_pci", "virtio_net"], files)
     assert order == ["virtio_ring", "virtio", "failover", "net_failover", "virtio_net"]
-    assert depends(files["failover"]) == []
+    assert image.depends(files["failover"]) == []
 
 
 def test_dependencies_are_read_from_a_description() -> None:
     shown = "Package: linux-image-virtual\nDepends: linux-image-6.8.0-1-generic (= 6.8.0-1.1), kmod | module-init\n"
-    assert package_depends(shown) == ["linux-image-6.8.0-1-generic", "kmod"]
-    assert package_depends("") == []
+    assert image.package_depends(shown) == ["linux-image-6.8.0-1-generic", "kmod"]
+    assert image.package_depends("") == []
 
 
 def test_the_init_script_is_valid_and_has_all_that_is_planned() -> None:
@@ -208,23 +201,25 @@ def test_a_monitor_that_closes_or_is_silent_is_named() -> None:
 
 
 def test_only_a_complete_image_of_the_present_recipe_is_taken(tmp_path: Path) -> None:
-    assert cached(tmp_path / "none") is None
-    place = tmp_path / f"guest-6.1-{recipe()}"
+    assert image.cached(tmp_path / "none") is None
+    place = tmp_path / f"guest-6.1-{image.recipe()}"
     place.mkdir()
     digests = {}
     for name in ("vmlinuz", "initramfs.cpio"):
         (place / name).write_bytes(name.encode())
         digests[name] = hashlib.sha256(name.encode()).hexdigest()
-    description = Description(kernel_version="6.1", packages={}, modules=(), user_space_modules=(), digests=digests)
-    assert cached(tmp_path) is None
+    description = image.Description(
+        kernel_version="6.1", packages={}, modules=(), user_space_modules=(), digests=digests
+    )
+    assert image.cached(tmp_path) is None
     (place / "image.json").write_text(description.model_dump_json(), encoding="utf-8")
-    found = cached(tmp_path)
+    found = image.cached(tmp_path)
     assert found is not None
     assert found.description == description
     (place / "vmlinuz").write_bytes(b"cut sho")
-    assert cached(tmp_path) is None
+    assert image.cached(tmp_path) is None
     place.rename(tmp_path / "guest-6.1-0123456789ab")
-    assert cached(tmp_path) is None
+    assert image.cached(tmp_path) is None
 
 
 def test_only_the_workers_of_this_guest_are_placed(tmp_path: Path) -> None:

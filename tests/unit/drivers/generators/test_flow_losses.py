@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.generators.losses import (
-    LossReport,
-    NumberedArrivals,
-    arrival_sequence,
-    count_losses,
-    histogram,
-)
+from resources.libraries.python.drivers.generators import losses
 from tests.unit.drivers.generators.counted_arrivals import NONE, counted
 
 SPACING_NS = 1_000
@@ -22,12 +16,12 @@ BEGIN_NS = 1_700_000_000_000_000_000
 SEQUENCES = st.lists(st.integers(0, 60), max_size=120)
 
 
-def report(arrivals: NumberedArrivals) -> LossReport:
-    return count_losses(arrivals, (BEGIN_NS, SPACING_NS))
+def report(arrivals: losses.NumberedArrivals) -> losses.LossReport:
+    return losses.count_losses(arrivals, (BEGIN_NS, SPACING_NS))
 
 
-def of(came: np.ndarray) -> LossReport:
-    return report(NumberedArrivals(came, NONE, NONE, 0, NONE, NONE, 0))
+def of(came: np.ndarray) -> losses.LossReport:
+    return report(losses.NumberedArrivals(came, NONE, NONE, 0, NONE, NONE, 0))
 
 
 def _pairs(values: Sequence[int]) -> list[tuple[int, int]]:
@@ -38,7 +32,7 @@ def _pairs(values: Sequence[int]) -> list[tuple[int, int]]:
 def test_the_sequence_of_arrivals_is_known_exactly(sequence: list[int]) -> None:
     first = list(dict.fromkeys(sequence))
     arrivals = counted(sequence, 61)
-    assert arrival_sequence(arrivals).tolist() == first
+    assert losses.arrival_sequence(arrivals).tolist() == first
     assert arrivals.duplicates == len(sequence) - len(first)
 
 
@@ -95,7 +89,7 @@ def test_loss_periods_and_distances_are_those_of_the_sequence(came: list[bool]) 
 
 @given(values=st.lists(st.integers(-(2**40), 2**40), max_size=50))
 def test_bins_are_exact_to_3_percent(values: list[int]) -> None:
-    found = histogram(np.array(values, dtype=np.int64))
+    found = losses.histogram(np.array(values, dtype=np.int64))
     assert sum(count for _, count in found) == len(values)
     for edge, _ in found:
         assert any(abs(edge) <= abs(value) <= abs(edge) * (1 + 2**-5) for value in values)
@@ -108,7 +102,7 @@ def test_an_incomplete_log_leaves_the_ratio_only() -> None:
 
 
 def test_packets_of_several_receive_queues_have_no_order() -> None:
-    found = report(NumberedArrivals(np.ones(9, dtype=np.bool_), NONE, NONE, 0, NONE, NONE, 0, 4))
+    found = report(losses.NumberedArrivals(np.ones(9, dtype=np.bool_), NONE, NONE, 0, NONE, NONE, 0, 4))
     assert found.order.reordered is None
     assert found.order.unknown == "4 packets arrived in other receive queues than the first one"
 
@@ -139,7 +133,7 @@ def test_the_time_of_losses_follows_the_sender() -> None:
     sent_ns = BEGIN_NS + SPACING_NS * np.arange(1000)
     sent_ns[500:] += 5_000_000  # the sender paused
     stamped = np.flatnonzero(came)
-    found = report(NumberedArrivals(came, stamped, sent_ns[stamped], 0, NONE, NONE, 0))
+    found = report(losses.NumberedArrivals(came, stamped, sent_ns[stamped], 0, NONE, NONE, 0))
     assert found.duration_s == pytest.approx(0.006, rel=0.01)
 
 

@@ -4,12 +4,7 @@ import socket
 import struct
 from typing import cast
 
-from resources.libraries.python.drivers.host.sockets.socket_backlog import (
-    Count,
-    mapped,
-    refused_by_packet_socket,
-    refused_by_xdp_socket,
-)
+from resources.libraries.python.drivers.host.sockets import socket_backlog
 
 MAPS = """\
 7f232c2d0000-7f232c2db000 r--p 00000000 fe:00 4711                       /usr/sbin/ovs-vswitchd
@@ -41,23 +36,23 @@ def memory(*drops: int) -> list[bytes]:
 
 
 def test_what_a_packet_socket_dropped_is_the_last_of_its_numbers() -> None:
-    assert refused_by_packet_socket(answering(*memory(77))) == 77
+    assert socket_backlog.refused_by_packet_socket(answering(*memory(77))) == 77
 
 
 def test_a_count_of_32_bits_that_begins_again_goes_on_growing() -> None:
-    count = Count(answering(*memory(2**32 - 5, 3, 3)), refused_by_packet_socket)
+    count = socket_backlog.Count(answering(*memory(2**32 - 5, 3, 3)), socket_backlog.refused_by_packet_socket)
     assert [count.read() for _ in range(3)] == [2**32 - 5, 2**32 + 3, 2**32 + 3]
 
 
 def test_a_socket_of_af_xdp_drops_where_its_ring_is_full_or_it_has_no_buffer() -> None:
-    assert refused_by_xdp_socket(answering(struct.pack("=6Q", 7, 1, 2, 5000, 9, 4))) == 5007
+    assert socket_backlog.refused_by_xdp_socket(answering(struct.pack("=6Q", 7, 1, 2, 5000, 9, 4))) == 5007
 
 
 def test_before_linux_5_9_a_full_ring_is_among_what_was_dropped() -> None:
-    assert refused_by_xdp_socket(answering(struct.pack("=3Q", 5007, 1, 2))) == 5007
+    assert socket_backlog.refused_by_xdp_socket(answering(struct.pack("=3Q", 5007, 1, 2))) == 5007
 
 
 def test_rings_are_where_their_socket_is_mapped() -> None:
-    places = mapped(MAPS)
+    places = socket_backlog.mapped(MAPS)
     assert places[10242850, 0] == 0x7F232C2E4000, "packets for the program"
     assert places[10242850, 0x80000000] == 0x7F232C2DB000, "packets for the kernel"

@@ -7,16 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from resources.libraries.python.drivers.host.nics import virtual_functions
 from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, PciDrivers
 from resources.libraries.python.drivers.host.nics.port_inventory import Device
 from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
-from resources.libraries.python.drivers.host.nics.virtual_functions import (
-    FunctionNetlink,
-    VirtualFunctions,
-    address_of,
-    on_functions,
-    set_function,
-)
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.plan import Nic
@@ -60,7 +54,7 @@ class SriovPci(FakePci):
         self.down.append(name)
 
 
-class Recorded(FunctionNetlink):
+class Recorded(virtual_functions.FunctionNetlink):
     def __init__(self) -> None:
         self.done: list[tuple[str, str]] = []
 
@@ -76,7 +70,7 @@ def pci(tmp_path: Path) -> SriovPci:
 def test_one_is_made_configured_bound_and_removed(pci: SriovPci, tmp_path: Path) -> None:
     netlink = Recorded()
     with MachineLock(tmp_path / "lock") as lock:
-        functions = VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, netlink)
+        functions = virtual_functions.VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, netlink)
         ports = HandedOver([NIC], lock, PciDrivers(pci.root, pci, 0.2))
         functions.start()
         ports.start()
@@ -96,7 +90,7 @@ def test_their_port_is_down_again_if_it_was(up: bool, down: list[str], pci: Srio
     """It is brought up for them: a function has no link without it."""
     pci.up = up
     with MachineLock(tmp_path / "lock") as lock:
-        functions = VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded())
+        functions = virtual_functions.VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded())
         functions.start()
         functions.stop()
     assert pci.down == down
@@ -105,7 +99,7 @@ def test_their_port_is_down_again_if_it_was(up: bool, down: list[str], pci: Srio
 def test_their_port_is_down_again_also_where_a_cleanup_was_killed_halfway(pci: SriovPci, tmp_path: Path) -> None:
     pci.up = False
     with MachineLock(tmp_path / "lock") as lock:
-        VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded()).start()
+        virtual_functions.VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded()).start()
     with MachineLock(tmp_path / "lock") as lock:
         (left,) = lock._inherited.functions if lock._inherited else ()
     pci.write(pci.parent / "sriov_numvfs", "0")  # what it had done before it was killed
@@ -115,7 +109,7 @@ def test_their_port_is_down_again_also_where_a_cleanup_was_killed_halfway(pci: S
 
 def test_those_of_a_killed_run_are_removed(pci: SriovPci, tmp_path: Path) -> None:
     with MachineLock(tmp_path / "lock") as lock:
-        VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded()).start()
+        virtual_functions.VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded()).start()
     with MachineLock(tmp_path / "lock") as lock:
         (left,) = lock._inherited.functions if lock._inherited else ()
         assert left.restore(pci.root, pci) == [f"removed virtual functions of PCI port {PARENT}"]
@@ -124,7 +118,7 @@ def test_those_of_a_killed_run_are_removed(pci: SriovPci, tmp_path: Path) -> Non
 
 def test_one_that_a_program_has_open_is_named_as_its_removal_would_not_return(pci: SriovPci, tmp_path: Path) -> None:
     with MachineLock(tmp_path / "lock") as lock:
-        functions = VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded())
+        functions = virtual_functions.VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded())
         functions.start()
         pci.users = ["pid 17 (vpp)"]
         HandedOver([NIC], lock, PciDrivers(pci.root, pci, 0.2)).start()
@@ -139,21 +133,21 @@ def test_one_that_a_program_has_open_is_named_as_its_removal_would_not_return(pc
 def test_foreign_functions_are_left_alone(pci: SriovPci, tmp_path: Path) -> None:
     (pci.parent / "sriov_numvfs").write_text("4")
     with MachineLock(tmp_path / "lock") as lock, pytest.raises(ConfigError, match="has 4 virtual functions already"):
-        VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded()).start()
+        virtual_functions.VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded()).start()
     assert (pci.parent / "sriov_numvfs").read_text() == "4"
 
 
 def test_the_port_that_the_machine_is_reached_by_is_refused(pci: SriovPci, tmp_path: Path) -> None:
     pci.refusals["ens1f1"] = "has the default route"
     with MachineLock(tmp_path / "lock") as lock, pytest.raises(ConfigError, match="has the default route"):
-        VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded()).start()
+        virtual_functions.VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded()).start()
 
 
 def test_addresses_are_known_before_there_is_a_function(pci: SriovPci) -> None:
-    assert address_of(PARENT, root=pci.root) == FUNCTION
-    assert address_of(PARENT, 8, pci.root) == "0000:3b:12.0"
+    assert virtual_functions.address_of(PARENT, root=pci.root) == FUNCTION
+    assert virtual_functions.address_of(PARENT, 8, pci.root) == "0000:3b:12.0"
     with pytest.raises(Unsupported, match="has no virtual functions"):
-        address_of("0000:3b:00.0", root=pci.root)
+        virtual_functions.address_of("0000:3b:00.0", root=pci.root)
 
 
 def test_the_plan_of_a_machine_has_their_addresses(pci: SriovPci) -> None:
@@ -165,14 +159,14 @@ def test_the_plan_of_a_machine_has_their_addresses(pci: SriovPci) -> None:
     dut = topology.dut.model_copy(update={"interfaces": ports})
     topology = topology.model_copy(update={"nodes": {**topology.nodes, "DUT1": dut}})
     plan = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1), {})
-    here = on_functions(plan, ["vswitch"], pci.root)
+    here = virtual_functions.on_functions(plan, ["vswitch"], pci.root)
     nics = [port.nic for port in here.ports("vswitch") if port.nic]
     assert [(nic.pci_address, nic.parent) for nic in nics] == [(FUNCTION, PARENT)] * 2
-    assert on_functions(plan, ["generator"], pci.root) == plan
+    assert virtual_functions.on_functions(plan, ["generator"], pci.root) == plan
 
 
 def test_requests_to_the_kernel() -> None:
-    body = set_function("ens1f1", 7, 0, "02:00:00:00:00:01").body
+    body = virtual_functions.set_function("ens1f1", 7, 0, "02:00:00:00:00:01").body
     assert bytes.fromhex("020000000001") in body
     # struct ifla_vf_trust {vf 0, setting 1} and ifla_vf_spoofchk {vf 0, setting 0}: attributes 9 and 4
     assert bytes.fromhex("0c0009000000000001000000") in body

@@ -6,14 +6,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers
-from resources.libraries.python.drivers.probes.sampler.accounts import (
-    LEVELS,
-    Amounts,
-    MachineAccount,
-    NeverThrottled,
-    TaskAccount,
-    VcpuAccount,
-)
+from resources.libraries.python.drivers.probes.sampler import accounts
 from resources.libraries.python.drivers.probes.sampler.features import group_of, series_of
 from resources.libraries.python.drivers.probes.sampler.tasks import Tasks, tasks_of, threads_of
 from resources.libraries.python.studies.chains.analysis.features import FEATURES
@@ -49,7 +42,7 @@ def proc(tmp_path: Path) -> Path:
 
 
 def test_processes_and_the_threads_that_work_for_them_are_added_up(proc: Path) -> None:
-    found = TaskAccount(Tasks((10,), (20,)), proc).read()
+    found = accounts.TaskAccount(Tasks((10,), (20,)), proc).read()
     assert found["user_percent"] == pytest.approx(7 * TICK)
     assert found["system_percent"] == pytest.approx(5 * TICK)
     assert found["helper_percent"] == pytest.approx(5.0)
@@ -62,22 +55,22 @@ def test_processes_and_the_threads_that_work_for_them_are_added_up(proc: Path) -
 
 
 def test_of_an_owner_without_tasks_nothing_is_known(proc: Path) -> None:
-    assert TaskAccount(Tasks(), proc).read() == {}
-    assert "memory_bytes" not in TaskAccount(Tasks(helpers=(20,)), proc).read()
+    assert accounts.TaskAccount(Tasks(), proc).read() == {}
+    assert "memory_bytes" not in accounts.TaskAccount(Tasks(helpers=(20,)), proc).read()
 
 
 def test_a_process_that_has_ended_leaves_the_others(proc: Path) -> None:
-    assert TaskAccount(Tasks((99,), (20,)), proc).read()["cpu_percent"] == pytest.approx(5.0)
+    assert accounts.TaskAccount(Tasks((99,), (20,)), proc).read()["cpu_percent"] == pytest.approx(5.0)
 
 
 def test_vcpus_are_the_guests_own_time(proc: Path) -> None:
     vcpus = Tasks((10,)).vcpus(proc)
     assert vcpus == (11,)
-    assert VcpuAccount(vcpus, proc).read() == {"guest_cpu_percent": pytest.approx(3.0)}
+    assert accounts.VcpuAccount(vcpus, proc).read() == {"guest_cpu_percent": pytest.approx(3.0)}
 
 
 def test_an_owner_without_quota_never_stands_still() -> None:
-    assert NeverThrottled().read() == {"throttled_percent": 0.0}
+    assert accounts.NeverThrottled().read() == {"throttled_percent": 0.0}
 
 
 def test_the_machines_accounts_are_parsed(tmp_path: Path) -> None:
@@ -86,7 +79,7 @@ def test_the_machines_accounts_are_parsed(tmp_path: Path) -> None:
     queued = f"00000010 00000002 0000000a{' 00000000' * 8} 00000011\n"
     write(tmp_path / "net" / "softnet_stat", queued + "00000010 00000001 00000001\n")
     write(tmp_path / "meminfo", "MemTotal: 100 kB\nMemFree: 1 kB\nMemAvailable: 40 kB\n")
-    found = MachineAccount(tmp_path).read()
+    found = accounts.MachineAccount(tmp_path).read()
     assert found == {
         "all_user_percent": pytest.approx(3 * TICK),
         "all_system_percent": pytest.approx(3 * TICK),
@@ -107,7 +100,7 @@ def test_the_machines_accounts_are_parsed(tmp_path: Path) -> None:
 
 
 def test_a_machine_without_such_files_has_none_of_them(tmp_path: Path) -> None:
-    assert MachineAccount(tmp_path).read() == {}
+    assert accounts.MachineAccount(tmp_path).read() == {}
 
 
 def test_what_was_started_for_an_owner_is_found_by_its_name_and_what_was_not_is_left_alone(tmp_path: Path) -> None:
@@ -156,7 +149,7 @@ def test_each_second_has_what_was_gained_in_it_and_levels_as_they_are() -> None:
     found = {row.feature: row.values for row in series_of(readings)}
     assert found["cpu_percent"] == pytest.approx((50.0, 0.0))
     assert found["memory_bytes"] == (7.0, 6.0)
-    assert "memory_bytes" in LEVELS
+    assert "memory_bytes" in accounts.LEVELS
 
 
 def test_a_reading_that_came_too_late_leaves_its_second_unknown() -> None:
@@ -167,7 +160,7 @@ def test_a_reading_that_came_too_late_leaves_its_second_unknown() -> None:
 
 
 def test_a_feature_that_vanishes_is_unknown_from_then_on() -> None:
-    nothing: Amounts = {}
+    nothing: accounts.Amounts = {}
     readings = [(0.0, {"nf": {"rx_pps": 0.0}}), (1.0, {"nf": {"rx_pps": 5.0}}), (2.0, {"nf": nothing})]
     assert series_of(readings)[0].values == (5.0, None)
 

@@ -5,27 +5,20 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.sim.flows import (
-    CROSSING_NS,
-    NF_NS,
-    PORT_NS,
-    FlowShape,
-    flow_latency,
-    simulate_latency,
-)
+from resources.libraries.python.drivers.sim import flows
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency
 
 CAPACITY = 6e6
 
 
-def shape_of(crossings: int, functions: int) -> FlowShape:
-    return FlowShape((PORT_NS, *[CROSSING_NS] * crossings, *[NF_NS] * functions, PORT_NS))
+def shape_of(crossings: int, functions: int) -> flows.FlowShape:
+    return flows.FlowShape((flows.PORT_NS, *[flows.CROSSING_NS] * crossings, *[flows.NF_NS] * functions, flows.PORT_NS))
 
 
 def latency(load_pps: float, *, crossings: int = 2, functions: int = 1, sent: int = 5000) -> FlowLatency:
     shape = shape_of(crossings, functions)
-    pairs, mean_ns = simulate_latency(shape, load_pps, CAPACITY, sent=sent, received=sent)
-    return flow_latency(1, Direction.FORWARD, sent, pairs, mean_ns)
+    pairs, mean_ns = flows.simulate_latency(shape, load_pps, CAPACITY, sent=sent, received=sent)
+    return flows.flow_latency(1, Direction.FORWARD, sent, pairs, mean_ns)
 
 
 def p99(row: FlowLatency) -> int:
@@ -65,8 +58,8 @@ def test_the_histogram_decodes_to_the_same_figures() -> None:
 def test_waiting_is_that_of_the_queue() -> None:
     """Mean waiting of M/D/1 at 80 %: 2 service times, of a vector of 32 packets."""
     shape = shape_of(0, 0)
-    _, idle_ns = simulate_latency(shape, 0.0, CAPACITY, sent=100_000, received=100_000)
-    _, busy_ns = simulate_latency(shape, 0.8 * CAPACITY, CAPACITY, sent=100_000, received=100_000)
+    _, idle_ns = flows.simulate_latency(shape, 0.0, CAPACITY, sent=100_000, received=100_000)
+    _, busy_ns = flows.simulate_latency(shape, 0.8 * CAPACITY, CAPACITY, sent=100_000, received=100_000)
     assert idle_ns is not None
     assert busy_ns is not None
     assert busy_ns - idle_ns == pytest.approx(2 * 32 / CAPACITY * 1e9, rel=0.1)
@@ -74,7 +67,7 @@ def test_waiting_is_that_of_the_queue() -> None:
 
 @pytest.mark.parametrize(("sent", "received"), [(0, 0), (100, 0)])
 def test_lost_packets_have_no_latency(sent: int, received: int) -> None:
-    pairs, mean_ns = simulate_latency(shape_of(2, 1), 1e6, CAPACITY, sent=sent, received=received)
-    row = flow_latency(1, Direction.REVERSE, sent, pairs, mean_ns)
+    pairs, mean_ns = flows.simulate_latency(shape_of(2, 1), 1e6, CAPACITY, sent=sent, received=received)
+    row = flows.flow_latency(1, Direction.REVERSE, sent, pairs, mean_ns)
     assert (row.sent, row.received) == (sent, 0)
     assert (row.min_ns, row.mean_ns, row.p50_ns, row.p999_ns, row.max_ns, row.histogram) == (None,) * 6

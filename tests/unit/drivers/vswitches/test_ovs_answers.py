@@ -2,13 +2,7 @@
 
 import pytest
 
-from resources.libraries.python.drivers.vswitches.ovs.driver import (
-    interface_errors,
-    pmd_sleeps,
-    polling_cpus,
-    type_names,
-    version,
-)
+from resources.libraries.python.drivers.vswitches.ovs import driver
 from resources.libraries.python.errors import CsitError
 
 RXQ_SHOW = """Displaying last 60 seconds pmd usage %
@@ -26,11 +20,11 @@ pmd thread numa_id 0 core_id 12:
 
 
 def test_ports_are_read_with_the_cpu_that_polls_each_queue() -> None:
-    assert polling_cpus(RXQ_SHOW) == {"csv1p1": {0: 1}, "csv1x1i1": {0: 1, 1: 12}, "csv1p2": {0: 12}}
+    assert driver.polling_cpus(RXQ_SHOW) == {"csv1p1": {0: 1}, "csv1x1i1": {0: 1, 1: 12}, "csv1p2": {0: 12}}
 
 
 def test_no_pmd_thread_polls_nothing() -> None:
-    assert polling_cpus("Displaying last 60 seconds pmd usage %\n") == {}
+    assert driver.polling_cpus("Displaying last 60 seconds pmd usage %\n") == {}
 
 
 @pytest.mark.parametrize(
@@ -43,15 +37,15 @@ def test_no_pmd_thread_polls_nothing() -> None:
     ],
 )
 def test_versions(said: str, number: str, sleeps: bool) -> None:
-    assert version(said) == number
-    assert pmd_sleeps(number) is sleeps
+    assert driver.version(said) == number
+    assert driver.pmd_sleeps(number) is sleeps
 
 
 def test_interface_types() -> None:
-    assert type_names('[afxdp, "afxdp-nonpmd", internal, system]\n') == {
+    assert driver.type_names('[afxdp, "afxdp-nonpmd", internal, system]\n') == {
         "afxdp", "afxdp-nonpmd", "internal", "system",
     }  # fmt: skip
-    assert type_names("[]") == frozenset()
+    assert driver.type_names("[]") == frozenset()
 
 
 def test_only_interfaces_with_an_error_are_returned() -> None:
@@ -59,10 +53,10 @@ def test_only_interfaces_with_an_error_are_returned() -> None:
         '{"data":[["csv1p1","could not open network device csv1p1 (No such device)"],'
         '["csv1p2",""],["csit",["set",[]]]],"headings":["name","error"]}'
     )
-    assert interface_errors(printed) == {"csv1p1": "could not open network device csv1p1 (No such device)"}
+    assert driver.interface_errors(printed) == {"csv1p1": "could not open network device csv1p1 (No such device)"}
 
 
 @pytest.mark.parametrize("printed", ["", "[]", "{}", '{"rows": []}'])
 def test_a_file_that_is_no_table_is_reported(printed: str) -> None:
     with pytest.raises(CsitError, match="did not print a table"):
-        interface_errors(printed)
+        driver.interface_errors(printed)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from math import inf
 from random import Random
 
+from resources.libraries.python.drivers.sim import impairment
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.flows import (
     Copies,
@@ -22,13 +23,6 @@ from resources.libraries.python.drivers.sim.flows import (
     step_times,
 )
 from resources.libraries.python.drivers.sim.host_gaps import HostInterruptions, InterruptingHost
-from resources.libraries.python.drivers.sim.impairment import (
-    MAX_PACKETS,
-    BufferPools,
-    Impairment,
-    flow_losses,
-    impaired,
-)
 from resources.libraries.python.drivers.sim.models import Model, TrialPart, forward, make_model
 from resources.libraries.python.drivers.sim.outage import SimulatedEvents
 from resources.libraries.python.drivers.sim.power import DataCpus, SimulatedPower, cpu_use
@@ -62,7 +56,7 @@ class WorkAccounts:
     `faults`: By NF.
     """
 
-    def __init__(self, plan: Plan, idle: Mapping[str, float], faults: Mapping[str, Impairment]) -> None:
+    def __init__(self, plan: Plan, idle: Mapping[str, float], faults: Mapping[str, impairment.Impairment]) -> None:
         owners = (GENERATOR, VSWITCH, *(each.name for each in plan.all_nfs))
         # A generator on a machine of its own has no CPUs here.
         self._cpus = {owner: cpus for owner in owners if (cpus := plan.cores.cpus(owner))}
@@ -127,10 +121,10 @@ class SimulatedSystem:
         self._key = f"{simulation.seed}/{plan.cell.model_dump_json()}/{test_type}{again}"
         self._rngs: dict[str, Random] = {}
         self._truth = SimulatedTruth(plan, simulation)
-        self._faults = impaired(plan, simulation.impaired)
+        self._faults = impairment.impaired(plan, simulation.impaired)
         self._work = WorkAccounts(plan, self._truth.idle(), self._faults)
         self._copies = Copies(plan)
-        self._buffers = BufferPools(plan, simulation.buffer_pools, self._key)
+        self._buffers = impairment.BufferPools(plan, simulation.buffer_pools, self._key)
         self._host = HostInterruptions(plan, InterruptingHost(simulation.host_gap_hz, simulation.host_gap_us * 1e-6))
         self._loaded = False
         self._metered: SimulatedPower | None = None
@@ -257,10 +251,10 @@ class SimulatedSystem:
             states = self._of(part)
             each_pps = load_pps / len(parts) / len(states)
             capacity_pps = self._truth.capacity_pps(trial.frame, part) / len(states)
-            packets = min(MAX_PACKETS, round(each_pps * duration_s))
+            packets = min(impairment.MAX_PACKETS, round(each_pps * duration_s))
             truth = self.simulation.packet_losses
             found += [
-                flow_losses(
+                impairment.flow_losses(
                     truth,
                     state.flow,
                     rng,

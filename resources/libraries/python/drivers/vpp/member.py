@@ -10,18 +10,7 @@ from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour
 from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, ExecContext
 from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.vpp import show_output
-from resources.libraries.python.drivers.vpp.configuration import (
-    HugePageChoice,
-    Startup,
-    VppDevice,
-    access_by,
-    access_list,
-    default_mode,
-    making,
-    moves,
-    place,
-)
+from resources.libraries.python.drivers.vpp import configuration, show_output
 from resources.libraries.python.drivers.vpp.installation import Site, plugin_folder, program
 from resources.libraries.python.drivers.vpp.instance import VppInstance
 from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, InterfaceKind, VppInterface
@@ -55,9 +44,9 @@ class VppMember:
         self._what = what
         self.interfaces = tuple(interfaces)
         cores = site.plan.cores
-        self._placement = place(cores.cpus(owner, ThreadRole.MAIN)[0], cores.cpus(owner))
+        self._placement = configuration.place(cores.cpus(owner, ThreadRole.MAIN)[0], cores.cpus(owner))
         self._waiting = site.waiting(owner)
-        self._pages: HugePageChoice | None = None
+        self._pages: configuration.HugePageChoice | None = None
         self._favoured = False
         self._instance: VppInstance | None = None
         self._access_lists = 0
@@ -65,7 +54,7 @@ class VppMember:
 
     def start(
         self,
-        pages: HugePageChoice,
+        pages: configuration.HugePageChoice,
         plugins: tuple[str, ...],
         entry: ExecContext = NO_ENTRY,
         *,
@@ -81,7 +70,7 @@ class VppMember:
             CsitError: It cannot be started.
         """
         site, settings = self._site, self._site.settings
-        startup = Startup(
+        startup = configuration.Startup(
             name=f"csit-{self.owner}",
             folder=site.folder / self.owner,
             placement=self._placement,
@@ -92,7 +81,7 @@ class VppMember:
             plugins=plugins,
             plugin_folder=plugin_folder(site.prefix),
             devices=tuple(
-                VppDevice(each.pci_address, each.name, each.queues, each.uio_driver)
+                configuration.VppDevice(each.pci_address, each.name, each.queues, each.uio_driver)
                 for each in self.interfaces
                 if each.kind is InterfaceKind.DPDK and each.pci_address is not None
             ),
@@ -122,10 +111,10 @@ class VppMember:
     def make_interfaces(self) -> None:
         """Make its interfaces; they are down yet."""
         with suppress(CommandFailed):  # an older VPP polls shared memory until `place_queues` says otherwise
-            self.instance.do([default_mode(self._waiting.rx_mode)])
-        self.instance.do(making(self.interfaces, self._site.largest_frame_bytes))
+            self.instance.do([configuration.default_mode(self._waiting.rx_mode)])
+        self.instance.do(configuration.making(self.interfaces, self._site.largest_frame_bytes))
         if self._site.settings.acl_rules:
-            self.instance.do([self._access_list(), *access_by(self._names)])
+            self.instance.do([self._access_list(), *configuration.access_by(self._names)])
             self._check_access_list()
 
     @property
@@ -137,7 +126,7 @@ class VppMember:
         """Write the access list to a file, and return the command that makes it, or replaces it, as a whole."""
         self._access_lists += 1
         file = self._site.folder / self.owner / "access-list.cli"
-        file.write_text(access_list(self._site.settings.acl_rules, self._access_lists), encoding="ascii")
+        file.write_text(configuration.access_list(self._site.settings.acl_rules, self._access_lists), encoding="ascii")
         return f"exec {file}"
 
     def _check_access_list(self) -> None:
@@ -215,7 +204,7 @@ class VppMember:
     def place_queues(self) -> show_output.RxPlacement:
         """Move receive queues to their planned workers; return where they are then."""
         queues = show_output.rx_placement(self.instance.ask("show interface rx-placement"))
-        if commands := list(moves(self.interfaces, self._placement, self._waiting.rx_mode, queues)):
+        if commands := list(configuration.moves(self.interfaces, self._placement, self._waiting.rx_mode, queues)):
             self.instance.do(commands)
             queues = show_output.rx_placement(self.instance.ask("show interface rx-placement"))
         if not self._favoured and all(each.name in queues for each in self.interfaces):

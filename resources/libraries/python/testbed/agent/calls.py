@@ -25,16 +25,9 @@ from resources.libraries.python.model.service.spec import Size
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.testbed.roles import watching
 from resources.libraries.python.testbed.roles.part import NetworkFunctions, Part, TrafficGenerator, VSwitch, timeout_of
 from resources.libraries.python.testbed.roles.service import SizedService
-from resources.libraries.python.testbed.roles.watching import (
-    CostMeter,
-    FeatureSampler,
-    HopTimer,
-    Sampler,
-    StackSampler,
-    Tracer,
-)
 from resources.libraries.python.testbed.services.bundle import ServiceBundle
 
 A = TypeVar("A")
@@ -197,12 +190,12 @@ FUNCTIONS = RemoteRole(Role.FUNCTIONS, NetworkFunctions)
 GENERATOR = RemoteRole(Role.GENERATOR, TrafficGenerator)
 INSTANCES = RemoteRole(Role.INSTANCES, SizedService)
 LOAD = RemoteRole(Role.LOAD, SizedService)
-SAMPLER = RemoteRole(Role.SAMPLER, Sampler)
-FEATURES = RemoteRole(Role.FEATURES, FeatureSampler)
-TRACER = RemoteRole(Role.TRACER, Tracer)
-COSTS = RemoteRole(Role.COSTS, CostMeter)
-STACKS = RemoteRole(Role.STACKS, StackSampler)
-HOPS = RemoteRole(Role.HOPS, HopTimer)
+SAMPLER = RemoteRole(Role.SAMPLER, watching.Sampler)
+FEATURES = RemoteRole(Role.FEATURES, watching.FeatureSampler)
+TRACER = RemoteRole(Role.TRACER, watching.Tracer)
+COSTS = RemoteRole(Role.COSTS, watching.CostMeter)
+STACKS = RemoteRole(Role.STACKS, watching.StackSampler)
+HOPS = RemoteRole(Role.HOPS, watching.HopTimer)
 
 
 @dataclass(frozen=True)

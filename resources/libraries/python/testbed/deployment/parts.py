@@ -14,17 +14,9 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.planning.placement.machines import Layouts
+from resources.libraries.python.testbed.roles import watching
 from resources.libraries.python.testbed.roles.part import NetworkFunctions, Part, TrafficGenerator, VSwitch
 from resources.libraries.python.testbed.roles.service import IntervalClock, Orchestrator
-from resources.libraries.python.testbed.roles.watching import (
-    CostMeter,
-    EnergyMeters,
-    FeatureSampler,
-    HopTimer,
-    Sampler,
-    StackSampler,
-    Tracer,
-)
 
 
 def ignored(result: TrialResult) -> None:
@@ -58,17 +50,17 @@ class Parts:
     """What the vSwitch did not take in shows in its counters, where it has interfaces."""
     clock: Callable[[], float] = time.monotonic
     """Seconds; virtual in a simulation."""
-    sampler: Sampler | None = None
+    sampler: watching.Sampler | None = None
     """Use of the planned CPUs, and of data threads, where the testbed can tell; so are the others."""
-    features: FeatureSampler | None = None
+    features: watching.FeatureSampler | None = None
     """Features of NFs, vSwitch and machine each second."""
-    tracer: Tracer | None = None
+    tracer: watching.Tracer | None = None
     """Events of the NFs' threads."""
-    costs: CostMeter | None = None
+    costs: watching.CostMeter | None = None
     """Resource usage of NFs and vSwitch in the course of a trial."""
-    stacks: StackSampler | None = None
+    stacks: watching.StackSampler | None = None
     """Call stacks of the data CPUs."""
-    hops: HopTimer | None = None
+    hops: watching.HopTimer | None = None
     """Delay of probes by part."""
 
     def in_order(self) -> tuple[Part, ...]:
@@ -132,7 +124,7 @@ class Testbed(Protocol):
     def unsampled(self) -> tuple[PreflightProblem, ...]:
         """Return why call stacks cannot be sampled on a node. Changes nothing."""
 
-    def meters(self) -> EnergyMeters:
+    def meters(self) -> watching.EnergyMeters:
         """Return what reads the energy meters of all nodes."""
 
     def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:

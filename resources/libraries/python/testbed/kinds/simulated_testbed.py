@@ -5,18 +5,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from resources.libraries.python.drivers.sim import probes
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.drivers import SimFunctions, SimGenerator, SimSwitch, SimulatedLoop
 from resources.libraries.python.drivers.sim.host_gaps import InterruptingHost, noise_floor
-from resources.libraries.python.drivers.sim.probes import (
-    SimCostMeter,
-    SimFeatureSampler,
-    SimHopTimer,
-    SimMeters,
-    SimSampler,
-    SimStackSampler,
-    SimTracer,
-)
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.sizing import simulated_sizing
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
@@ -69,8 +61,8 @@ class SimulatedTestbed:
     def unsampled(self) -> tuple[PreflightProblem, ...]:
         return ()
 
-    def meters(self) -> SimMeters:
-        return SimMeters(self._name, self._simulation.power, lambda: self._system)
+    def meters(self) -> probes.SimMeters:
+        return probes.SimMeters(self._name, self._simulation.power, lambda: self._system)
 
     def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         clock = VirtualClock()
@@ -80,12 +72,12 @@ class SimulatedTestbed:
             functions=SimFunctions(system),
             generator=SimGenerator(system),
             clock=clock.now,
-            sampler=SimSampler(system),
-            features=SimFeatureSampler(system),
-            tracer=SimTracer(system),
-            costs=SimCostMeter(system),
-            stacks=SimStackSampler(system, self._name),
-            hops=SimHopTimer(system),
+            sampler=probes.SimSampler(system),
+            features=probes.SimFeatureSampler(system),
+            tracer=probes.SimTracer(system),
+            costs=probes.SimCostMeter(system),
+            stacks=probes.SimStackSampler(system, self._name),
+            hops=probes.SimHopTimer(system),
         )
 
     def loop_back(self, plan: Plan, asked: MeasurementRequest) -> Parts:

@@ -12,14 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.functions.tunnels import (
-    READY_S,
-    TunnelEnd,
-    Tunnels,
-    loopback_up,
-    no_tun,
-    version,
-)
+from resources.libraries.python.drivers.functions import tunnels
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
 from resources.libraries.python.errors import Unsupported
@@ -33,7 +26,7 @@ CIPHER = "AES-256-GCM"
 _TEMPLATE = "openvpn.conf.j2"
 
 
-LEFT, RIGHT = TunnelEnd("tun-left", "server", 1194, 101), TunnelEnd("tun-right", "client", 1195, 102)
+LEFT, RIGHT = tunnels.TunnelEnd("tun-left", "server", 1194, 101), tunnels.TunnelEnd("tun-right", "client", 1195, 102)
 ENDS = (LEFT, RIGHT)
 """The same in every NF: each has a network namespace of its own."""
 
@@ -48,7 +41,7 @@ class TunnelFiles:
     """Fingerprint of the other end's certificate, SHA-256 as `AA:BB:...`; no other one is accepted."""
 
 
-def configuration(end: TunnelEnd, files: TunnelFiles, mtu: int) -> str:
+def configuration(end: tunnels.TunnelEnd, files: TunnelFiles, mtu: int) -> str:
     """The configuration file of an end.
 
     `files`: Its own, and how it knows the other.
@@ -98,7 +91,7 @@ def fingerprint(certificate: str) -> str:
     return hashlib.sha256(ssl.PEM_cert_to_DER_cert(certificate)).digest().hex(":").upper()
 
 
-class OpenVpns(Tunnels):
+class OpenVpns(tunnels.Tunnels):
     """NFs that encrypt packets and decrypt them again by two processes of OpenVPN."""
 
     _version = ""
@@ -106,7 +99,7 @@ class OpenVpns(Tunnels):
     def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan]) -> None:
         super().__init__(node, context, functions, "openvpn")
 
-    def ends(self, name: str) -> tuple[TunnelEnd, TunnelEnd]:  # noqa: ARG002
+    def ends(self, name: str) -> tuple[tunnels.TunnelEnd, tunnels.TunnelEnd]:  # noqa: ARG002
         """The same in every NF, as each has a network namespace of its own."""
         return ENDS
 
@@ -123,13 +116,13 @@ class OpenVpns(Tunnels):
         lacks = tuple(missing())
         if program is None or openssl is None or lacks:
             raise Unsupported("; ".join(map(str, lacks)))
-        self._version = version(program)
+        self._version = tunnels.version(program)
         known = {
             end: make_identity(openssl, companions.folder)
             for end, companions in zip(ENDS, self._companions, strict=True)
         }
         for name in self._owners:
-            self._fabric.change(name, [loopback_up()])
+            self._fabric.change(name, [tunnels.loopback_up()])
         for end, other in ((LEFT, RIGHT), (RIGHT, LEFT)):
             own = known[end]
             files = TunnelFiles(str(own.certificate), str(own.key), known[other].fingerprint)
@@ -139,19 +132,19 @@ class OpenVpns(Tunnels):
             own.forget()  # both ends have read it, and never do it again
         configure_routers(self._functions, self._fabric)
 
-    def _configured(self, end: TunnelEnd, files: TunnelFiles) -> Path:
+    def _configured(self, end: tunnels.TunnelEnd, files: TunnelFiles) -> Path:
         file = self._companions[ENDS.index(end)].folder / "openvpn.conf"
         file.write_text(configuration(end, files, self._fabric.mtu), encoding="ascii")
         return file
 
-    def _start(self, end: TunnelEnd, argv: Sequence[str]) -> None:
+    def _start(self, end: tunnels.TunnelEnd, argv: Sequence[str]) -> None:
         """Start an end of every tunnel, and route into it. It listens when this returns: the other one finds it."""
         companions = self._companions[ENDS.index(end)]
         for name in self._owners:
             companions.start(name, argv)
         for function in self._functions:
             companions.wait_for(
-                function.name, f"an open {end.device}", partial(self.not_open, function.name, end), READY_S
+                function.name, f"an open {end.device}", partial(self.not_open, function.name, end), tunnels.READY_S
             )
             self._route_into(function, ENDS.index(end))
 
@@ -174,12 +167,12 @@ def missing(*_: object) -> Iterator[PreflightProblem]:
         if path_of(program) is None:
             yield PreflightProblem(f"{program} missing {_FOR}", f"install it: apt-get install {program}")
     if (path := path_of("openvpn")) is not None:
-        found = version(path)
+        found = tunnels.version(path)
         if _numbers(found) < _OLDEST:
             yield PreflightProblem(
                 f"{found} is too old {_FOR}", "install 2.6 or later: Debian 12 and Ubuntu 24.04 have it"
             )
-    yield from no_tun(_FOR)
+    yield from tunnels.no_tun(_FOR)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -8,17 +8,8 @@ from datetime import UTC, datetime
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators import overload
+from resources.libraries.python.drivers.generators.otg import flows
 from resources.libraries.python.drivers.generators.otg.client import CONTROLLER, OtgClient, OtgRefusal, stopped
-from resources.libraries.python.drivers.generators.otg.flows import (
-    OtgFigures,
-    SentFlow,
-    configuration,
-    figures,
-    sent_flows,
-    server_port,
-    server_ports,
-    trial_result,
-)
 from resources.libraries.python.drivers.generators.otg.registration import SERVERS, Otg
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -55,7 +46,7 @@ class OtgGenerator(TrafficGenerator):
         `machine`: The lock, held, of the machine that has these ports; None where there is none.
         """
         self._plan, self._fabric, self._machine, self._settings = plan, fabric, machine, settings
-        self._ports = server_ports(plan, settings.ports)
+        self._ports = flows.server_ports(plan, settings.ports)
         self._client: OtgClient | None = None
         self._version = ""
 
@@ -76,7 +67,7 @@ class OtgGenerator(TrafficGenerator):
         self._client = client
         if self._fabric is not None:
             self._fabric.wait_for_cables(GENERATOR)
-        client.configure(configuration((), self._ports))
+        client.configure(flows.configuration((), self._ports))
         client.check_counters()
         # The other ends have been taken into use just before, and the kernel here knows only ports of this machine.
         wait_until(f"cables of {GENERATOR}", lambda: _down(client), CABLES_WITHIN_S, pause_s=_CARRIER_POLL_S)
@@ -92,11 +83,13 @@ class OtgGenerator(TrafficGenerator):
         if self._client is None:
             raise CsitError("the OTG server is not started")
         started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
-        sent = sent_flows(self._plan.flows, trial, latency=self._settings.latency, sender=f"{CONTROLLER} {os.getpid()}")
-        self._client.configure(configuration(sent, self._ports, trial.duration_s))
+        sent = flows.sent_flows(
+            self._plan.flows, trial, latency=self._settings.latency, sender=f"{CONTROLLER} {os.getpid()}"
+        )
+        self._client.configure(flows.configuration(sent, self._ports, trial.duration_s))
         self._client.transmit("start")
         found = self._finished(self._client, sent, trial)
-        return trial_result(
+        return flows.trial_result(
             trial,
             self._plan.flows,
             sent,
@@ -105,13 +98,13 @@ class OtgGenerator(TrafficGenerator):
             total_duration_s=time.monotonic() - started,
         )
 
-    def _finished(self, client: OtgClient, sent: list[SentFlow], trial: Trial) -> dict[str, OtgFigures]:
+    def _finished(self, client: OtgClient, sent: list[flows.SentFlow], trial: Trial) -> dict[str, flows.OtgFigures]:
         """Figures once flows have stopped and counters no longer move."""
         time.sleep(trial.duration_s)  # nothing is asked meanwhile: the answer would take time of the server's CPU
-        found: dict[str, OtgFigures] = {}
+        found: dict[str, flows.OtgFigures] = {}
 
         def running() -> str:
-            found.update(figures(client.flow_metrics(), sent))
+            found.update(flows.figures(client.flow_metrics(), sent))
             return ", ".join(name for name, row in found.items() if row.running)
 
         try:
@@ -205,10 +198,11 @@ class OtgApi:
         if running := client.own_running():
             client.transmit("stop")
         ports = {
-            name: server_port(name, each.device, self._settings.ports) for name, each in self._node.interfaces.items()
+            name: flows.server_port(name, each.device, self._settings.ports)
+            for name, each in self._node.interfaces.items()
         }
         try:
-            client.configure(configuration((), ports))
+            client.configure(flows.configuration((), ports))
         except OtgRefusal as error:
             raise Unsupported(f"{error}; correct device or otg.ports of {', '.join(ports)}") from error
         client.configure({})

@@ -7,15 +7,8 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.containers.containers import NfContainers
 from resources.libraries.python.drivers.host.cache.resctrl import CacheDivision
+from resources.libraries.python.drivers.host.cgroups import cgroups
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import end, let_threads_go
-from resources.libraries.python.drivers.host.cgroups.cgroups import (
-    NEEDED,
-    PINNING,
-    ControlGroup,
-    Controllers,
-    GroupLimits,
-    discover,
-)
 from resources.libraries.python.drivers.host.cpu.data_threads import make_ordinary
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import hold_back
 from resources.libraries.python.drivers.host.links.fabric import Fabric
@@ -60,7 +53,7 @@ class NfGroups:
         self._plan = plan
         self._fabric = fabric
         self._machine = machine
-        self._groups: dict[str, ControlGroup] = {}
+        self._groups: dict[str, cgroups.ControlGroup] = {}
 
     def __bool__(self) -> bool:
         """Whether there is anything to make."""
@@ -84,18 +77,18 @@ class NfGroups:
         for function in self._functions:
             if function.limits.memory_mib and function.kind.driver.joins_late and not self.is_contained(function.name):
                 raise Unsupported(f"{function.name}: the memory of an NF of kind {function.kind} cannot be limited")
-        of_machine, threads = discover(), self._fabric.threads()
+        of_machine, threads = cgroups.discover(), self._fabric.threads()
         for name, limits in self._limits.items():
             controllers = of_machine if self.is_contained(name) else _needed(of_machine, limits)
             memory_bytes = None if limits.memory_mib is None else limits.memory_mib * _MIB
-            wanted = GroupLimits(limits.cpu, memory_bytes, self._cpus(name, controllers))
+            wanted = cgroups.GroupLimits(limits.cpu, memory_bytes, self._cpus(name, controllers))
             if self._containers is not None and self.is_contained(name):
-                group = self._groups[name] = ControlGroup(
+                group = self._groups[name] = cgroups.ControlGroup(
                     controllers, _inside(controllers, self._containers.folders(name))
                 )
                 group.limit(wanted)
             else:
-                group = ControlGroup(controllers, name_of(name))
+                group = cgroups.ControlGroup(controllers, name_of(name))
                 self._machine.claim_groups(group.folders)
                 self._groups[name] = group
                 group.make(wanted)
@@ -110,11 +103,11 @@ class NfGroups:
     def _make_without_limits(self) -> None:
         """Make the groups of programs of users; none where this machine has no such groups."""
         with suppress(Unsupported):
-            controllers = discover()
-            accounting = replace(controllers, roots={key: controllers.roots[key] for key in NEEDED})
+            controllers = cgroups.discover()
+            accounting = replace(controllers, roots={key: controllers.roots[key] for key in cgroups.NEEDED})
             for name in self._programs - self._limits.keys():
                 if not self.is_contained(name):
-                    group = ControlGroup(accounting, name_of(name))
+                    group = cgroups.ControlGroup(accounting, name_of(name))
                     self._machine.claim_groups(group.folders)
                     try:
                         group.make()
@@ -129,9 +122,9 @@ class NfGroups:
         group = self._groups.get(name)
         return () if group is None or self.is_contained(name) else group.folders
 
-    def _cpus(self, name: str, controllers: Controllers) -> frozenset[int] | None:
+    def _cpus(self, name: str, controllers: cgroups.Controllers) -> frozenset[int] | None:
         """Said once more here: entering a group of version 1 lets a process run on all CPUs that the group has."""
-        if PINNING not in controllers.roots:
+        if cgroups.PINNING not in controllers.roots:
             return None
         cores = self._plan.cores
         return frozenset((*cores.cpus(name), *cores.cpus(name, ThreadRole.MAIN)))
@@ -226,13 +219,13 @@ class NfGroups:
                     self._cache.remove()
 
 
-def _inside(controllers: Controllers, folders: Sequence[Path]) -> str:
+def _inside(controllers: cgroups.Controllers, folders: Sequence[Path]) -> str:
     """The group of a container, as a path below the root of each controller."""
     root = controllers.roots["cpu"]
     return next(str(folder.relative_to(root)) for folder in folders if folder.is_relative_to(root))
 
 
-def _needed(controllers: Controllers, limits: NfLimits) -> Controllers:
+def _needed(controllers: cgroups.Controllers, limits: NfLimits) -> cgroups.Controllers:
     """The controllers that the limits of an NF take; version 2 has all of them in one group.
 
     A program without a CPU quota runs under SCHED_RR. On kernels with CONFIG_RT_GROUP_SCHED, a group of the version 1

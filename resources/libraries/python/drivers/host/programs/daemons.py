@@ -8,14 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.cgroups.cgroup_exec import entering
+from resources.libraries.python.drivers.host.ownership import processes
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.processes import (
-    continue_group,
-    end_group,
-    end_of,
-    exit_status,
-    is_stopped,
-)
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, CsitError
 
@@ -120,14 +114,14 @@ class Daemon:
         """Why it does not run, with its last words; empty while it does."""
         if self._process is None:
             return f"{self.what} has not been started"
-        if how := end_of(self._process):
+        if how := processes.end_of(self._process):
             return f"{self.what} {how}; it said last: {self.last_output()}"
-        return f"{self.what} is stopped (SIGSTOP)" if is_stopped(self._process.pid) else ""
+        return f"{self.what} is stopped (SIGSTOP)" if processes.is_stopped(self._process.pid) else ""
 
     @property
     def status(self) -> int | None:
         """Status that it ended with, negative for a signal; None while it runs, or when it has been waited for."""
-        return None if self._process is None else exit_status(self._process)
+        return None if self._process is None else processes.exit_status(self._process)
 
     def failure(self, reason: str) -> CsitError:
         """Return the error of a program that has failed.
@@ -187,7 +181,7 @@ class Daemon:
                 self._process.stdin.close()
         else:
             self._process.terminate()
-        continue_group(self._process.pid)
+        processes.continue_group(self._process.pid)
 
     def wait_end(self, within_s: float) -> None:
         """Wait until it has ended, and kill it when it has not, with what it has started in its process group.
@@ -197,7 +191,7 @@ class Daemon:
         process, self._process = self._process, None
         if process is None:
             return
-        end_group(process, within_s)
+        processes.end_group(process, within_s)
         if process.stdin is not None and not process.stdin.closed:
             process.stdin.close()
         if self._machine is not None:
