@@ -11,8 +11,7 @@ from typing import Literal, NamedTuple, Self, assert_never
 from uuid import uuid4
 
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
-from resources.libraries.python.model.base import digest_of_model
-from resources.libraries.python.model.result import Environment, MeasurementRequest
+from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.recording.journal import (
@@ -149,11 +148,6 @@ class RunState:
             self.broken[self._running] = (*self.broken.get(self._running, ()), MACHINE_DOWN)
         self._running = None
         self._boot_id = boot_id
-
-
-def asked_digest(asked: MeasurementRequest) -> str:
-    """Digest of a density test."""
-    return digest_of_model(asked)
 
 
 class RunJournal:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import NoTraffic, PlanError, Unsupported
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.measurements.energy import Energy
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.qualification import Qualification
@@ -22,7 +23,7 @@ from resources.libraries.python.model.result import (
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.quantities import rate, rates
-from resources.libraries.python.recording.run_journal import TestKey, asked_digest
+from resources.libraries.python.recording.run_journal import TestKey
 from resources.libraries.python.search.back_to_back import bursts_in_words, measure_back_to_back
 from resources.libraries.python.search.energy import EnergyReadings, certain_window, measure_energy
 from resources.libraries.python.search.findings.generator_range import GeneratorRange
@@ -105,7 +106,7 @@ class DensityTest(StudyTest[MeasurementRequest]):
         """Identity of the test in the journal."""
         asked = self.draft.asked
         name = journal_name(asked.cell, asked.frame.name, asked.test_type)
-        return TestKey(name, asked_digest(asked), cell_key(asked.cell))
+        return TestKey(name, digest_of_model(asked), cell_key(asked.cell))
 
     def plan(self) -> Plan:
         """Derive the plan.
