@@ -5,8 +5,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from resources.libraries.python.model import driver
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.driver import (
+    IPV4,
+    VETH,
+    Form,
+    FunctionDriver,
+    GuestKind,
+    KernelFeature,
+    RequiredProgram,
+    SimulatedNf,
+    Traffic,
+)
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 
 
@@ -24,24 +34,24 @@ class Gateway(Frozen):
     """Addresses of the set that source and destination of every packet are looked up in; none of them matches."""
 
 
-PROGRAM = driver.RequiredProgram("nft", "nftables", label="nftables", version=r"nftables v(\S+)")
+PROGRAM = RequiredProgram("nft", "nftables", label="nftables", version=r"nftables v(\S+)")
 _PACKAGE = "resources.libraries.python.drivers.functions.nftables"
 _router = partial(
-    driver.FunctionDriver,
+    FunctionDriver,
     label="nftables",
-    form=driver.Form.NAMESPACE,
+    form=Form.NAMESPACE,
     factory=f"{_PACKAGE}.driver:NftablesRouters",
     missing=f"{_PACKAGE}.program:missing",
     programs=(PROGRAM,),
     words=("nft", "nftables"),
     events=frozenset(PartEvent),
-    kernel=(driver.VETH, driver.KernelFeature("nftables", "NF_TABLES", "nf_tables")),
+    kernel=(VETH, KernelFeature("nftables", "NF_TABLES", "nf_tables")),
     on_request=True,
     shareable=True,
 )
-_guest = partial(driver.GuestKind, application=f"{_PACKAGE}.driver:application", programs=(PROGRAM,))
-_BOTH = driver.IPV4 | {driver.Traffic.IPV6}
-_SIMULATED_NAT = driver.SimulatedNf(half_core_pps=0.45e6, sensitivity=0.45, half_pressure=0.30, pressure=0.30)
+_guest = partial(GuestKind, application=f"{_PACKAGE}.driver:application", programs=(PROGRAM,))
+_BOTH = IPV4 | {Traffic.IPV6}
+_SIMULATED_NAT = SimulatedNf(half_core_pps=0.45e6, sensitivity=0.45, half_pressure=0.30, pressure=0.30)
 
 DRIVERS = (
     _router(
@@ -50,7 +60,7 @@ DRIVERS = (
         options={"firewall": Firewall},
         word="lnxfw",
         guest=_guest("firewall"),
-        simulated=driver.SimulatedNf(half_core_pps=0.3e6, sensitivity=0.40, half_pressure=0.15, pressure=0.10),
+        simulated=SimulatedNf(half_core_pps=0.3e6, sensitivity=0.40, half_pressure=0.15, pressure=0.10),
     ),
     _router(
         name="linux_stateful_firewall",
@@ -75,6 +85,6 @@ DRIVERS = (
         word="lnxgw",
         guest=_guest("gateway"),
         # Type I of Zeng et al.
-        simulated=driver.SimulatedNf(half_core_pps=0.5e6, sensitivity=0.15, half_pressure=0.02, pressure=0.03),
+        simulated=SimulatedNf(half_core_pps=0.5e6, sensitivity=0.15, half_pressure=0.02, pressure=0.03),
     ),
 )

@@ -1,28 +1,35 @@
 """Declaration of WireGuard tunnels as NFs."""
 
-from resources.libraries.python.model import driver
+from resources.libraries.python.model.driver import (
+    Form,
+    FunctionDriver,
+    KernelFeature,
+    Leftover,
+    RequiredProgram,
+    SimulatedNf,
+)
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 
 DRIVERS = (
-    driver.FunctionDriver(
+    FunctionDriver(
         name="wireguard",
         label="WireGuard",
         word="wireguard",
-        form=driver.Form.PROGRAM_BESIDE,
+        form=Form.PROGRAM_BESIDE,
         factory="resources.libraries.python.drivers.functions.wireguard.driver:WireGuards",
         missing="resources.libraries.python.drivers.functions.wireguard.driver:missing_on",
-        programs=(driver.RequiredProgram("wg", "wireguard-tools"),),
-        kernel=(driver.KernelFeature("WireGuard", "WIREGUARD", "wireguard", instead="wireguard-go takes its place"),),
+        programs=(RequiredProgram("wg", "wireguard-tools"),),
+        kernel=(KernelFeature("WireGuard", "WIREGUARD", "wireguard", instead="wireguard-go takes its place"),),
         events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
         on_request=True,
-        simulated=driver.SimulatedNf(
+        simulated=SimulatedNf(
             half_core_pps=0.1e6, sensitivity=0.90, half_pressure=0.50, pressure=0.95, memory_mib=24.0
         ),
     ),
 )
 SOCKETS = "wireguard"
 LEFTOVERS = (
-    driver.Leftover(
+    Leftover(
         key=SOCKETS,
         label="control socket of the WireGuard device",
         remove="resources.libraries.python.drivers.functions.wireguard.driver:remove_left",

@@ -6,8 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resources.libraries.python.model import driver
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.driver import (
+    AF_XDP,
+    KernelFeature,
+    Medium,
+    PolledPorts,
+    PortOption,
+    RequiredProgram,
+    VSwitchDriver,
+)
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.attachment import attachment_of
@@ -51,7 +59,7 @@ def variant(dut: DutNode) -> str:
     return WITH_DPDK if any(each.is_dpdk for each in physical) else "ovs"
 
 
-def _memory(dut: DutNode, _: driver.PolledPorts) -> MemoryNeed:
+def _memory(dut: DutNode, _: PolledPorts) -> MemoryNeed:
     if variant(dut) == WITH_DPDK:
         return MemoryNeed.huge(dut.settings(Ovs).socket_memory_mb, NAMESPACE_MB + OVERHEAD_MB)
     return MemoryNeed(NAMESPACE_MB + (OVERHEAD_MB if dut.settings(Ovs).ports == "kernel" else USERSPACE_MB))
@@ -68,31 +76,29 @@ def _vlan_problem(dut: DutNode) -> str | None:
 
 
 DRIVERS = (
-    driver.VSwitchDriver(
+    VSwitchDriver(
         name="ovs",
         label="Open vSwitch",
         options={"ovs": Ovs},
         factory="resources.libraries.python.drivers.vswitches.ovs.driver:OpenVSwitch",
         missing="resources.libraries.python.drivers.vswitches.ovs.daemons:missing_on",
         programs=(
-            driver.RequiredProgram(
-                "ovs-vswitchd", "openvswitch-switch", label="Open vSwitch", version=r"(\d[\w.]+)\s*$"
-            ),
+            RequiredProgram("ovs-vswitchd", "openvswitch-switch", label="Open vSwitch", version=r"(\d[\w.]+)\s*$"),
         ),
         copies=True,
         words=("openvswitch", "ovsdb", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovs-vswitchd"),
         kernel=(
-            replace(driver.AF_XDP, when=_takes("af_xdp")),
-            replace(driver.AF_XDP, when=_takes("auto"), instead="auto takes packets through AF_PACKET sockets"),
-            driver.KernelFeature("the module openvswitch", "OPENVSWITCH", "openvswitch", when=_takes("kernel")),
+            replace(AF_XDP, when=_takes("af_xdp")),
+            replace(AF_XDP, when=_takes("auto"), instead="auto takes packets through AF_PACKET sockets"),
+            KernelFeature("the module openvswitch", "OPENVSWITCH", "openvswitch", when=_takes("kernel")),
         ),
         memory=_memory,
         events=frozenset(PartEvent) - {PartEvent.ADD},
         reload_problem=reload_problem,
         variant=variant,
-        media={WITH_DPDK: {NfKind("testpmd"): driver.Medium.VHOST_USER}},
+        media={WITH_DPDK: {NfKind("testpmd"): Medium.VHOST_USER}},
         interface_words={"ovs": "ovs"},
-        ports=driver.PortOption(Ovs, "system", "sockets of Open vSwitch", frozenset({"kernel"})),
+        ports=PortOption(Ovs, "system", "sockets of Open vSwitch", frozenset({"kernel"})),
         vlan_problem=_vlan_problem,
         keeps_packets=True,  # in the ring of a port of AF_XDP, 2048 at most
     ),
