@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from csit_utils.dataset.items import Characterized, RecordedTest
-from tests.integration.clocks import FAKETIME, Clock
 from tests.integration.disks import filled, small_disk
 from tests.integration.pauses import BETWEEN, DEPLOYED, KEEPING, REMOVING, SENDING, WRITING, Moment, Paused
 from tests.integration.robot_runs import DENSITY, PROJECT, csit, going_on, run_robot
@@ -259,3 +258,26 @@ def test_a_run_that_is_asked_to_end_at_any_moment_resumes_and_lists_no_placehold
         said, _ = run.communicate(timeout=600)
     assert run.returncode == 0, said
     assert list(differences(dataset(folder), dataset(whole))) == []
+
+
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+"""The library; None where it is not installed."""
+
+
+class Clock:
+    """The wall clock of a run and of all that it starts, by a preloaded library; monotonic clocks go on as they do."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "clock"
+        self.step("+0")
+
+    def step(self, offset: str) -> None:
+        """Set it that far from the machine's: `+1d`."""
+        self._file.write_text(f"{offset}\n", encoding="ascii")
+
+    def variables(self) -> dict[str, str]:
+        """Of the environment of a run."""
+        return {
+            "LD_PRELOAD": str(FAKETIME), "FAKETIME_TIMESTAMP_FILE": str(self._file), "FAKETIME_CACHE_DURATION": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }  # fmt: skip

@@ -4,22 +4,26 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds
+from resources.libraries.python import driver_registry
+from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds, OneKind
 from resources.libraries.python.drivers.functions.monitor.driver import programs
 from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
 from resources.libraries.python.drivers.functions.monitor.suricata import patterns
 from resources.libraries.python.drivers.functions.nginx.driver import configuration
 from resources.libraries.python.drivers.functions.process.driver import filled, names, processed
 from resources.libraries.python.drivers.generators.builtin import frames
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
+from resources.libraries.python.model.measurements.disturbance import Disturbance, PartEvent
+from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.function import UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
@@ -120,3 +124,45 @@ def test_functions_that_forward_have_processed_what_they_sent_and_others_count()
     assert found == {"nf-1-1": ProcessedPackets(11), "nf-2-1": ProcessedPackets(4, 1)}
     assert ProcessedPackets(9, 4) - ProcessedPackets(2, 1) == ProcessedPackets(7, 3)
     assert ProcessedPackets(9) - ProcessedPackets(2, 1) == ProcessedPackets(7)
+
+
+class Counting(OneKind):
+    """NFs of a kind that keeps accounts."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.begun = 0
+
+    def begin_accounts(self) -> tuple[str, ...]:
+        self.begun += 1
+        return (self._name,)
+
+    def accounts(self) -> tuple[NodeCost, ...]:
+        return (NodeCost(part=self._name, node="ip4-lookup", packets=self.begun),)
+
+
+def test_accounts_are_those_of_the_kinds_that_keep_some() -> None:
+    first, second = Counting("nf-1-1"), Counting("nf-1-3")
+    several = MixedKinds((first, OneKind(), second))
+    assert several.begin_accounts() == ("nf-1-1", "nf-1-3")
+    assert [(row.part, row.packets) for row in several.accounts()] == [("nf-1-1", 1), ("nf-1-3", 1)]
+
+
+def test_an_event_that_no_kind_can_have_is_refused() -> None:
+    """Else it would not happen, and a study would name another reason."""
+    several = MixedKinds((OneKind(),), {"csn1x1i1": "nf-1-1"})
+    coming = Disturbance(targets=("nf-1-1",), event=PartEvent.PAUSE, after_s=0.0, hold_s=0.1)
+    with pytest.raises(Unsupported, match="pause is not possible for nf-1-1 with its driver"):
+        several.disturb(coming)
+    several.disturb(coming.model_copy(update={"targets": ("nf-2-1",)}))  # on another node
+    assert several.disturbed() == ()
+
+
+def test_drivers_that_declare_events_can_be_disturbed() -> None:
+    """By the declaration a study refuses an event before anything starts."""
+    drivers = {**driver_registry.functions(), **driver_registry.vswitches()}
+    for name, driver in drivers.items():
+        if driver.factory is not None:
+            made = driver_registry.load(driver.factory)
+            kind = made if isinstance(made, type) else get_type_hints(made)["return"]
+            assert issubclass(kind, Disturbed) or not getattr(driver, "events", ()), name

@@ -7,15 +7,25 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.monitor.driver import Monitors, programs
+from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
 from resources.libraries.python.drivers.functions.monitor.suricata import argv, files, taken
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.drivers.host.programs import requirements
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.paths import PROJECT
+from tests.unit.planning.polled_ports import together
 
 PLACE = Path("/run/suricata/nf-1-1")
 
@@ -86,3 +96,18 @@ def test_another_answer_is_one_sentence(tmp_path: Path, answer: bytes, words: st
 def test_an_unreachable_server_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(CsitError, match=r"suricata does not answer at .*/control: No such file"):
         taken(tmp_path / "control", "eth0")
+
+
+@pytest.mark.parametrize("kind", [NfKind(each.name) for each in DRIVERS])
+def test_a_missing_program_is_one_sentence_with_how_to_fix_it(kind: NfKind, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requirements, "path_of", lambda _: None)
+    nothing = SimpleNamespace()  # would fail on any use
+    context = cast(DriverContext, SimpleNamespace(fabric=nothing, companions=lambda *_, **__: nothing))
+    program = programs(100, 100)[kind]
+    (function,) = together([NfKind("pktstat")]).functions[:1]
+    node = load_topology(PROJECT / "topologies" / "local.yaml").dut
+    monitors = Monitors(node, context, [function.model_copy(update={"kind": kind})])
+    with pytest.raises(
+        Unsupported, match=rf"^{program.name} missing for NFs of kind {kind}; install it: apt-get install "
+    ):
+        monitors.start()

@@ -5,18 +5,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from resources.libraries.python.drivers.host.cgroups import cgroup_tree
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import end_group, exit_status, is_stopped, process
-from resources.libraries.python.drivers.host.programs.daemons import Daemon
+from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Daemon
+from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, problems_at_an_end
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.core_map import CoreMap
 
 NEVER_S = 60.0
 """A deadline that nothing here comes near."""
@@ -182,3 +186,30 @@ def test_frozen_groups_are_found_and_thawed_to_end_their_processes(
     assert (group / file).read_text(encoding="ascii") == thawed
     assert not cgroup_tree.frozen([group])
     assert list(other.iterdir()) == []
+
+
+def run_inside(_: str, work: Callable[[], None]) -> None:
+    """As a fabric does: in a thread that ends."""
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+@pytest.fixture
+def companions(tmp_path: Path) -> Iterator[Companions]:
+    cores = cast("CoreMap", SimpleNamespace(cpus=lambda _: tuple(os.sched_getaffinity(0))))
+    fabric: Any = SimpleNamespace(run_inside=run_inside)
+    groups: Any = SimpleNamespace(entry=lambda _: NO_ENTRY, allows_real_time=lambda _: False)
+    with MachineLock(tmp_path) as machine:
+        found = Companions("wireguard", cores, fabric, machine, groups)
+        try:
+            yield found
+        finally:
+            found.stop()
+
+
+def test_one_that_hangs_up_and_ends_later_is_named(companions: Companions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.libraries.python.drivers.host.programs.namespace_programs._ENDING_S", 60.0)
+    companions.start("nf-1-1", ["sh", "-c", "sleep 0.3; exit 7"])
+    companions.start("nf-1-2", ["sleep", "600"])
+    assert problems_at_an_end([companions]) == ("wireguard of nf-1-1 ended with 7; it said last: nothing",)

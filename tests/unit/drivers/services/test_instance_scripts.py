@@ -2,12 +2,16 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.libraries.python.drivers.host.cgroups.cgroups import GroupLimits
 from resources.libraries.python.drivers.services import scripts
+from resources.libraries.python.drivers.services.instances import ServiceInstance
 from resources.libraries.python.drivers.services.scripts import answer, environment
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.testbed.roles.service import LoadReport
@@ -90,3 +94,21 @@ def test_the_end_of_what_was_said_is_one_line(tmp_path: Path) -> None:
     text = scripts._tail(out, err)
     assert text.endswith("step 48 | step 49 | no such port")
     assert "step 10" not in text
+
+
+def test_an_instance_that_uses_up_its_memory_while_it_is_looked_at_is_named_with_it() -> None:
+    """The kernel kills its processes just before the look whether there are any."""
+    killed: list[int] = []
+
+    def processes() -> tuple[int, ...]:
+        killed.append(1)
+        return ()
+
+    instance: Any = ServiceInstance.__new__(ServiceInstance)
+    instance.name, instance._busy = "back-end-1", True
+    instance._limits = GroupLimits(1.0, 48 << 20, None)
+    instance.group = SimpleNamespace(processes=processes, killed_for_memory=lambda: len(killed))
+    assert instance.problems() == (
+        "back-end-1 used up its 48 MB: the kernel killed 1 of its processes",
+        "all processes of back-end-1 have ended",
+    )

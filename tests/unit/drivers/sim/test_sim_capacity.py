@@ -7,11 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.libraries.python.drivers.sim.clock import VirtualClock
+from resources.libraries.python.drivers.sim.simulation import Simulation
+from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.drivers.sim.truth import capacity_pps
-from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
+from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType, TestType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.paths import PROJECT
-from tests.builders import cell_of
+from resources.libraries.python.planning.plan import make_plan
+from tests.builders import SIM, cell_of
 from tests.unit.nf_sizes import nf_sizes
 
 PUBLISHED = PROJECT / "csit_utils/dataset/published/csit1904_density_ndr_64b.csv"
@@ -97,3 +101,29 @@ def test_larger_frames_never_come_faster(cell: Cell, frame_bytes: int) -> None:
 def test_the_slowest_nf_of_a_service_counts() -> None:
     mixed = chain(ServiceType.CSP, 1, 2, nf_sizes=(NfSize.TWO, NfSize.HALF))
     assert mixed == chain(ServiceType.CSP, 1, 2, nf_sizes=(NfSize.HALF,))
+
+
+def owners_pps(smt: bool, **parameters: float) -> dict[str, float]:
+    """What each owner could do, and what the cell does."""
+    plan = make_plan(SIM, Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=2), {}, smt=smt)
+    system = SimulatedSystem(plan, Simulation.model_validate(parameters), VirtualClock(), TestType.MRR)
+    rates = system._truth.rates(FRAME, 1e9)
+    return rates | {"cell": system.capacity_pps(FRAME)}
+
+
+def of_core(threads: int, sibling_speed: float) -> float:
+    """Work of a core by its busy threads, by the speed of each."""
+    return sum(1.0 if threads == 1 else sibling_speed for _ in range(threads))
+
+
+@pytest.mark.parametrize("speed", [0.4, 0.5, 0.65, 1.0])
+def test_an_owner_does_the_work_of_the_threads_on_its_cores(speed: float) -> None:
+    on, off = (owners_pps(smt, sibling_speed=speed) for smt in (True, False))
+    for owner in on.keys() - {"generator"}:
+        assert off[owner] / on[owner] == pytest.approx(of_core(1, speed) / of_core(2, speed)), owner
+    assert off["generator"] == on["generator"], "it has a machine of its own"
+
+
+def test_capacities_with_smt_are_the_calibrated_ones_whatever_it_gains() -> None:
+    assert owners_pps(smt=True, sibling_speed=0.9) == owners_pps(smt=True)
+    assert "sibling_speed" not in Simulation().model_dump_json()

@@ -1,7 +1,17 @@
 """What is asked of Open vSwitch: pure, from a plan."""
 
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
 import pytest
 
+from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
+from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch
+from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.drivers.vswitches.ovs.transaction import (
     AF_XDP,
     DPDK,
@@ -17,7 +27,8 @@ from resources.libraries.python.drivers.vswitches.ovs.transaction import (
     rules,
     rules_of_copies,
 )
-from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.request.kinds import NfKind
@@ -184,3 +195,30 @@ def test_rules_of_a_reload_match_no_packet_and_replace_each_of_the_earlier_ones(
     matched = {rule.partition("nw_src=")[2].partition(",")[0] for rule in first[:-1]}
     assert len(matched) == 300 and {"198.18.0.0", "198.18.1.43"} <= matched
     assert not matched & {flow.source_ip for flow in plan.flows}
+
+
+RULES = 300
+
+
+def test_rules_of_a_reload_are_written_before_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[Sequence[str]] = []
+
+    def run(argv: Sequence[str], _within_s: float) -> str:
+        commands.append(argv)
+        return "cookie=0x1, drop\n" * RULES
+
+    node: Any = SimpleNamespace(settings=lambda _: Ovs(openflow_rules=RULES))
+    plan = plan_of(shipped("local-ovs"), "CSC", 1, 1, cpus(16))
+    switch: Any = OpenVSwitch(node, DriverContext(plan, Mock(), Mock(), 1518))
+    switch._daemons = Daemons(tmp_path, "system")
+    monkeypatch.setattr(switch._daemons, "_run", run)
+    steps = switch.steps(VSWITCH, PartEvent.RELOAD)
+    (file,) = tmp_path.glob("*.rules")
+    text = file.read_text(encoding="utf-8")
+    assert text.count("cookie=1,") == RULES + 1 and not commands
+    monkeypatch.setattr(switch._daemons, "write_rules", Mock(side_effect=AssertionError))
+    steps.begin()
+    assert [argv[-3:] for argv in commands] == [["replace-flows", f"unix:{tmp_path}/csit.mgmt", str(file)]]
+    assert file.read_text(encoding="utf-8") == text
+    with pytest.raises(CsitError, match=f"^Open vSwitch has {RULES} of the {RULES + 1} OpenFlow rules"):
+        steps.after()
