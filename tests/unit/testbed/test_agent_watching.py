@@ -1,21 +1,29 @@
-"""Watching on a node: what is seen there is what the controller gets, and nobody watches what is gone."""
+"""An agent's life: what it watches, its streams, and the deadline of last resort."""
 
-from collections.abc import Mapping
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.errors import CsitError, NotReady
 from resources.libraries.python.model.measurements.counters import Cost
 from resources.libraries.python.model.measurements.delays import HopDelay
 from resources.libraries.python.model.measurements.features import HOST, Edge, FeatureSeries, StateGraph
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.studies.chains.chain_trial import watching
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
-from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.agent import calls, process
 from resources.libraries.python.testbed.agent.calls import COSTS, FEATURES, HOPS, SWITCH, TRACER, NodeRequest, Role
+from resources.libraries.python.testbed.agent.process import Conversation, Interrupted
+from resources.libraries.python.testbed.deployment.health import within
 from resources.libraries.python.testbed.deployment.parts import Parts
 from tests.unit.testbed.agent_service_runs import TOPOLOGY, WORK, NotingMachine, ask, ask_role, service_on
 
@@ -149,3 +157,164 @@ def test_others_than_the_chains_own_are_left_out_and_names_are_its_vnfs() -> Non
         pass
     assert [row.owner for row in watched.graphs] == ["nat"]
     assert [row.owner for row in watched.series] == [], "the only second that is kept is unknown"
+
+
+NEVER_S = 60.0
+
+
+@pytest.fixture
+def sink() -> Iterator[int]:
+    """Where an agent may write."""
+    with open(os.devnull, "wb") as nothing:  # noqa: PTH123 - a descriptor
+        yield nothing.fileno()
+
+
+@pytest.fixture
+def signals(monkeypatch: pytest.MonkeyPatch) -> list[signal.Signals]:
+    """Signals to the main thread, none of which arrives; and the process goes on after an end that takes long."""
+    sent: list[signal.Signals] = []
+    monkeypatch.setattr(signal, "pthread_kill", lambda _, number: sent.append(number))
+    monkeypatch.setattr(process, "_end_in_time", lambda: None)
+    return sent
+
+
+def said(source: int, *records: dict[str, Any]) -> None:
+    """Write as a controller does, and end."""
+    os.write(source, b"".join(json.dumps(record).encode() + b"\n" for record in records))
+    os.close(source)
+
+
+def test_a_call_that_goes_on_is_interrupted_until_it_ends(sink: int, signals: list[signal.Signals]) -> None:
+    source, controller = os.pipe()
+    conversation = Conversation(source, sink, silence_s=0.02)
+    conversation._present = 1
+    said(controller, {"cancel": 1})
+    conversation._read()
+    os.close(source)
+    beat = threading.Thread(target=conversation._beat)
+    beat.start()
+    try:
+        wait_until("signals", lambda: "" if len(signals) >= 5 else f"{len(signals)} of 5", NEVER_S)
+    finally:
+        conversation._present = None
+        beat.join(NEVER_S)
+    assert not beat.is_alive()
+
+
+def test_a_signal_that_comes_late_does_not_interrupt_the_next_call(sink: int) -> None:
+    conversation = Conversation(0, sink, 20.0)
+    conversation._cancelled.add(1)
+    conversation._present = 2
+    conversation._ring()
+    conversation._present = 1
+    with pytest.raises(Interrupted):
+        conversation._ring()
+
+
+def test_a_call_that_begins_when_the_controller_is_gone_does_nothing(sink: int, signals: list[signal.Signals]) -> None:
+    conversation = Conversation(0, sink, 20.0)
+    did: list[object] = []
+    conversation._end("signal SIGTERM")
+    conversation._answer({"id": 1, "call": "switch.start"}, lambda *asked: did.append(asked))
+    assert (did, conversation._present, signals) == ([], None, [signal.SIGUSR1])
+
+
+def test_what_waits_in_the_pipe_is_heard_before_silence_counts(
+    sink: int, signals: list[signal.Signals], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that stood still for longer than that has not lost its controller."""
+    source, controller = os.pipe()
+    said(controller, {"beat": True})
+    looks_s = iter([0.0, 100.0, 100.0, 200.0, 200.0])
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=looks_s.__next__))
+    conversation = Conversation(source, sink, 20.0)
+    conversation._read()
+    os.close(source)
+    assert conversation._gone == "the connection to the controller has ended"
+    assert signals == [signal.SIGUSR1]
+
+
+_RINGS_S = 3.0
+"""Long enough for a busy machine to get from there to the deadline within."""
+
+
+def test_a_wait_that_does_not_return_is_interrupted() -> None:
+    begin = time.monotonic()
+    with pytest.raises(NotReady, match=r"the trial not ready after 0\.1 s"), within("the trial", 0.1):
+        threading.Event().wait(600)
+    assert time.monotonic() - begin < 300
+
+
+def test_what_ends_in_time_is_left_alone() -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    with within("the trial", 5):
+        pass
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own_s", [0.1, 20.0])
+def test_a_timer_around_it_rings_in_its_time(own_s: float) -> None:
+    class Timeout(Exception):
+        pass
+
+    def ring(*_: object) -> None:
+        raise Timeout
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, _RINGS_S)
+    try:
+        with pytest.raises(NotReady if own_s < _RINGS_S else Timeout), within("the trial", own_s):
+            threading.Event().wait(30)
+        if own_s < _RINGS_S:
+            with pytest.raises(Timeout):
+                threading.Event().wait(30)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("ringing_s", [300.0, 0.0])
+def test_an_alarm_while_it_begins_or_ends_leaves_a_timer_around_it_alone(
+    monkeypatch: pytest.MonkeyPatch, ringing_s: float
+) -> None:
+    def ring(*_: object) -> None:
+        pytest.fail("rings in 600 s")
+
+    set_timer = signal.setitimer
+
+    def ringing(which: int, seconds: float, again_s: float = 0.0) -> tuple[float, float]:
+        found = set_timer(which, seconds, again_s)
+        if seconds == ringing_s:
+            signal.raise_signal(signal.SIGALRM)
+        return found
+
+    before = signal.signal(signal.SIGALRM, ring)
+    set_timer(signal.ITIMER_REAL, 600.0, 7.0)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(signal, "setitimer", ringing)
+            with pytest.raises(NotReady), within("the trial", 300.0):
+                pass
+        assert signal.getsignal(signal.SIGALRM) is ring
+        left_s, again_s = signal.getitimer(signal.ITIMER_REAL)
+        assert 300.0 < left_s <= 600.0
+        assert again_s == 7.0
+    finally:
+        set_timer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_another_thread_has_no_deadline_and_no_error() -> None:
+    said: list[str] = []
+
+    def work() -> None:
+        with within("the trial", 0.01):
+            time.sleep(0.05)
+            said.append("done")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert said == ["done"]

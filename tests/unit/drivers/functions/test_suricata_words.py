@@ -1,4 +1,4 @@
-"""What Suricata is told, and what its control socket answers."""
+"""Suricata's configuration and answers; a monitor without its program."""
 
 import json
 import re

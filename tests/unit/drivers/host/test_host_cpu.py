@@ -1,4 +1,4 @@
-"""CPU discovery on made-up machines."""
+"""CPUs of made-up machines, their idle states, and SMT."""
 
 from collections.abc import Iterable
 from pathlib import Path

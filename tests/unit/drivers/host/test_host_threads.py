@@ -1,4 +1,4 @@
-"""Finding data threads in a made-up /proc; waiting; rights."""
+"""Data threads in a made-up /proc, also of ports with several queues; affinity of observers; rights."""
 
 import os
 import sys

@@ -1,17 +1,28 @@
-"""The simulated capacity against the published table, and its shape."""
+"""Capacity of simulated systems: the published table, models, neighbours and SMT."""
 
 import csv
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
+from math import prod
+from random import Random
+from statistics import fmean
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.libraries.python.driver_registry import functions
 from resources.libraries.python.drivers.sim.clock import VirtualClock
-from resources.libraries.python.drivers.sim.simulation import Simulation
+from resources.libraries.python.drivers.sim.models import Model, make_model
+from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
-from resources.libraries.python.drivers.sim.truth import capacity_pps
+from resources.libraries.python.drivers.sim.truth import capacity_pps, is_guaranteed, left_by
+from resources.libraries.python.model.driver import SimulatedNf
+from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType, TestType
+from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.plan import make_plan
@@ -127,3 +138,171 @@ def test_an_owner_does_the_work_of_the_threads_on_its_cores(speed: float) -> Non
 def test_capacities_with_smt_are_the_calibrated_ones_whatever_it_gains() -> None:
     assert owners_pps(smt=True, sibling_speed=0.9) == owners_pps(smt=True)
     assert "sibling_speed" not in Simulation().model_dump_json()
+
+
+CAPACITY = 1e6
+
+
+def model(name: ModelName, **parameters: object) -> Model:
+    return make_model(Simulation(model=name, **parameters), CAPACITY)
+
+
+def loss_ratios(system: Model, load_pps: float, trials: int = 400) -> list[float]:
+    rng = Random(3)
+    counts = [system.forward(load_pps, 1.0, rng) for _ in range(trials)]
+    return [1 - received / sent for sent, received in counts]
+
+
+@given(st.sampled_from(ModelName), st.floats(0.0, 3e7), st.floats(0.01, 60.0), st.integers(0, 2**32))
+def test_no_more_comes_back_than_was_sent(name: ModelName, load_pps: float, duration_s: float, seed: int) -> None:
+    sent, received = model(name).forward(load_pps, duration_s, Random(seed))
+    assert sent == round(load_pps * duration_s)
+    assert 0 <= received <= sent
+
+
+@pytest.mark.parametrize("name", ModelName)
+@pytest.mark.parametrize("loss_ratio", [0.0, 0.005])
+def test_the_truth_parts_good_loads_from_bad(name: ModelName, loss_ratio: float) -> None:
+    system = model(name)
+    truth_pps = system.truth_pps(loss_ratio)
+
+    def bad_share(load_pps: float) -> float:
+        ratios = loss_ratios(system, load_pps)
+        return sum(ratio > loss_ratio for ratio in ratios) / len(ratios)
+
+    assert bad_share(truth_pps * 0.995) < 0.5 < bad_share(truth_pps * 1.005)
+
+
+def test_noise_is_as_wide_as_asked() -> None:
+    rng = Random(1)
+    system = model(ModelName.NOISY, noise=0.03)
+    rates = [system.forward(2 * CAPACITY, 1.0, rng)[1] for _ in range(2000)]
+    mean = sum(rates) / len(rates)
+    assert mean == pytest.approx(CAPACITY, rel=0.003)
+    assert (sum((rate - mean) ** 2 for rate in rates) / len(rates)) ** 0.5 == pytest.approx(0.03 * CAPACITY, rel=0.1)
+
+
+def test_stalls_are_rare_and_small() -> None:
+    ratios = loss_ratios(model(ModelName.STALL), 0.5 * CAPACITY, 4000)
+    hit = [ratio for ratio in ratios if ratio > 0]
+    assert len(hit) / len(ratios) == pytest.approx(0.05, abs=0.01)
+    assert max(hit) < 0.001
+
+
+def test_a_long_trial_of_a_stalling_system_nearly_always_loses() -> None:
+    rng = Random(1)
+    counts = [model(ModelName.STALL).forward(0.1 * CAPACITY, 60.0, rng) for _ in range(100)]
+    assert sum(received < sent for sent, received in counts) > 85
+
+
+def test_the_knee_keeps_ndr_far_below_pdr() -> None:
+    system = model(ModelName.KNEE)
+    assert system.truth_pps(0.0) == pytest.approx(0.8 * CAPACITY)
+    assert system.truth_pps(0.005) == pytest.approx(0.9 * CAPACITY)
+    assert system.truth_pps(0.02) > CAPACITY
+    assert max(loss_ratios(system, CAPACITY)) == pytest.approx(0.01)
+
+
+def test_two_bands_are_two() -> None:
+    ratios = loss_ratios(model(ModelName.TWO_BAND), CAPACITY)
+    assert {round(ratio, 6) for ratio in ratios} == {0.0, 0.1}
+    assert sum(ratio > 0 for ratio in ratios) / len(ratios) == pytest.approx(0.25, abs=0.06)
+
+
+def test_overload_makes_a_sagging_system_slower() -> None:
+    rng = Random(1)
+    system = model(ModelName.SAG)
+    at_capacity, twice, far = (system.forward(load * CAPACITY, 1.0, rng)[1] for load in (1, 2, 100))
+    assert (at_capacity, twice, far) == (1_000_000, 900_000, 200_000)
+
+
+@pytest.mark.parametrize("name", ModelName)
+def test_the_same_seed_gives_the_same_counts(name: ModelName) -> None:
+    assert loss_ratios(model(name), 1.01 * CAPACITY) == loss_ratios(model(name), 1.01 * CAPACITY)
+
+
+TYPES = {
+    "I": NfKind("linux_gateway"),
+    "II": NfKind("pktstat"),
+    "III": NfKind("suricata"),
+    "IV": NfKind("nginx_balancer"),
+    "V": NfKind("nginx_proxy"),
+}
+TABLE_3 = {"I": 0.8764, "II": 0.4969, "III": 0.6407, "IV": 0.6478, "V": 0.6114}
+PAIRS = {("I", "III"): 0.8541, ("II", "III"): 0.6153, ("III", "II"): 0.6449}
+WITHIN = 0.012
+"""Of the paper's figures: 1.2 points."""
+LINE_PPS = 1e6
+KINDS = st.sampled_from([NfKind(name) for name, each in functions().items() if each.simulated != SimulatedNf()])
+
+
+def nf(kind: NfKind, limit_pps: float | None = None) -> NfPlan:
+    return cast(NfPlan, SimpleNamespace(kind=kind, limits=Limits(network_pps=limit_pps)))
+
+
+def left(target: str, *others: str) -> float:
+    return left_by([nf(TYPES[other]) for other in others], nf(TYPES[target]), Simulation(), LINE_PPS)
+
+
+def test_rows_and_pairs_are_those_of_the_paper() -> None:
+    for target, mean in TABLE_3.items():
+        assert fmean(left(target, other) for other in TYPES) == pytest.approx(mean, abs=WITHIN)
+    for (target, other), mean in PAIRS.items():
+        assert left(target, other) == pytest.approx(mean, abs=WITHIN)
+
+
+def test_the_monitor_is_most_sensitive_and_types_iv_and_v_are_most_aggressive() -> None:
+    rows = {target: fmean(left(target, other) for other in TYPES) for target in TYPES}
+    columns = {other: fmean(left(target, other) for target in TYPES) for other in TYPES}
+    assert min(rows, key=rows.__getitem__) == "II"
+    assert sorted(columns, key=columns.__getitem__)[:2] == ["V", "IV"]
+    assert all(left(target, other) < 1 for target in TYPES for other in TYPES), "interference is ubiquitous"
+
+
+@pytest.mark.parametrize(("size", "apart"), [(2, 0.06), (3, 0.10)])
+def test_several_neighbours_are_not_the_product_of_each(size: int, apart: float) -> None:
+    """A model of products is then a prediction that can be wrong."""
+    off = [
+        abs(left(target, *others) - prod(left(target, other) for other in others))
+        for target in TYPES
+        for others in combinations_with_replacement(TYPES, size)
+    ]
+    assert fmean(off) > apart
+
+
+@given(KINDS, st.lists(KINDS, min_size=1, max_size=6), KINDS)
+def test_one_more_neighbour_takes_something_and_never_more_than_the_sensitivity(
+    target: NfKind, others: list[NfKind], one: NfKind
+) -> None:
+    before, after = (
+        left_by([nf(kind) for kind in row], nf(target), Simulation(), LINE_PPS) for row in (others, [*others, one])
+    )
+    assert 1 - target.driver.simulated.sensitivity < after < before < 1
+
+
+@given(KINDS, st.lists(KINDS, min_size=1, max_size=4), st.floats(0, 0.9))
+def test_a_guarantee_gives_back_its_part_of_the_loss_in_any_combination(
+    target: NfKind, others: list[NfKind], part: float
+) -> None:
+    simulation = Simulation(network_part=part)
+    share_pps = LINE_PPS / (1 + len(others))
+    free, held = (
+        left_by([nf(kind, pps) for kind in others], nf(target, pps), simulation, LINE_PPS) for pps in (None, share_pps)
+    )
+    assert (held - free) / (1 - free) == pytest.approx(part)
+
+
+@pytest.mark.parametrize(
+    ("limits", "guaranteed"),
+    [
+        ((5e5, 5e5), True),
+        ((3e5, 3e5, 4e5), True),
+        ((5e5, 5e5, 5e5), False),  # shares of two, given to three
+        ((5e5, None), False),
+        ((None, None), False),
+    ],
+)
+def test_limits_are_a_guarantee_where_all_have_one_and_the_line_carries_them_together(
+    limits: tuple[float | None, ...], guaranteed: bool
+) -> None:
+    assert is_guaranteed([nf(NfKind("pktstat"), each) for each in limits], LINE_PPS) is guaranteed

@@ -1,9 +1,11 @@
-"""Processes that are stopped (SIGSTOP) end like others: they are continued or killed, with what they have started."""
+"""Programs of this machine: their output, their end, also of those that are stopped (SIGSTOP), and waits for them."""
 
 import os
+import queue
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,13 +15,16 @@ from typing import Any, cast
 
 import pytest
 
+from resources.libraries.python.dialogue import error_of, plain
 from resources.libraries.python.drivers.host.cgroups import cgroup_tree
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import end_group, exit_status, is_stopped, process
+from resources.libraries.python.drivers.host.programs import program_output
 from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Daemon
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, problems_at_an_end
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.drivers.host.programs.program_output import completed
+from resources.libraries.python.drivers.host.programs.waiting import next_item, wait_for_event, wait_until
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.core_map import CoreMap
 
 NEVER_S = 60.0
@@ -213,3 +218,101 @@ def test_one_that_hangs_up_and_ends_later_is_named(companions: Companions, monke
     companions.start("nf-1-1", ["sh", "-c", "sleep 0.3; exit 7"])
     companions.start("nf-1-2", ["sleep", "600"])
     assert problems_at_an_end([companions]) == ("wireguard of nf-1-1 ended with 7; it said last: nothing",)
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def test_output_input_folder_and_environment(tmp_path: Path) -> None:
+    code = "import os, sys; print(sys.stdin.read(), os.getcwd(), os.environ.get('A'), 'HOME' in os.environ)"
+    done = completed(python(code), 20, stdin="key", folder=tmp_path, environment={"A": "b"})
+    assert done.stdout.split() == ["key", str(tmp_path), "b", "False"]
+    assert completed(["cat"], 20, stdin=b"\xff\n").stdout == "\ufffd\n"
+    assert completed(["cat"], 20).stdout == ""
+
+
+def test_status() -> None:
+    failing = python("import sys; print('out'); sys.exit('why')")
+    with pytest.raises(CommandFailed, match="ended with 1: why") as raised:
+        completed(failing, 20)
+    assert raised.value.status == 1 and raised.value.argv == tuple(failing)
+    done = completed(failing, 20, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "out\n", "why\n")
+
+
+def test_a_node_passes_on_the_end_of_what_a_failing_program_printed() -> None:
+    with pytest.raises(CommandFailed) as raised:
+        completed(python("import sys; sys.exit('a frame of the traceback\\n' * 9000 + 'the reason')"), 20)
+    received = error_of(plain(raised.value), "DUT1")
+    assert isinstance(received, CommandFailed)
+    assert received.stderr.endswith("a frame of the traceback\nthe reason\n")
+    assert str(received).endswith("the reason")
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_one_that_speaks_without_end_is_ended(stream: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program_output, "LARGEST_OUTPUT_BYTES", 1 << 20)
+    with pytest.raises(CsitError, match=r"was ended: it wrote more than 1 MB"):
+        completed(["sh", "-c", f"exec cat /dev/zero >/dev/{stream}"], 600)
+
+
+def test_input_that_is_not_read_is_no_error() -> None:
+    assert completed(["true"], 20, stdin=b"x" * (1 << 20)).returncode == 0
+    assert len(completed(["cat"], 20, stdin=b"x" * (1 << 20)).stdout) == 1 << 20
+
+
+def test_deadline_and_missing_program() -> None:
+    with pytest.raises(NotReady, match=r"sleep 30 not ready after 0\.1 s; last seen: still running"):
+        completed(["sleep", "30"], 0.1)
+    with pytest.raises(NotReady, match=r"^a certificate not ready"):
+        completed(["sleep", "30"], 0.1, what="a certificate")
+    with pytest.raises(CsitError, match=r"^/no/such/program cannot be run: No such file or directory$"):
+        completed(["/no/such/program"], 20)
+
+
+class _Handled(Exception):
+    """Raised by the handler of a signal."""
+
+
+def _handle(*_: object) -> None:
+    raise _Handled
+
+
+@pytest.mark.parametrize("make", [queue.Queue, queue.SimpleQueue])
+def test_a_signal_that_does_not_wake_the_thread_is_handled(
+    make: "type[queue.Queue[int]] | type[queue.SimpleQueue[int]]",
+) -> None:
+    """One that the kernel gives to another thread wakes the main thread no more than one that came too early."""
+    items, before = make(), signal.signal(signal.SIGUSR1, _handle)
+    other = threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1))
+    too_late = threading.Timer(30, lambda: items.put(1))
+    try:
+        too_late.start()
+        with pytest.raises(_Handled):
+            other.start()
+            next_item(items)
+        assert items.empty(), "no item woke it"
+    finally:
+        too_late.cancel()
+        signal.signal(signal.SIGUSR1, before)
+    items.put(7)
+    assert next_item(items) == 7
+
+
+def test_a_signal_is_handled_while_an_event_is_waited_for() -> None:
+    event, before = threading.Event(), signal.signal(signal.SIGUSR1, _handle)
+    other = threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1))
+    too_late = threading.Timer(30, event.set)
+    try:
+        too_late.start()
+        with pytest.raises(_Handled):
+            other.start()
+            wait_for_event(event, 600.0)
+        assert not event.is_set(), "it did not wake it"
+    finally:
+        too_late.cancel()
+        signal.signal(signal.SIGUSR1, before)
+    assert not wait_for_event(event, 0.01)
+    event.set()
+    assert wait_for_event(event, 0.0)
