@@ -1,16 +1,33 @@
-"""Mutated bytes for every function that reads what others wrote."""
+"""Mutated bytes for every function that reads what others wrote, for the link to a node, and for patterns."""
 
+import ast
+import importlib
+import json
 import random
+import re
 import tempfile
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from resources.libraries.python.dialogue import LONGEST_ERROR
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.recording.step_journal import StepJournal
-from tests.fuzz.damage import mutated
+from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.agent.calls import BY_NAME, Call
+from resources.libraries.python.testbed.remote.link import AgentLink
+from tests.fuzz.conftest import PROJECT
+from tests.fuzz.damage import damaged, mutated
+from tests.fuzz.oracle import ATTEMPTS, bounded, refused
 from tests.fuzz.targets import STEPS, TARGETS, steps_of, tried
+from tests.unit.testbed.scripted_channel import ScriptedChannel
 
 _SHORT = 4_000
 """Inputs of the short pass, over all targets."""
@@ -47,3 +64,116 @@ def test_journals_of_steps_are_read_whole(kind: type[StepJournal[Any]], tmp_path
     (tmp_path / kind.FILE).write_bytes(steps_of(kind, *STEPS[kind]))
     with kind(tmp_path / kind.FILE, "0") as steps:
         assert len(steps.rows) == len(STEPS[kind]) and not steps.remarks
+
+
+TOKENS = (*'{}[]:,"\n', "[" * 1500, "null", "9" * 5000, "\\ud800", "NaN", '"id":[1]', '"error":')
+
+
+def accepts_nothing(call: Call[Any, Any]) -> bool:
+    """Whether it has no arguments."""
+    try:
+        call.asks.validate_python(())
+    except ValueError:
+        return False
+    return True
+
+
+ASKED: list[tuple[Call[Any, Any], object]] = [
+    (calls.LEFTOVERS, None),
+    (calls.FINGERPRINT, None),
+    *((each.call, ()) for each in BY_NAME.values() if accepts_nothing(each.call)),
+]
+ANSWERS = "\n".join(
+    json.dumps(record)
+    for record in (
+        {"beat": True},
+        {"id": 1, "value": ["a veth pair is left"]},
+        {"id": 1, "value": {"csit-p1": {"rx_packets": 1, "tx_packets": 2}}},
+        {"id": 1, "error": {"class": "NotReady", "what": "carrier", "after_s": 3.0, "last_seen": "down"}},
+        {"id": 1, "error": {"class": "CommandFailed", "argv": ["ip", "link"], "status": 2, "stderr": "no"}},
+    )
+)
+
+
+@given(data=st.data())
+def test_lines_of_agents(data: st.DataObject) -> None:
+    stream = data.draw(damaged(ANSWERS, TOKENS)).encode(errors="surrogatepass") + b"\n"
+    cut, asked = data.draw(st.integers(1, 4000)), data.draw(st.sampled_from(ASKED))
+    channel = ScriptedChannel([*(stream[at : at + cut] for at in range(0, len(stream), cut)), b""])
+
+    def ask() -> None:
+        link = AgentLink("DUT1", channel, silence_s=30.0)
+        try:
+            try:
+                link.call(*asked)
+            except (CsitError, OSError, RuntimeError) as error:  # those of a driver, as they are
+                assert len(str(error)) < 2 * LONGEST_ERROR
+        finally:
+            link.close()
+
+    refused("link", ask)
+
+
+_LENGTH = 40_000
+"""A search in linear time takes some milliseconds, one whose time is the square of the length several seconds."""
+_BOUNDED = {"resources.libraries.python.drivers.vpp.show_output": 500}
+"""Longest text by module, where it is cut before."""
+_METHODS = {"search", "match", "fullmatch", "findall", "finditer"}
+
+
+def patterns() -> Iterator[tuple[str, str, str]]:
+    """Module, name and method of each pattern at the top of a module."""
+    for base in ("resources/libraries/python", "csit_utils"):
+        for path in sorted((PROJECT / base).rglob("*.py")):
+            if "re.compile" in (text := path.read_text(encoding="utf-8")):
+                module = ".".join(path.relative_to(PROJECT).with_suffix("").parts)
+                yield from ((module, *call) for call in _calls(ast.parse(text)))
+
+
+def _calls(tree: ast.Module) -> list[tuple[str, str]]:
+    """Methods that are called of names which are assigned at the top."""
+    targets = [target for line in tree.body if isinstance(line, ast.Assign) for target in line.targets]
+    names = {each.id for each in targets if isinstance(each, ast.Name)}
+    found = {
+        (node.value.id, "search" if node.attr in ("sub", "split") else node.attr)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names
+    }
+    return sorted(each for each in found if each[1] in _METHODS)
+
+
+def _texts(pattern: re.Pattern[Any], length: int) -> Iterator[Any]:
+    """Beginnings of texts that fit, each continued by one of its pieces again and again."""
+    fitting: list[Any] = []
+
+    @settings(max_examples=3)
+    @given(st.from_regex(pattern))
+    def collect(text: Any) -> None:
+        fitting.append(text[:40])
+
+    collect()
+    binary = isinstance(pattern.pattern, bytes)
+    for piece in (b" ", b"a", b"1", b"a1") if binary else (" ", "a", "1", "a1"):
+        yield piece * length
+    for text in fitting:
+        for at in range(0, len(text), max(1, len(text) // 4)):
+            for size in (1, len(text)):
+                piece = text[at : at + size]
+                yield (text[:at] + piece * length)[:length]
+
+
+@pytest.mark.parametrize(("module", "name", "method"), tuple(patterns()))
+def test_patterns_take_time_in_proportion_to_the_text(module: str, name: str, method: str) -> None:
+    pattern = getattr(importlib.import_module(module), name)
+    if not isinstance(pattern, re.Pattern):
+        return
+    end = b"\x01!" if isinstance(pattern.pattern, bytes) else "\x01!"
+    call = getattr(pattern, method)
+    for text in _texts(pattern, _BOUNDED.get(module, _LENGTH)):
+        bounded("patterns", partial(_searched, call, text + end), ATTEMPTS)
+
+
+def _searched(call: Callable[[Any], object], text: Any) -> None:
+    found = call(text)
+    if isinstance(found, Iterator):
+        deque(found, 0)
