@@ -299,7 +299,3 @@ def test_an_access_list_lets_all_packets_of_a_plan_pass_in_its_last_rules() -> N
         "set acl-plugin interface csv1p1 input acl 0",
         "set acl-plugin interface csv1p2 input acl 0",
     ]
-
-
-def test_how_threads_wait_is_in_microseconds() -> None:
-    assert str(IdleBehaviour("interrupt", 100)) == "receive queues in interrupt mode, main thread sleeps 100 µs"
