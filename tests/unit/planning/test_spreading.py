@@ -4,7 +4,6 @@ import pytest
 
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.placement.queues import spread_warnings
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
@@ -31,7 +30,7 @@ def test_each_queue_of_a_cable_is_listed_with_its_data_thread_and_cpu() -> None:
     assert [port.name for port in found.ports] == ["DUT1.port1", "DUT1.port2"]
     placed = ", ".join(f"queue {number} on data thread {number} (CPU {cpus[number]})" for number in range(4))
     assert str(found.ports[0]) == f"DUT1.port1 of vswitch: {placed}"
-    assert spread_warnings(found.ports) == ()
+    assert not any(list(port.warnings()) for port in found.ports)
 
 
 def test_the_second_dut_of_three_nodes_has_its_own() -> None:
@@ -44,12 +43,12 @@ def test_the_second_dut_of_three_nodes_has_its_own() -> None:
 
 def test_a_port_with_fewer_queues_than_data_threads_is_named_with_the_reason() -> None:
     by_kernel = lab(smt=True, discriminator="mac", vpp={"ports": "af_packet"})
-    assert spread_warnings(candidate(by_kernel).ports)[0] == (
+    assert next(candidate(by_kernel).ports[0].warnings()) == (
         "DUT1.port1: 1 receive queue for 4 data threads of vswitch, because the kernel drives the port: "
         "only 1 of them receive"
     )
-    two = spread_warnings(candidate(polled(FOUR_THREADS, rx_queues=2)).ports)
-    assert "DUT1.port2: 2 receive queues for 4 data threads of vswitch, because the NIC has no more than 2" in two[1]
+    two = next(candidate(polled(FOUR_THREADS, rx_queues=2)).ports[1].warnings())
+    assert "DUT1.port2: 2 receive queues for 4 data threads of vswitch, because the NIC has no more than 2" in two
 
 
 @pytest.mark.parametrize(

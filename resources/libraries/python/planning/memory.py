@@ -15,7 +15,7 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryLayout, MemoryNeed, MemoryNode
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.placement.queues import expected
+from resources.libraries.python.planning.placement.queues import expected_ports
 from resources.libraries.python.planning.reasons import Limit, Reason
 
 HOST_MB = 1024
@@ -47,7 +47,7 @@ def need(topology: Topology, cell: Cell, layout: CpuLayout | None = None) -> Mem
     `layout`: CPUs of the (first) DUT; by default those that the topology lists.
     """
     dut = topology.dut
-    total = driver_registry.vswitches()[dut.vswitch].memory(dut, expected(topology, cell, layout))
+    total = driver_registry.vswitches()[dut.vswitch].memory(dut, expected_ports(topology, cell, layout))
     for tap in cell.taps:
         total += _of_nf(topology, ServiceType.CSC, tap.kind, tap.limits).times(len(cell.instances))
     if len(cell.nf_kinds) <= 1 and not cell.limits and not cell.instance_kinds:

@@ -30,7 +30,7 @@ from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.names import vswitch_name
-from resources.libraries.python.planning.placement.queues import expected, ports_of
+from resources.libraries.python.planning.placement.queues import expected_ports, ports_of
 from resources.libraries.python.planning.plan import digest, make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
@@ -97,7 +97,7 @@ def test_memory_is_counted_for_the_pool_that_vpp_is_started_with(  # noqa: PLR09
     cell = Cell(service_type=ServiceType.CSC, nf_chains=rows, nf_nodes=1, vs_dtc=cores)
     plan = make_plan(topology, cell, {})
     ports = ports_of(plan.links, plan.cores, "vswitch")
-    assert expected(topology, cell) == ports
+    assert expected_ports(topology, cell) == ports
     assert bool(ports.rx_queues) is (driven == "auto")
     heap_and_pool = 512 - (-pool(topology, plan) * 2496 // 2**20)
     of_nfs = MemoryNeed(2 + 128, 0, 512 + 39).times(rows)
@@ -112,8 +112,8 @@ def test_where_processors_are_not_known_a_core_is_taken_to_have_two_threads() ->
     smt = lab(smt=True)
     unknown = smt.model_copy(update={"nodes": {**smt.nodes, "DUT1": smt.dut.model_copy(update={"cpus": "discover"})}})
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, vs_dtc=2)
-    assert expected(unknown, cell) == expected(smt, cell) == TWO_OF_FOUR
-    assert expected(unknown, cell, layout((cpu, cpu, 0, 0) for cpu in range(8))) == PolledPorts((2, 2), 2)
+    assert expected_ports(unknown, cell) == expected_ports(smt, cell) == TWO_OF_FOUR
+    assert expected_ports(unknown, cell, layout((cpu, cpu, 0, 0) for cpu in range(8))) == PolledPorts((2, 2), 2)
 
 
 def test_one_machine_has_the_pool_the_memory_and_the_plan_that_it_had() -> None:

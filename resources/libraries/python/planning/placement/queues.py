@@ -236,11 +236,6 @@ def edge_ports(
     return tuple(found.values())
 
 
-def spread_warnings(ports: Sequence[EdgePort]) -> tuple[str, ...]:
-    """Return why data threads of vSwitches do not get their share of traffic from cables."""
-    return tuple(text for port in ports for text in port.warnings())
-
-
 _THREADS_OF_A_CORE = 2
 """Where the processors are not known."""
 
@@ -252,7 +247,7 @@ def ports_of(links: Iterable[Link], cores: CoreMap, owner: str) -> PolledPorts:
     return PolledPorts(tuple(queues.values()), len(cores.cpus(owner)))
 
 
-def expected(topology: Topology, cell: Cell, layout: CpuLayout | None = None) -> PolledPorts:
+def expected_ports(topology: Topology, cell: Cell, layout: CpuLayout | None = None) -> PolledPorts:
     """The ports of the (first) vSwitch of a cell; where cores have unequal numbers of threads, with the most threads.
 
     `layout`: CPUs of the (first) DUT; by default those that the topology lists.
@@ -271,7 +266,7 @@ def expected(topology: Topology, cell: Cell, layout: CpuLayout | None = None) ->
 
 def port_warnings(topology: Topology, ports: Sequence[EdgePort]) -> tuple[str, ...]:
     """Return why ports of vSwitches do not carry what they could: flows miss threads, or settings are too small."""
-    found = list(spread_warnings(ports))
+    found = [text for port in ports for text in port.warnings()]
     for number, (name, dut) in enumerate(topology.duts.items(), 1):
         own = [port for port in ports if port.owner == vswitch_name(number) and port.most]
         polled = PolledPorts(tuple(len(port.queues) for port in own), own[0].threads if own else 0)
