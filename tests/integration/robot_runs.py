@@ -46,10 +46,12 @@ def study_suite(folder: Path, specification: str, content: str) -> Path:
 
 
 def run_robot(
-    output: Path, *options: str, sources: Sequence[Path] = (DENSITY,), seconds: float = 900
+    output: Path, *options: str, sources: Sequence[Path] = (DENSITY,), seconds: float = 900, check: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    """Run Robot and wait for it."""
-    return _completed(argv(output, *options, sources=sources), environment(), seconds)
+    """Run Robot and wait for it; `check` says that no test may fail."""
+    done = _completed(argv(output, *options, sources=sources), environment(), seconds)
+    assert not (check and done.returncode), done.stdout + done.stderr
+    return done
 
 
 def _completed(

@@ -96,8 +96,7 @@ def studied(folder: Path, spec: str, then: str = "No Operation") -> Path:
     suite = SUITE.format(test="Small", then=then, spec=folder / "small.yaml")
     (folder / "small.robot").write_text(suite)
     options = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "--log", "NONE", "--report", "NONE")
-    done = run_robot(folder / "out", *options, sources=[folder / "small.robot"])
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(folder / "out", *options, sources=[folder / "small.robot"])
     wait_for_network_state(before)
     return folder / "out"
 

@@ -92,8 +92,7 @@ def run_ovs(folder: Path, sleep: str, bmc: Bmc) -> DensityRecord:
     file.write_text(yaml.safe_dump(topology), encoding="utf-8")
     chosen = {"TOPOLOGY": str(file), "NF_SIZES": "1c", "CELLS": "1x1", "SEARCH": SEARCH, "ENERGY": "2"}
     options = [word for name, value in chosen.items() for word in ("-v", f"{name}:{value}")]
-    done = run_robot(folder / "out", *options, "-v", "QUALIFY:off", "--suite", "csc-ndrpdr", seconds=240)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(folder / "out", *options, "-v", "QUALIFY:off", "--suite", "csc-ndrpdr", seconds=240)
     (row,) = results(folder / "out")
     return row
 

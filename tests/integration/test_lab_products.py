@@ -63,8 +63,7 @@ def measured(lab: Lab, folder: Path, discriminator: str, cells: str) -> DensityR
     before = state(lab)
     duts = {name: DUT for name in lab.nodes if name != "TG"}
     topology = lab.topology(folder, discriminator=discriminator, nodes={"TG": TG, **duts})
-    done = run_robot(folder / "out", *options(topology, "-v", f"CELLS:{cells}", "--suite", "csc-mrr"))
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(folder / "out", *options(topology, "-v", f"CELLS:{cells}", "--suite", "csc-mrr"))
     wait_for_state(lab, before)
     (row,) = results(folder / "out")
     assert row.passed and not row.simulated

@@ -127,11 +127,10 @@ def test_a_run_qualifies_once_and_keeps_it_in_its_records(tmp_path: Path) -> Non
         *SHORT,
     )
     first = run_robot(tmp_path / "first", *options, "--suite", "csc-mrr")
-    assert first.returncode == 0, first.stdout + first.stderr
     assert "qualifying the generator, once for this machine" in first.stdout
     (file,) = kept.iterdir()
     plant_low_rates(file)
-    second = run_robot(tmp_path / "second", *options, "--suite", "csc-mrr")
+    second = run_robot(tmp_path / "second", *options, "--suite", "csc-mrr", check=False)
     assert second.returncode == 0 and "qualifying the generator" not in second.stdout
     ((row,), (again,)) = results(tmp_path / "first"), results(tmp_path / "second")
     assert again.verdict and VerdictKind.UNQUALIFIED in again.verdict.of("MRR"), again.verdict
@@ -161,7 +160,6 @@ def test_the_generator_of_a_lab_is_looped_back_on_its_machine(tmp_path: Path) ->
         assert done.stderr.startswith("looped back over virtual ports, not NICs: no cable joins two of TG's ports")
         words = options(topology, "-v", f"QUALIFY:{tmp_path / 'kept'}", "-v", "CELLS:1x1", "--suite", "csc-mrr")
         run = run_robot(tmp_path / "out", *words)
-        assert run.returncode == 0, run.stdout + run.stderr
         assert "the generator is not qualified: no cable joins two of TG's ports" in run.stdout
         assert all(each.qualification is None for each in results(tmp_path / "out"))
 
@@ -183,12 +181,12 @@ def test_a_cable_between_ports_of_the_generator_qualifies_it_on_its_nics(tmp_pat
         assert max(now[port] - passed[port] for port in ("cab1", "cab2")) < 100
         (file,) = kept.iterdir()
         words = options(topology, "-v", f"QUALIFY:{kept}", "-v", "CELLS:1x1", "--suite", "csc-mrr")
-        run = run_robot(tmp_path / "out", *words)
+        run = run_robot(tmp_path / "out", *words, check=False)
         assert run.returncode == 0 and "qualif" not in run.stdout, run.stdout + run.stderr
         (used,) = results(tmp_path / "out")
         assert used.qualification == Qualification.model_validate_json(file.read_bytes())
         plant_low_rates(file)
-        run = run_robot(tmp_path / "low", *words)
+        run = run_robot(tmp_path / "low", *words, check=False)
         (marked,) = results(tmp_path / "low")
         assert marked.verdict and VerdictKind.UNQUALIFIED in marked.verdict.of("MRR"), marked.verdict
         wait_for_state(lab, before)

@@ -48,8 +48,7 @@ def files(output: Path) -> dict[str, str]:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The matrix without an interruption."""
     output = tmp_path_factory.mktemp("whole")
-    done = run_robot(output, *MATRIX)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(output, *MATRIX)
     return output
 
 
@@ -81,8 +80,7 @@ def test_a_matrix_killed_at_random_and_resumed_gives_the_same_dataset(tmp_path: 
         kills += run.returncode == -signal.SIGKILL
     assert kills >= MAX_KILLS - 1
     assert 0 < finished(tmp_path) < tests
-    done = run_robot(tmp_path, *MATRIX, "-v", f"RESUME:{tmp_path}")
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(tmp_path, *MATRIX, "-v", f"RESUME:{tmp_path}")
     assert finished(tmp_path) == tests  # nothing was measured twice
     assert dataset(tmp_path) == dataset(whole)
     assert files(tmp_path) == files(whole)
@@ -116,11 +114,11 @@ def test_a_failed_test_is_carried_over_as_failed(tmp_path: Path) -> None:
     topology.write_text(text.replace("  seed: 1\n", "  seed: 1\n  drop_at: [nf-1-1]\n"), encoding="utf-8")
     options = ("-v", f"TOPOLOGY:{topology}", "-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "--suite", "csc-mrr")
     output = tmp_path / "run"
-    first = run_robot(output, *options)
+    first = run_robot(output, *options, check=False)
     assert first.returncode == 1
     told = dataset(output)
     assert "no traffic" in told[0][1]
-    second = run_robot(output, *options, "-v", f"RESUME:{output}")
+    second = run_robot(output, *options, "-v", f"RESUME:{output}", check=False)
     assert second.returncode == 1
     assert dataset(output) == told
     assert [each["event"] for each in events(output)].count("started") == 1  # no result is tried again
@@ -128,10 +126,9 @@ def test_a_failed_test_is_carried_over_as_failed(tmp_path: Path) -> None:
 
 def test_plain_robot_resumes_a_run_in_its_own_folder(torn: Path, small: Path) -> None:
     options = ("--suite", "csc-mrr", "--suite", "csp-mrr", "-v", f"RESUME:{torn}")
-    elsewhere = run_robot(torn.parent / "elsewhere", *options)
+    elsewhere = run_robot(torn.parent / "elsewhere", *options, check=False)
     assert f"a run is resumed in its own folder; use -d {torn}" in elsewhere.stdout
-    done = run_robot(torn, *options)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(torn, *options)
     assert dataset(torn) == dataset(small)
 
 
@@ -146,7 +143,7 @@ def test_a_folder_of_an_active_run_is_refused_and_the_run_resumes(torn: Path, sm
             assert refused.returncode == 1
             assert re.fullmatch(r".*/journal\.jsonl: the run of this journal is still active: .*\n", refused.stderr)
         assert {file: file.read_bytes() for file in torn.rglob("*") if file.is_file()} == before
-        plain = run_robot(torn, *options)
+        plain = run_robot(torn, *options, check=False)
         assert "choose another folder (-d), or resume it when it has ended" in " ".join(plain.stdout.split())
         assert plain.returncode != 0
         assert {file for file in torn.rglob("*") if file.is_file()} == before.keys()
@@ -156,9 +153,9 @@ def test_a_folder_of_an_active_run_is_refused_and_the_run_resumes(torn: Path, sm
 
 def test_a_new_run_in_a_used_folder_keeps_the_earlier_journal(tmp_path: Path) -> None:
     options = (*SIM, "-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "--suite", "csc-mrr")
-    assert run_robot(tmp_path, *options).returncode == 0
+    assert run_robot(tmp_path, *options, check=False).returncode == 0
     earlier = (tmp_path / "journal.jsonl").read_bytes()
-    done = run_robot(tmp_path, *options)
+    done = run_robot(tmp_path, *options, check=False)
     assert done.returncode == 0
     assert (tmp_path / "journal-1.jsonl").read_bytes() == earlier
     assert finished(tmp_path) == 1
@@ -187,8 +184,7 @@ def test_suite_files_of_one_call_are_one_run_that_is_resumed_as_one(tmp_path: Pa
     sources = [DENSITY / "csc-mrr.robot", DENSITY / "csp-mrr.robot"]
     options = (*SIM, "-v", "CELLS:1-2x1", "-v", "NF_SIZES:1c")
     whole, torn = tmp_path / "whole", tmp_path / "torn"
-    done = run_robot(whole, *options, sources=sources)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(whole, *options, sources=sources)
     kinds = [each["event"] for each in events(whole)]
     assert (kinds.count("run"), kinds.count("finished")) == (1, 4)
     assert [path.name for path in whole.glob("journal*")] == ["journal.jsonl"]
@@ -197,7 +193,6 @@ def test_suite_files_of_one_call_are_one_run_that_is_resumed_as_one(tmp_path: Pa
     journal = (torn / "journal.jsonl").read_bytes()
     last = journal.rindex(b'"event":"finished"')
     (torn / "journal.jsonl").write_bytes(journal[: last + 5])
-    resumed = run_robot(torn, *options, "-v", f"RESUME:{torn}", sources=sources)
-    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    run_robot(torn, *options, "-v", f"RESUME:{torn}", sources=sources)
     assert finished(torn) == 4  # the fourth is measured again, nothing else
     assert dataset(torn) == dataset(whole)

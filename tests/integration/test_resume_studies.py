@@ -167,8 +167,7 @@ def test_a_study_killed_at_random_moments_and_resumed_gives_the_same_dataset(
     chance = random.Random(seed)
     study, whole, folder = study_in(tmp_path), tmp_path / "whole", tmp_path / "killed"
     options = (*SIM, *study.options)
-    done = run_robot(whole, *options, sources=[study.suite])
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(whole, *options, sources=[study.suite])
     steps = study.lines(whole) - study.ahead
     header = folder / "journal.jsonl"
     kills, most = 0, 0
@@ -194,7 +193,7 @@ def test_a_study_killed_at_random_moments_and_resumed_gives_the_same_dataset(
             tear(study.path(folder), chance)
     assert kills == study.kills, f"seed {seed}: the study ended before it was killed {study.kills} times"
     assert study.ahead < most < study.ahead + steps, f"seed {seed}"
-    done = run_robot(folder, *options, "-v", f"RESUME:{folder}", sources=[study.suite])
+    done = run_robot(folder, *options, "-v", f"RESUME:{folder}", sources=[study.suite], check=False)
     assert done.returncode == 0, f"seed {seed}: {done.stdout}{done.stderr}"
     assert "before the run was resumed" in done.stdout, f"seed {seed}"
     assert dataset(folder) == dataset(whole), f"seed {seed}"
@@ -215,7 +214,6 @@ def test_a_study_with_other_settings_begins_anew_and_says_so(ended: Path) -> Non
     study, once = interference(ended.parent), INTERFERENCE.replace("repetitions: 3", "repetitions: 1")
     suite = suite_of("interference", "interference/pairs.yaml", once, ended.parent)
     done = run_robot(ended, *SIM, *study.options, "-v", f"RESUME:{ended}", sources=[suite])
-    assert done.returncode == 0, done.stdout + done.stderr
     sentence = "interference.jsonl has no interference study with these settings: all steps are measured"
     assert sentence in done.stdout + done.stderr
     rows = [json.loads(line) for line in study.path(ended).read_text(encoding="utf-8").splitlines()]

@@ -30,8 +30,7 @@ def test_the_rule_hits_what_is_malicious_and_an_inline_one_drops_it(tmp_path: Pa
     deployment["options"]["workers"]["value"] = workers
     workload |= {"range": {"min": 2, "max": 6}, "increase": 4, "duration_s": 1}
     path = suite(tmp_path, "ids", {"deployment.json": deployment, "udp-64b.json": workload})
-    done = run_robot(tmp_path / "out", *LOCAL, "-v", "MORE:yes", "-t", name, sources=[path], seconds=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(tmp_path / "out", *LOCAL, "-v", "MORE:yes", "-t", name, sources=[path], seconds=120)
     wait_for_network_state(before[0])
     assert groups() == before[1]
     record = records(tmp_path / "out")[name]
@@ -56,5 +55,5 @@ def test_the_rule_hits_what_is_malicious_and_an_inline_one_drops_it(tmp_path: Pa
 def test_snort_is_skipped_where_it_is_not_installed(tmp_path: Path) -> None:
     if shutil.which("snort") is not None:
         pytest.skip("snort is installed")
-    done = run_robot(tmp_path, *LOCAL, "-t", "Snort IDS Malicious 50", sources=[SUITE], seconds=120)
+    done = run_robot(tmp_path, *LOCAL, "-t", "Snort IDS Malicious 50", sources=[SUITE], seconds=120, check=False)
     assert "snort missing, which the scripts of the service need" in done.stdout

@@ -48,8 +48,7 @@ LONG = ("-v", "SEARCH:quick,sum=300,time=600", "--suite", "csc-ndrpdr")
 @realtime(RATE)
 def test_a_search_on_real_packets_leaves_the_machine_as_it_was(tmp_path: Path) -> None:
     before = network_state()
-    done = run_robot(tmp_path, *LOCAL, "-v", "CELLS:1x2", "-v", "BACK_TO_BACK:3", *NOISE, "--suite", "csc-ndrpdr")
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(tmp_path, *LOCAL, "-v", "CELLS:1x2", "-v", "BACK_TO_BACK:3", *NOISE, "--suite", "csc-ndrpdr")
     wait_for_network_state(before)
     (row,) = results(tmp_path)
     assert not row.simulated
@@ -76,7 +75,6 @@ def test_after_kill_9_in_a_trial_the_next_run_cleans_up_and_goes_on(tmp_path: Pa
     assert network_state()["namespaces"] > before["namespaces"]
     wait_until("leave to sleep", lambda: "still" if fingerprint().settings.get(IDLE) == "0" else "", 60.0, pause_s=0.1)
     done = run_robot(tmp_path / "next", *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr")
-    assert done.returncode == 0, done.stdout + done.stderr
     assert "removed network namespace csit-nf-2-2" in done.stdout + done.stderr
     wait_for_network_state(before)
 
@@ -85,7 +83,7 @@ def test_a_second_run_is_refused_with_the_holder_named_and_ctrl_c_leaves_the_mac
     before = network_state()
     with going_on(tmp_path / "first", *LOCAL, "-v", "CELLS:1x1", *LONG) as first:
         with held_in_a_trial(first, tmp_path / "first", "CSC 1R1C"):  # and leaves the processors to the second
-            second = run_robot(tmp_path / "second", *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr")
+            second = run_robot(tmp_path / "second", *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr", check=False)
         assert second.returncode != 0
         assert f"this machine is in use by pid {first.pid}" in second.stdout
         with held_in_a_trial(first, tmp_path / "first", "CSC 1R1C"):
@@ -113,7 +111,7 @@ def test_too_little_space_for_results_is_reported_before_anything_starts(tmp_pat
     before = network_state()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(tmp_path)], check=True)
     try:
-        done = run_robot(tmp_path, *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr")
+        done = run_robot(tmp_path, *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr", check=False)
     finally:
         subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
     assert done.returncode != 0

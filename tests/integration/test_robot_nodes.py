@@ -19,7 +19,7 @@ def lab() -> Iterator[Lab]:
 
 
 def test_facts_and_logs_come_over_connections_that_were_checked(lab: Lab, tmp_path: Path) -> None:
-    run = run_robot(tmp_path, "-v", f"TOPOLOGY:{lab.topology(tmp_path)}", sources=[SUITE])
+    run = run_robot(tmp_path, "-v", f"TOPOLOGY:{lab.topology(tmp_path)}", sources=[SUITE], check=False)
     assert "3 tests, 2 passed, 1 failed" in run.stdout, run.stdout
     for node in lab.nodes:
         assert {path.stem for path in (tmp_path / "nodes" / node).iterdir()} >= {"kernel", "links", "processes"}
@@ -29,7 +29,7 @@ def test_facts_and_logs_come_over_connections_that_were_checked(lab: Lab, tmp_pa
 
 def test_a_changed_host_key_is_refused(lab: Lab, tmp_path: Path) -> None:
     lab.swap_host_key("DUT1")
-    run = run_robot(tmp_path, "-v", f"TOPOLOGY:{lab.topology(tmp_path)}", sources=[SUITE])
+    run = run_robot(tmp_path, "-v", f"TOPOLOGY:{lab.topology(tmp_path)}", sources=[SUITE], check=False)
     lab.trust()
     assert "3 tests, 0 passed, 3 failed" in run.stdout
     assert "shows another host key than before" in run.stdout
@@ -37,6 +37,6 @@ def test_a_changed_host_key_is_refused(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_nothing_is_connected_where_there_is_no_lab(tmp_path: Path) -> None:
-    run = run_robot(tmp_path, "-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'sim.yaml'}", sources=[SUITE])
+    run = run_robot(tmp_path, "-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'sim.yaml'}", sources=[SUITE], check=False)
     assert "3 tests, 2 passed, 1 failed" in run.stdout
     assert not (tmp_path / "nodes").exists()

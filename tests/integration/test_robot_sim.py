@@ -19,8 +19,7 @@ SIM = ("-v", "TOPOLOGY:topologies/sim.yaml")
 def whole_matrix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run of all density suites on the simulated 28-core socket."""
     output = tmp_path_factory.mktemp("sim")
-    done = run_robot(output, *SIM, "-v", "SEARCH:quick", "--log", "NONE", "--report", "NONE")
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(output, *SIM, "-v", "SEARCH:quick", "--log", "NONE", "--report", "NONE")
     return output
 
 
@@ -54,8 +53,7 @@ def test_robots_own_result_has_the_tags_of_csit(whole_matrix: Path) -> None:
     ],
 )
 def test_tags_and_variables_choose_cells(tmp_path: Path, options: list[str], expected: set[str]) -> None:
-    done = run_robot(tmp_path, *SIM, "-v", "NF_SIZES:1c", *options)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(tmp_path, *SIM, "-v", "NF_SIZES:1c", *options)
     assert {f"{row.cell.service_type} {row.cell.locator}" for row in results(tmp_path)} == expected
 
 
@@ -64,8 +62,7 @@ def test_each_number_of_flows_is_a_test(tmp_path: Path) -> None:
     topology = tmp_path / "cached.yaml"
     topology.write_text(text.replace("  seed: 1", "  seed: 1\n  flow_cache: {entries: 8192}"), encoding="utf-8")
     options = ("-v", f"TOPOLOGY:{topology}", "-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "-v", "FLOWS:1,1000000")
-    done = run_robot(tmp_path / "out", *options, sources=[DENSITY / "csp-mrr.robot"])
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(tmp_path / "out", *options, sources=[DENSITY / "csp-mrr.robot"])
     few, many = results(tmp_path / "out")
     assert (few.asked.frame.name, few.asked.frame.flows) == ("64B-1f", 1)
     assert (many.asked.frame.name, many.asked.frame.flows) == ("64B-1000000f", 1_000_000)
@@ -74,5 +71,5 @@ def test_each_number_of_flows_is_a_test(tmp_path: Path) -> None:
     assert many.mrr.mean_pps / few.mrr.mean_pps == pytest.approx(0.5, rel=0.05)
     assert many.rerun is not None and many.rerun.variables["FLOWS"] == "1,1000000"
     by_tag = ("-v", f"TOPOLOGY:{topology}", "--include", "1R1CANDNF_1CAND1000_FLOWS")
-    done = run_robot(tmp_path / "again", *by_tag, "--suite", "csp-mrr")
+    done = run_robot(tmp_path / "again", *by_tag, "--suite", "csp-mrr", check=False)
     assert [row.asked.frame.name for row in results(tmp_path / "again")] == ["64B-1000f"], done.stdout + done.stderr

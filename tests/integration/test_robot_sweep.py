@@ -26,8 +26,7 @@ OURS = [SUITES / name for name in ("bursts.robot", "chain.robot", "sweep.robot")
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sweeps")
-    done = run_robot(folder, *SIM, sources=OURS)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(folder, *SIM, sources=OURS)
     return folder
 
 
@@ -96,8 +95,7 @@ def test_bursts_are_samples_with_idle_seconds_and_no_profile(records: dict[str, 
 
 def test_profiles_of_an_earlier_run_predict_a_chain(output: Path, tmp_path: Path) -> None:
     options = ("--test", "Router And Firewall", "-v", f"PROFILES:{output}")
-    done = run_robot(tmp_path, *SIM, *options, sources=[SUITES / "chain.robot"])
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(tmp_path, *SIM, *options, sources=[SUITES / "chain.robot"])
     (item,) = load([tmp_path / "output.xml"]).characterizations
     assert item.record.predictions[0].parts == ("router", "firewall")
 
@@ -105,10 +103,9 @@ def test_profiles_of_an_earlier_run_predict_a_chain(output: Path, tmp_path: Path
 def test_bad_input_is_reported_and_what_does_not_fit_is_skipped(tmp_path: Path) -> None:
     kinds = ("-v", "FIREWALL:testpmd", "--test", "Firewall")
     done = run_robot(tmp_path, *SIM, *kinds, sources=[SUITES / "sweep.robot"])
-    assert done.returncode == 0, done.stdout + done.stderr
     assert "1 test, 0 passed, 0 failed, 1 skipped" in done.stdout
     assert "testbed sim has no NFs of kind testpmd for a CSP" in done.stdout
-    done = run_robot(tmp_path, *SIM, *kinds, "-v", "NAT:iptables", sources=[SUITES / "sweep.robot"])
+    done = run_robot(tmp_path, *SIM, *kinds, "-v", "NAT:iptables", sources=[SUITES / "sweep.robot"], check=False)
     assert done.returncode == 252, done.stdout + done.stderr
     assert "no NF kind 'iptables'; choose from ipsec, linux_router" in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
@@ -116,7 +113,7 @@ def test_bad_input_is_reported_and_what_does_not_fit_is_skipped(tmp_path: Path) 
 
 
 def test_a_chain_without_profiles_of_its_parts_keeps_what_was_measured(tmp_path: Path) -> None:
-    done = run_robot(tmp_path, *SIM, "--test", "Router And Firewall", sources=[SUITES / "chain.robot"])
+    done = run_robot(tmp_path, *SIM, "--test", "Router And Firewall", sources=[SUITES / "chain.robot"], check=False)
     assert done.returncode == 1
     assert "no profile of 'router' with 64B frames on testbed sim (available: none)" in done.stdout
     (item,) = load([tmp_path / "output.xml"]).characterizations
@@ -130,8 +127,7 @@ def test_rates_beyond_the_generator_are_flagged_and_the_sweep_goes_on(tmp_path: 
     slow = tmp_path / "slow.yaml"
     slow.write_text(TOPOLOGY.read_text(encoding="utf-8").replace("  seed: 1", "  seed: 1\n  generator_max_pps: 576"))
     rates = ("-v", "SWEEP_RATES:200-1000/400", "--test", "Firewall", "-v", f"TOPOLOGY:{slow}")
-    done = run_robot(tmp_path / "out", *SIM, *rates, sources=[SUITES / "sweep.robot"])
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(tmp_path / "out", *SIM, *rates, sources=[SUITES / "sweep.robot"])
     (item,) = load([tmp_path / "out" / "output.xml"]).characterizations
     assert item.record.sweep is not None
     flags = [point.flagged for point in item.record.sweep.points]

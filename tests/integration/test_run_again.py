@@ -15,7 +15,7 @@ pytestmark = pytest.mark.parallel
 def test_the_command_of_a_test_makes_the_same_plan(tmp_path: Path) -> None:
     chosen = ("TOPOLOGY:topologies/sim.yaml", "CELLS:1x1,2x1", "NF_SIZES:1c,0.5c", "SEARCH:quick")
     options = [word for each in chosen for word in ("-v", each)]
-    run_robot(tmp_path / "first", *options, "--suite", "csc-mrr")
+    run_robot(tmp_path / "first", *options, "--suite", "csc-mrr", check=False)
     first = next(one for one in results(tmp_path / "first") if one.cell.size_name == "0.5c" and one.cell.nf_chains == 2)
     assert first.rerun is not None
     assert (first.rerun.suite, first.rerun.topology) == ("tests/density/csc-mrr.robot", "topologies/sim.yaml")

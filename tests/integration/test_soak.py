@@ -69,7 +69,7 @@ def test_memory_and_descriptors_stay_flat(tmp_path: Path, monkeypatch: pytest.Mo
     chosen = ("-v", "TOPOLOGY:topologies/sim.yaml", "-v", "SEARCH:quick")
     frames = ("-v", f"FRAMES:{','.join(FRAMES if FULL else FRAMES[:4])}")
     listener = ("--listener", __file__)
-    done = run_robot(tmp_path / "run", *chosen, *frames, *SUITES, *listener, seconds=7200)
+    done = run_robot(tmp_path / "run", *chosen, *frames, *SUITES, *listener, seconds=7200, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     rows = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
     assert len(rows) == TESTS

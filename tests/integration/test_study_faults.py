@@ -191,8 +191,7 @@ def test_a_run_that_is_ended_while_it_writes_or_sends_is_resumed_to_the_same_res
     """A second run at the same time, a full disk, a request to end, and a clock that is stepped forward and back."""
     study = STUDIES[name]
     options, source, whole = (*SIM, *study.options), study.source(tmp_path), tmp_path / "whole"
-    done = run_robot(whole, *options, sources=[source])
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_robot(whole, *options, sources=[source])
     (folder := tmp_path / "run").mkdir()
     resume = ("-v", f"RESUME:{folder}")
     clock = Clock(tmp_path)
@@ -202,7 +201,7 @@ def test_a_run_that_is_ended_while_it_writes_or_sends_is_resumed_to_the_same_res
     with small_disk(folder, 80):
         paused = Paused(tmp_path, [study.writing])
         with going_on(folder, *options, *paused.options, sources=[source]) as run, paused.at(study.writing, run):
-            second = run_robot(folder, *options, *resume, "--output", "NONE", sources=[source])
+            second = run_robot(folder, *options, *resume, "--output", "NONE", sources=[source], check=False)
             clock.step("+30d")
             with filled(folder):
                 run.send_signal(signal.SIGCONT)
@@ -236,7 +235,7 @@ def test_a_run_that_is_asked_to_end_at_any_moment_resumes_and_lists_no_placehold
     """
     options = (*SIM, "-v", "CELLS:1-2x1", "-v", "NF_SIZES:1c", "--suite", "csc-mrr", "--suite", "csp-mrr")
     whole, folder = tmp_path / "whole", tmp_path / "run"
-    done = run_robot(whole, *options)
+    done = run_robot(whole, *options, check=False)
     assert done.returncode == 0, done.stdout
     moments = [*(Moment(at, "CSC 1R1C") for at in (DEPLOYED, SENDING, REMOVING, WRITING)), Moment(BETWEEN, call=2)]
     for number, moment in enumerate(moments):

@@ -105,12 +105,11 @@ def test_a_killed_run_leaves_none() -> None:
 @realtime(LOSS)
 @WITH_OVS
 def test_the_suites_run_with_both_kinds_in_one_service(tmp_path: Path) -> None:
-    done = run_robot(
+    run_robot(
         tmp_path,
         *("-v", f"TOPOLOGY:{LOCAL_OVS}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10", "-v", "CELLS:1x2"),
         *("-v", "NF_KINDS:linux_router+testpmd", "--suite", "csp-mrr"),
     )
-    assert done.returncode == 0, done.stdout + done.stderr
     (row,) = results(tmp_path)
     assert row.mrr is not None
     # At overload a polling thread that shares its core may get nothing through; at a low rate nothing is lost.

@@ -284,11 +284,10 @@ def test_a_trial_of_kvm_ends_by_its_deadline_and_leaves_nothing(machine: Machine
 @realtime(LOSS)
 def test_a_vsc_is_measured_and_says_what_its_guests_ran_on(tmp_path: Path, nic: str) -> None:
     before = network_state()
-    done = run_robot(
+    run_robot(
         tmp_path, "-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10",
         "-v", "CELLS:1x1", "-v", f"NIC_MODEL:{nic}", "--suite", "vsc-mrr",
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before)
     assert emulators() == {}
     (row,) = results(tmp_path)
