@@ -169,6 +169,10 @@ LONGEST_FUNCTION, DEEPEST_STACK = 120, 100
 """Characters of a function's name; functions of a call stack."""
 LONGEST_STACK = (LONGEST_FUNCTION + 1) * (DEEPEST_STACK + 2)
 """Characters of a folded stack: the owner and the mark of functions left out come on top."""
+MAX_PORT_STATISTICS = 4_096
+"""Counters of a port's driver; one with 128 queues has about 2,000."""
+MAX_HOST_COUNTERS = 20_000
+"""Counters and levels of a machine in one reading; one with 256 interrupts on 16 data CPUs has about 4,500."""
 MAX_NODE_COSTS = 20_000
 """Rows of costs by node in a record; VPP has about 20 for each worker."""
 
