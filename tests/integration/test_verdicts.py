@@ -153,7 +153,7 @@ def running(
     programs: tuple[UserProgram, ...] = (),
     searched: SearchProfile = BRIEF,
 ) -> Iterator[Capped]:
-    cell = cell_of(service_type, rows, columns, nf_kinds=tuple(map(NfKind, kinds)), nf_programs=programs)
+    cell = cell_of(service_type, rows, columns, nf_kinds=tuple(map(NfKind, kinds)), programs=programs)
     search = searched.model_copy(update={"mrr_trials": mrr[0], "mrr_duration_s": mrr[1]})
     asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=search)
     experiment = Capped(TOPOLOGY, world, asked, fingerprint(), on_progress)
@@ -477,7 +477,7 @@ def test_a_leaking_nf_ends_the_search_as_decaying_and_its_memory_is_named(world:
     leaking = UserProgram(start=(sys.executable, "-c", LEAKING))
     with running(world, kinds=("process",), programs=(leaking,), searched=profile("ladder")) as experiment:
         experiment.search(("NDR", "PDR"))
-        assert verdict_kinds(experiment, "PDR")[0] is VerdictKind.DECAYING, evidence(experiment)
+        assert VerdictKind.DECAYING in verdict_kinds(experiment, "PDR"), evidence(experiment)
         rose = next(line for line in experiment.draft.verdict.evidence if " rose with it: " in line)
         assert re.search(r"memory of nf-1-1 from \d+ to \d+ MiB", rose), rose
         read = {name for name in experiment.deployment.state().counts if name.endswith(" of csn1x1i1")}
