@@ -1,4 +1,4 @@
-"""One testbed now and as a stored run has it, on PCI ports: what was changed in between is named, and nothing else is."""
+"""One testbed now and as a stored run has it, on PCI ports: what was changed in between is named, and it alone."""
 
 import json
 from pathlib import Path
