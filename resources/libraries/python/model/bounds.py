@@ -107,7 +107,9 @@ MAX_QUERY_BYTES = 4_000_000_000
 FREE_S, MAX_S_PER_MB = 20.0, 5.0
 """CPU time of decompression: permitted for any file, and by packed size. It takes about 0.1 s per packed MB."""
 MAX_FILES = 50_000
-"""In one archive."""
+"""In one archive, or tables in one bucket."""
+MAX_BUCKET_BYTES = 50_000_000_000
+"""Tables copied from one bucket; those of CSIT since 2021 have some GB."""
 LARGEST_DIRECTORY_BYTES = 16_000_000
 """Maximum size of the directory of an archive."""
 LARGEST_OUTPUT_BYTES = 64 << 20
