@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.emulated import Emulated
-from tests.integration.robot_runs import csit, run_robot
+from tests.integration.robot_runs import csit, results, run_robot
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
 RING = {"generator": {"driver": "ring", "cores": 1}}
@@ -21,6 +21,9 @@ def test_rings_that_were_changed_since_a_stored_run_are_the_facts_that_differ(
     options = [word for each in words for word in ("-v", each)]
     run = run_robot(stored, *options, "--suite", "csc-mrr")
     assert run.returncode == 0, run.stdout
+    (record,) = results(stored)
+    known = {name.partition(" of ")[0] for name in record.environment.nodes["DUT1"].settings}
+    assert {"NIC", "driver", "ring sizes"} <= known, "of ports of real PCI drivers"
     emulated.shell("DUT1", RINGS.format(512, 128))
     try:
         twin = ("twin", str(topology), str(stored / "output.xml"), "--minutes", "1", "--format", "json")
