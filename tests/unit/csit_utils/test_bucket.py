@@ -15,8 +15,7 @@ from csit_utils.cli import make_app
 from csit_utils.dataset.foreign import bucket
 from csit_utils.dataset.foreign.bucket import Bucket
 from resources.libraries.python.errors import ConfigError
-from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr
-from tests.unit.csit_utils.test_foreign_csit_tables import flat
+from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, flat
 
 _DATE = "2026-11-29T12:00:00.000Z"
 

@@ -89,7 +89,7 @@ class OwnLimits(Frozen):
     """Latency of a loop-back."""
 
 
-class Decay(Frozen):
+class CapacityLoss(Frozen):
     """A system that forwards less and less, from the deployment of its cell on."""
 
     per_minute: Share = 0.0
@@ -159,7 +159,7 @@ class Simulation(Frozen):
     """two_band: share of trials that run in the low band."""
     sag: Annotated[float, Field(ge=0)] = 0.1
     """sag: packets that one packet above the capacity takes from those that are forwarded."""
-    decay: Decay = Field(default=Decay(), exclude_if=lambda decay: decay == Decay())
+    decay: CapacityLoss = Field(default=CapacityLoss(), exclude_if=lambda decay: decay == CapacityLoss())
     """Fault: the system loses capacity while it runs."""
     unfairness: Share = 0.0
     """Spread of losses among service instances and directions, relative; 0 loses the same of all."""
