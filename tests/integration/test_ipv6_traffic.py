@@ -161,7 +161,10 @@ def test_ipv6_crosses_vswitches_and_functions_in_user_space(tmp_path: Path, name
             result = deployment.parts.generator.run(trial)
             first = [result.flows[0].received, result.latency[0].received]
             wait_for(sum(first))
-        assert all(0.5 * row.sent < row.received <= row.sent for row in (*result.flows, *result.latency)), result
+        counts = [(row.sent, row.received) for row in result.flows] + [
+            (row.sent, row.received) for row in result.latency
+        ]
+        assert all(0.5 * sent < received <= sent for sent, received in counts), counts
         arrived = read(tmp_path / "arrived.pcap", "dst port 49191")
         assert [len(arrived), len(read(tmp_path / "arrived.pcap")) - len(arrived)] == first
         assert all(f"hlim {path.hop_limit}," in line and "[udp sum ok]" in line for line in arrived), arrived[0]
@@ -219,8 +222,9 @@ def test_a_stateful_firewall_and_a_gateway_see_the_same_packets_from_trafgen(tmp
         def counted(file: Path, send: Callable[[], object]) -> tuple[dict[str, int], int]:
             conntrack("-F")
             before = named("nf-1-2")
-            with tcpdump(forward.rx_interface, file, flows):
+            with tcpdump(forward.rx_interface, file) as wait_for:
                 send()
+                wait_for(flows)
             assert len(conntrack("-f", "ipv6", "-L").splitlines()) == flows
             return {name: number - before[name] for name, number in named("nf-1-2").items()}, int(conntrack("-C"))
 
