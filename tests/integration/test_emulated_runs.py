@@ -109,8 +109,7 @@ def test_open_vswitch_with_dpdk_is_measured_through_a_reset_and_a_kill(
     emulated.shell("DUT1", TUNE.format(1, 512, 128))  # not before: a reset makes them the driver's again
     tuned = emulated.shell("DUT1", SETTINGS)
     assert "RX:\t\t512" in tuned and "Combined:\t1" in tuned
-    resumed = run_robot(output, *words, "-v", f"RESUME:{output}", check=False)
-    assert resumed.returncode == 0, resumed.stdout
+    run_robot(output, *words, "-v", f"RESUME:{output}")
     wait_for_state(emulated, before)
     after = emulated.shell("DUT1", SETTINGS)
     emulated.shell("DUT1", TUNE.format(2, 1024, 256))

@@ -50,8 +50,7 @@ def results() -> Iterator[Path]:
 
 def _simulate(folder: Path) -> None:
     chosen = ("-v", "TOPOLOGY:topologies/sim.yaml", "-v", "SEARCH:quick", "-v", "CELLS:1x1,2x2", "-v", "NF_SIZES:1c")
-    done = run_robot(folder, *chosen, "--suite", "csc-mrr", "--suite", "csc-ndrpdr", "-i", "64B", check=False)
-    assert done.returncode == 0, done.stdout
+    run_robot(folder, *chosen, "--suite", "csc-mrr", "--suite", "csc-ndrpdr", "-i", "64B")
 
 
 def commands(results: Path, disk: str) -> dict[str, list[str]]:
