@@ -60,7 +60,7 @@ PartT = TypeVar("PartT", bound=ForeignPart)
 
 
 def read_part(kind: type[PartT], data: object, remarks: list[str]) -> PartT:
-    """Validate a part of a file; invalid values of fields that permit None become None.
+    """Validate a part of a file; invalid values of fields that permit None become None, and other nulls are left out.
 
     Args:
         kind: Its model.
@@ -76,15 +76,18 @@ def read_part(kind: type[PartT], data: object, remarks: list[str]) -> PartT:
         if error.error_count() > MAX_ERRORS:
             raise ReadError(f"{error.error_count():,} invalid values") from error
         faults = error.errors(include_url=False, include_context=False)
-    invalid = [each for each in faults if each["type"] not in _OF_STRUCTURE]
+    invalid = [each for each in faults if each["type"] not in _OF_STRUCTURE or each["input"] is None]
     data = deepcopy(data)
-    for each in invalid:
+    for each in reversed(invalid):  # of a list the last first
         with suppress(LookupError, TypeError, ValueError):  # a key, not a value
             *path, last = each["loc"]
             place: Any = data
             for key in path:
                 place = place[key]
-            place[last] = None
+            if each["input"] is None:  # where another type has to be, null is as good as nothing
+                del place[last]
+            else:
+                place[last] = None
     try:
         found = kind.model_validate(data)
     except ValidationError as error:

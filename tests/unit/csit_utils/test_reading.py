@@ -86,7 +86,7 @@ def test_declarations_that_attacks_need_are_refused(tmp_path: Path, declaration:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "truncated or damaged"),
+        (b"", "other.xml: the file is empty"),
         (b"\x00\x01\x02", "no result, looks like binary data; ./csit reads outputs of Robot Framework"),
         (b"load,loss\n1e6,0\n", "no result, looks like a table (CSV)"),
         (b"time;loss\n1;0\n", "no result, looks like a table (CSV)"),
@@ -95,7 +95,7 @@ def test_declarations_that_attacks_need_are_refused(tmp_path: Path, declaration:
         (b"\xff" * 2000, "no result, looks like binary data; "),
         (b"\xd4\xc3\xb2\xa1\2\0\4\0", "no result, looks like a packet capture; "),
         (bytes(257) + b"ustar\0", "no result, looks like a tar archive; "),
-        (b"<html><body/></html>", "not an output.xml of Robot Framework"),
+        (b"<!DOCTYPE html>\n<html lang='en'>", "no result, looks like an HTML page; "),
     ],
 )
 def test_other_files_are_named(tmp_path: Path, content: bytes, reason: str) -> None:

@@ -192,7 +192,8 @@ GOOD = _file(
     [
         (b"", 0, "the file is empty"),
         (b"\0" * 100, 0, "looks like binary data"),
-        (b"<html><body/></html>", 0, "starts with <html>"),
+        (b"<testsuite/>\n", 0, "starts with <testsuite>"),
+        (b"\n<html><body/></html>", 0, "looks like an HTML page"),
         (GOOD.replace(b'"UTF-8"', b'"ISO-8859-1"'), 0, "ISO-8859-1"),
         (GOOD.decode().encode("utf-16"), 0, "looks like text in UTF-16"),
         (GOOD.replace(b"<suite ", b"<!-- hidden --><suite ", 1), 0, "rebot"),

@@ -213,7 +213,7 @@ def _shown(value: object) -> str:
 def _interface(row: Mapping[str, Any]) -> dict[str, Any]:
     found = {key: value for key, value in row.items() if key not in _OF_INTERFACES}
     for key in ("mac_address", "pci_address"):
-        if key in found and not str(found[key] or "").strip("0:-"):  # a place that was never filled in
+        if key in found and not str(found[key] or "").strip("0:- "):  # a place that was never filled in
             del found[key]
     known = NICS.get(str(found.get("model")))
     return {"rate_bps": known.rate_bps, **found} if known else found
