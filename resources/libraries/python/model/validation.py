@@ -35,6 +35,8 @@ _EXPECTED = {
 
 def _bound(key: str, what: str) -> Callable[[Any, Mapping[str, Any]], str]:
     def reason(value: object, context: Mapping[str, Any]) -> str:
+        if isinstance(value, bool):
+            return f"a number is expected here, not {_shown(value)}"
         bound = context[key]
         return f"{quoted(str(value))} {what} {bound if isinstance(bound, str) else f'{bound:,.15g}'}"
 
