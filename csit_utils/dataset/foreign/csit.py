@@ -34,6 +34,7 @@ from csit_utils.dataset.items import ImportedTest, ReadError, Status
 from csit_utils.dataset.rows import LatencyRow, TestRow, frame_text
 from resources.libraries.python.model.request.cell import Dimensions, Frame, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.recording.robot_message import plain_message
 
 _CELL = re.compile(r"-(\d{1,3})(ch|pl)-\d{1,4}(?:mif|vh)-(\d{1,4})(dcr|vm)(\d{1,2})t(?:-|$)")
 _VSWITCH = re.compile(r"(?:^|-)(\d{1,2}c)-")
@@ -232,7 +233,7 @@ def read_csit(data: dict[str, Any], source: str) -> Iterator[ImportedTest]:
         source=source,
         recorded=True,
         status=Status.PASS if test.passed else Status.FAIL,
-        message=test.message or "",
+        message=plain_message(test.message or ""),
         tags=" ".join(tags),
         origin=ORIGIN,
         run=_run(source, test.test_id),

@@ -168,6 +168,8 @@ def test_a_failed_test_is_failed_and_says_why() -> None:
     row = row_of(csit({"type": "unknown"}, passed=False, message="No traffic forwarded"))
     assert (row.status, row.message, row.recorded) == ("FAIL", "No traffic forwarded", True)
     assert bounds(row, NDR) is None
+    row = row_of(csit({"type": "unknown"}, passed=False, message="*HTML* <b>No</b> traffic &amp; no error"))
+    assert row.message == "No traffic & no error", "of Robot Framework, which ran the test"
 
 
 def test_a_test_without_nfs_has_no_place() -> None:
