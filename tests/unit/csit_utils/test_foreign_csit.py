@@ -244,6 +244,12 @@ def test_an_invalid_rate_costs_that_rate(value: Any) -> None:
     assert row.evidence.startswith("invalid and left out: result.ndr.lower.rate.value (") or value is None
 
 
+def test_a_null_is_as_good_as_nothing() -> None:
+    row = row_of(csit(csit_ndrpdr(), hosts=None, tags=None))
+    assert (row.ndr_lower_pps, row.testbed) == (3_300_000.0, "unknown testbed")
+    assert row.evidence == "invalid and left out: tags (None), hosts (None)"
+
+
 def test_many_invalid_values_are_counted() -> None:
     load = {"min": "a", "avg": [], "max": {}, "hdrh": 5}
     found = csit_ndrpdr(latency_forward={"pdr_50": load})
