@@ -51,7 +51,7 @@ def read_dts(data: dict[str, Any], source: str) -> Iterator[ImportedTest]:
     """
     for number, part in enumerate(read_part(DtsResults, data, []).results):
         remarks: list[str] = []
-        row = read_part(DtsRow, part, remarks)
+        row = read_part(DtsRow, part, remarks, f"row {number + 1}: ")
         yield ImportedTest(_test(row, anchor_of("dts", (data, number)), source, remarks))
 
 

@@ -236,10 +236,7 @@ def read_nfvbench(data: dict[str, Any], source: str) -> Iterator[Item]:
                 continue
             tests += 1
             of_test = list(remarks)
-            try:
-                of_size = read_part(OfSize, found, of_test)
-            except ReadError as error:
-                raise ReadError(f"{chain} {quoted(size)}: {error}") from error
+            of_size = read_part(OfSize, found, of_test, f"{chain} {quoted(size)}: ")
             yield _test(run, chain.upper(), benchmark.result, size, of_size, source, (data, size), of_test)
     if not tests:
         raise ReadError("the run of NFVbench has no result, it was started without traffic")

@@ -33,4 +33,4 @@ def test_one_bad_value_costs_itself_and_a_missing_size_the_file() -> None:
     assert found.row.mrr_pps == other.row.mrr_pps == 27.5e6
     assert "expected_mpps" in found.row.evidence and "frame_size" in other.row.evidence and other.row.frame is None
     (problem,) = read({"measured_mpps": 1.0})
-    assert isinstance(problem, Problem) and "frame_size" in problem.text
+    assert isinstance(problem, Problem) and "row 1: frame_size" in problem.text
