@@ -9,19 +9,18 @@ import json
 import logging
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails, InitErrorDetails
+from pydantic_core import ErrorDetails
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import Inconsistency, Location
+from resources.libraries.python.model.base import Inconsistency, Location, validate_yaml
 from resources.libraries.python.model.bounds import (
     ASKED,
     DEEPEST_NESTING,
@@ -118,7 +117,7 @@ def load_yaml(path: Path, model: type[Model], settings: Mapping[str, str] = Mapp
     for key, text in settings.items():
         _put(path, data, key, text)
     try:
-        return _fitting(model, data)
+        return validate_yaml(model, data, ASKED)
     except ValidationError as error:
         raise ConfigError(_of_settings(path, root, error, model, settings)) from error
 
@@ -228,43 +227,9 @@ def _unreadable(path: Path, error: yaml.YAMLError, what: str) -> str:
 
 def _validated(path: Path, root: yaml.Node | None, data: object, model: type[Model]) -> Model:
     try:
-        return _fitting(model, data)
+        return validate_yaml(model, data, ASKED)
     except ValidationError as error:
         raise ConfigError(_sentence(path, root, error, model)) from error
-
-
-def _fitting(model: type[Model], data: object) -> Model:
-    """Validate what YAML says; pydantic takes a boolean for a number, and `cores: on` is not one core.
-
-    Raises:
-        ValidationError: It does not fit.
-    """
-    made = model.model_validate(data, context=ASKED)
-    wrong: list[InitErrorDetails] = [
-        {"type": "int_type", "loc": place, "input": value}
-        for place, value in _booleans(data, ())
-        if type(_at(made, place)) in (int, float)
-    ]
-    if wrong:
-        raise ValidationError.from_exception_data(model.__name__, wrong)
-    return made
-
-
-def _booleans(data: object, place: Location) -> Iterator[tuple[Location, bool]]:
-    if isinstance(data, bool):
-        yield place, data
-    rows = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    for key, each in rows:
-        yield from _booleans(each, (*place, key))
-
-
-def _at(made: Any, place: Location) -> object:  # noqa: ANN401 - models, and what is inside them
-    """What a model has at a place of its file; None where it is kept in another form."""
-    with suppress(AttributeError, LookupError, TypeError):
-        for step in place:
-            made = getattr(made, str(step)) if isinstance(made, BaseModel) else made[step]
-        return cast("object", made)
-    return None
 
 
 def _refuse_repeated_keys(path: Path, node: yaml.Node | None, location: Location, visited: set[int]) -> None:
