@@ -7,8 +7,7 @@ import pytest
 
 from csit_utils.dataset.items import ImportedTest, Problem
 from csit_utils.dataset.load import read_foreign
-
-ROW = {"frame_size": 64, "num_descriptors": 1024, "expected_mpps": 30.0, "measured_mpps": 27.5}
+from tests.unit.csit_utils.foreign_files import DTS_ROW as ROW
 
 
 def read(*rows: dict[str, Any]) -> list[object]:
