@@ -44,7 +44,8 @@ def step_near(steps: Sequence[Step], times: Sequence[datetime], day: date) -> St
 
     The first figure after the day is as near as those of the day.
     """
-    first, after = (find(times, day, key=lambda at: at.astimezone(UTC).date()) for find in (bisect_left, bisect_right))
+    days = [at.astimezone(UTC).date() for at in times]
+    first, after = bisect_left(days, day), bisect_right(days, day)
     shifts = [(max(first - step.index, step.index - after, 0), abs(step.index - first), step) for step in steps]
     shift, _, step = min(shifts, key=lambda each: each[:2], default=(MAX_SHIFT + 1, 0, None))
     return step if shift <= MAX_SHIFT else None
