@@ -14,7 +14,7 @@ HTML = "an HTML page"
 """What Robot's log.html and report.html look like."""
 _HTML = (b"<!doctype html", b"<html")
 _ROBOT_XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*\?>\s*+)?<robot[\s>]")
-_ROBOT_JSON = re.compile(rb'\s*+\{\s*+"generator"\s*+:\s*+"(?:Robot|Rebot) ')
+_ROBOT_JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*+\{\s*+"generator"\s*+:\s*+"(?:Robot|Rebot) ')
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _BINARIES = {
     b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive",

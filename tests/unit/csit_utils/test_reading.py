@@ -15,6 +15,7 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from tests.loaded import items, load
 from tests.unit.csit_utils.builders import does_not_fit, result
+from tests.unit.csit_utils.foreign_files import EXAMPLES, packed
 from tests.unit.csit_utils.robot_output import write_output_xml
 
 
@@ -122,6 +123,16 @@ def test_a_file_is_what_its_content_says(good: Path, tmp_path: Path) -> None:
     output.write_bytes(b"\n" + good.read_bytes())
     dataset = load([record, output])
     assert (len(dataset.recorded), dataset.problems) == (3, [])
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(good: Path, tmp_path: Path) -> None:
+    failed = {"name": "b", "status": "FAIL", "message": "no traffic", "body": []}
+    outputs = [{"generator": "Robot 7.1 (Python)", "suite": {"name": "a", "tests": [failed]}}]
+    contents = [good.read_bytes(), _record(test_id="another").encode(), *map(packed, [*EXAMPLES, *outputs])]
+    for number, content in enumerate(contents):
+        (file := tmp_path / f"{number}.json").write_bytes(b"\xef\xbb\xbf" + content)
+        found = load([file])
+        assert not found.problems and [*found.recorded, *found.foreign, *found.unrecorded], content[:80]
 
 
 def _record(**changes: object) -> str:
