@@ -181,14 +181,6 @@ def nfvbench(sizes: Json, chain: str = "PVVP", count: int = 3, generator: str = 
     }
 
 
-def flat(value: Json, path: str = "") -> Json:
-    """Nested fields by their names, joined as CSIT's ETL joins them for its tables."""
-    found: Json = {}
-    for name, each in value.items():
-        found |= flat(each, f"{path}{name}_") if isinstance(each, dict) else {f"{path}{name}": each}
-    return found
-
-
 DTS_ROW = {"frame_size": 64, "num_descriptors": 1024, "expected_mpps": 30.0, "measured_mpps": 27.5}
 """Of a result of DPDK's Test Suite."""
 
