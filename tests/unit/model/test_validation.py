@@ -105,7 +105,7 @@ def test_every_type_of_error_that_the_library_knows_has_our_words() -> None:
         ("_1gb: 64", "_1gb: no", r"nodes\.DUT1\.memory\.0\.hugepages_1gb: a whole number is expected here, not false$"),
         ("socket: 0, node: 0}", "socket: -1, node: 0}", r"cpus\.0\.socket: -1 is below the minimum of 0"),
         ("cores: 8}", "cores: 8.5}", "a whole number is expected here, not the number 8.5$"),
-        ("type: DUT", "type: SUT", r"unknown word 'SUT'; did you mean 'DUT'\? \(known: TG, DUT\)$"),
+        ("type: DUT", "type: SUT", r"nodes\.DUT1: type: unknown word 'SUT'; did you mean 'DUT'\? \(known: TG, DUT\)$"),
         ("    type: DUT\n", "", r"nodes\.DUT1: .*type.* is missing"),
         ("containers: vpp ", "containers: [] ", "must not be empty$"),
         ('"00:00:5e:00:53:11"', '"00:00:5e"', "'00:00:5e' is not a MAC address such as"),
