@@ -321,10 +321,11 @@ def _locate(root: yaml.Node | None, location: Location, *, missing: bool) -> _Pl
     found: list[int | str] = []
     for index, step in enumerate(location):
         if isinstance(node, yaml.MappingNode):
-            entry = next(((key, value) for key, value in node.value if key.value == str(step)), None)
+            names = (str(step), csit_topology.THEIRS.get(str(step)))
+            entry = next(((key, value) for key, value in node.value if key.value in names), None)
             if entry is not None:
                 line, node = entry[0].start_mark.line + 1, entry[1]
-                found.append(step)
+                found.append(entry[0].value)
             elif missing and index == len(location) - 1:
                 found.append(step)
         elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):

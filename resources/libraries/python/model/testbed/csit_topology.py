@@ -23,6 +23,8 @@ _NODE_DEFAULTS: dict[str, dict[str, Any]] = {
 }
 _ACCESS = {"host": "host", "port": "port", "username": "user", "password": "password"}
 """CSIT's keys of a node by which it is reached, and ours in `access`."""
+THEIRS = {ours: theirs for theirs, ours in _ACCESS.items()}
+"""CSIT's names of our keys in `access`."""
 _LEFT_OUT = ("subtype", "model", "arch", "bus", "cryptodev", "eventdev", "honeycomb")
 """CSIT's keys of a node that are about what this project does not measure."""
 _OF_NODES = frozenset({*_ACCESS, *_LEFT_OUT, "priv_key"})
