@@ -107,7 +107,8 @@ def _missing(cell: CellMetric, candidate: Sequence[TestRow]) -> UndecidedCell:
     for row in candidate:
         here = (row.service_type, row.dimensions) == (cell.series.service_type, cell.dimensions)
         if here and row.status != "PASS" and asks_for(row, cell.metric) and _may_be_of(row, cell.series):
-            reason = f"the candidate's test ended with {row.status}: {row.message}"
+            why = " ".join(row.message.split())
+            reason = f"the candidate's test ended with {row.status}{f': {why}' if why else ''}"
             return UndecidedCell(cell.name, reason, failed=row.status != "SKIP")
     return UndecidedCell(cell.name, "the candidate has no figure")
 

@@ -69,6 +69,14 @@ def test_a_failure_is_the_reason_of_its_own_cell_only() -> None:
         assert {reason for name, reason in found.items() if place in name} == {why}, place
 
 
+@pytest.mark.parametrize(
+    ("message", "reason"), [("VPP died:\n core dumped\n", " FAIL: VPP died: core dumped"), ("", " FAIL")]
+)
+def test_a_reason_is_one_line(message: str, reason: str) -> None:
+    (found,) = set(reasons(gate(nights(3, lambda _: RATE), [replace(row(None), message=message)])).values())
+    assert found.endswith(reason)
+
+
 def test_a_failed_test_is_an_error_of_junit_and_a_skipped_one_is_skipped() -> None:
     baseline = [*nights(3, lambda _: RATE), *nights(3, lambda _: RATE, cell=TWO)]
     suite = fromstring(junit_xml(gate(baseline, [row(None), row(None, cell=TWO, status="SKIP")])))

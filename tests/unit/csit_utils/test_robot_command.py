@@ -295,18 +295,23 @@ def test_suites_of_users_choose_as_robot_lets_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"), [("seed: 1", "simulation.seed: "), ("model: noisy", "simulation.model: ")]
+    ("given", "wrong", "sentence"),
+    [
+        ("seed: 1", "seed: loud", "simulation.seed: "),
+        ("seed: 1", "seed: on", "simulation.seed: a whole number is expected here, not true"),
+        ("model: noisy", "model: loud", "simulation.model: "),
+    ],
 )
 def test_wrong_parameters_of_a_simulation_are_refused_by_plan_and_run(
-    tmp_path: Path, given: str, sentence: str
+    tmp_path: Path, given: str, wrong: str, sentence: str
 ) -> None:
-    wrong = tmp_path / "sim.yaml"
+    file = tmp_path / "sim.yaml"
     text = (PROJECT / "topologies" / "sim.yaml").read_text(encoding="utf-8")
-    wrong.write_text(text.replace(given, f"{given.split(':', maxsplit=1)[0]}: loud"), encoding="utf-8")
+    file.write_text(text.replace(given, wrong), encoding="utf-8")
     with pytest.raises(ConfigError, match=f"^{sentence}"):
-        run_suites(["-d", str(tmp_path), "-v", f"TOPOLOGY:{wrong}", SUITE])
+        run_suites(["-d", str(tmp_path), "-v", f"TOPOLOGY:{file}", SUITE])
     with pytest.raises(ConfigError, match=f"^{sentence}"):
-        make_app(["plan"])(["plan", str(wrong)], standalone_mode=False)
+        make_app(["plan"])(["plan", str(file)], standalone_mode=False)
 
 
 def test_a_variable_that_no_suite_reads_is_refused() -> None:

@@ -278,6 +278,10 @@ def _find_address_problems(nodes: Mapping[str, TgNode | DutNode], *, one_machine
                     f"{pci} is the PCI address of {other} too; correct one of them (`lspci -D` lists those there are)"
                 )
                 yield Inconsistency((*place, "pci_address"), text)
+            device = interface.device
+            if device is not None and (other := also((name, device), owner)):
+                text = f"{device} is the device of {other} too; correct one of them (`ip link` shows those there are)"
+                yield Inconsistency((*place, "device"), text)
 
 
 def _mac_problems(place: Location, mac: str, other: str | None) -> Iterator[Inconsistency]:
