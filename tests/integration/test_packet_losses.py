@@ -209,7 +209,7 @@ def test_a_mix_of_frame_sizes_is_counted(generator: BuiltInGenerator) -> None:
 @realtime(LOSS)
 def test_packets_of_another_flow_are_not_taken_for_those_of_this_one(generator: BuiltInGenerator) -> None:
     with Forwarder(untouched, untouched, flood=300):
-        result = generator.run(counting(0.2))
+        result = generator.run(counting(0.5, 8_000.0))
     assert [(flow.lost, flow.duplicates) for flow in result.losses] == [(0, 0), (0, 0)]
     assert sum(flow.foreign for flow in result.losses) == 300
     assert "packets of other flows or trials arrived" in "; ".join(map(losses_in_words, result.losses))
