@@ -89,6 +89,16 @@ def version_of(name: str, argument: str) -> str:
     return f"{name} {found[1]}" if found else name
 
 
+def tail_of(log: Path, most_bytes: int) -> str:
+    """End of what a program has written to a file so far; empty where there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - most_bytes))
+            return file.read(most_bytes).decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
 def _talked(
     process: "subprocess.Popen[bytes]", fed: bytes, deadline: float, what: str, hopeless: Callable[[], str]
 ) -> tuple[bytes, bytes]:
