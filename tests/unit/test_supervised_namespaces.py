@@ -37,13 +37,10 @@ def test_processes_of_a_control_group_are_those_of_its_groups_too(tmp_path: Path
 def test_a_script_does_not_go_on_when_its_supervisor_is_killed(tmp_path: Path) -> None:
     script = ["sh", "-c", f"echo $$ >{tmp_path}/pid; for i in 1 2 3 4 5 6; do sleep 10; done"]
     with subprocess.Popen(supervisor.supervised(script), stdin=subprocess.PIPE) as process:
-        wait_until(
-            "the script",
-            lambda: "" if (tmp_path / "pid").exists() and (tmp_path / "pid").stat().st_size else "not there",
-            30.0,
-        )
+        noted = tmp_path / "pid"
+        wait_until("the script", lambda: "" if noted.exists() and noted.read_text() else "not there", 30.0)
         process.kill()
-    pid = int((tmp_path / "pid").read_text(encoding="ascii"))
+    pid = int(noted.read_text(encoding="ascii"))
     wait_until("its end", lambda: "runs" if is_alive(pid) else "", 30.0)
 
 
