@@ -49,7 +49,7 @@ def test_three_are_kept_the_newest_ones(tmp_path: Path, ran: Path) -> None:
 
 def test_its_holes_take_no_space_where_it_is_kept(tmp_path: Path) -> None:
     """The folder of a run is in memory, that of core files on a disk."""
-    with TemporaryDirectory(dir="/dev/shm") as memory:  # noqa: S108 - another file system
+    with TemporaryDirectory(dir="/dev/shm") as memory:
         with (Path(memory) / "core").open("wb") as core:
             core.truncate(1 << 30)
         core_of(12, 0.0, Path(memory), kernel(tmp_path, "core"), tmp_path / "kept")
