@@ -101,7 +101,7 @@ class _Parquet:
             yield batch
 
     def _checked(self, group: int) -> tuple[int, int]:
-        """Return what pages and lists of a group unpack to, and the size of its dictionaries; its pages are looked at."""
+        """Return what pages and lists of a group unpack to, and the size of its dictionaries, by its pages."""
         metadata = self._metadata.row_group(group)
         size, ranges, packed = self._file.size(), list[tuple[int, int]](), 0
         for at in self._places:
