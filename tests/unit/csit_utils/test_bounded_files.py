@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.dataset.items import ReadError
+from csit_utils.dataset.inputs import sources_of_file
+from csit_utils.dataset.items import Problem, ReadError
 from csit_utils.dataset.store import arrow_blocks, bounded_files, columns, details, parquet_pages
 from csit_utils.dataset.store.batch import import_all
 from csit_utils.dataset.store.layout import Layout
@@ -283,3 +284,9 @@ def test_a_pipe_is_not_waited_for(folder: Path) -> None:
     os.mkfifo(part)
     with pytest.raises(ReadError, match="no regular file"), bounded_files.opened(part, columns.TESTS, columns.NAMES):
         pass
+
+
+def test_a_pipe_in_the_place_of_an_output_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "output.xml")
+    (found,) = sources_of_file(tmp_path / "output.xml")
+    assert isinstance(found, Problem) and "not a regular file" in found.text
