@@ -75,7 +75,7 @@ def test_a_line_may_have_so_many_bytes_and_no_more() -> None:
         list(lines.feed(b'345"}'))
 
 
-@pytest.mark.parametrize("value", [b"[]", b"{}", b"0", b'""'])
+@pytest.mark.parametrize("value", [b"[]", b"{}", b'""'])
 def test_a_line_may_have_so_many_values_and_no_more(value: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialogue, "MAX_VALUES", 2000)
     few, many = (b'{"a":[' + b",".join([value] * number) + b"]}\n" for number in (900, 2500))
