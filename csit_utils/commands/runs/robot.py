@@ -34,7 +34,7 @@ from resources.libraries.python.whole_files import remove_link
 RESUME = "--resume"
 _SET = f"{SET.name}:"
 _USAGE = "Usage: ./csit robot [--resume FOLDER | --args TEXT] [-v NAME:VALUE]... [OPTIONS OF ROBOT] tests/..."
-_FILES = {"output": "output.xml", "log": "log.html", "report": "report.html", "xunit": "", "debugfile": ""}
+_FILES = {"output": "output.xml", "log": "log.html", "report": "report.html", "xunit": "x.xml", "debugfile": "d.txt"}
 """Options of Robot for files, with defaults: when Robot looks at one it makes their folder, not so a refused run."""
 
 
@@ -118,7 +118,8 @@ class LinksOfFiles:
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         folder = Path(options.get("outputdir") or ".")
-        self._files = [folder / (options.get(name) or usual) for name, usual in _FILES.items()]
+        given = {Path(usual): folder / (options.get(name) or usual) for name, usual in _FILES.items()}
+        self._files = [file if file.suffix else file.with_suffix(usual.suffix) for usual, file in given.items()]
 
     def remove(self) -> None:
         """Remove them now."""
