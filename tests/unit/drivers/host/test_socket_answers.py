@@ -44,7 +44,7 @@ def speaking(path: Path, first: bytes, piece: bytes, pause_s: float) -> Iterator
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "LARGEST_ANSWER_BYTES", 1 << 20)
+    monkeypatch.setattr(answers, "MAX_REPLY_BYTES", 1 << 20)
     monkeypatch.setattr(suricata, "_ANSWER_S", 0.5)
 
 

@@ -28,7 +28,7 @@ _END_S = 5.0
 _CONTROL = re.compile(r"\x1b\[[0-9;?=]*[A-Za-z]|\x1bc|[\x00-\x09\x0b-\x1f\x7f]")
 _TAIL_LINES = 15
 _MAX_BOOT_BYTES = 4 << 20
-"""Of a console, which a guest may fill; a boot writes 100 kB."""
+"""Of a console, which a guest may fill: more than the kernel writes in a boot."""
 
 
 class Console:

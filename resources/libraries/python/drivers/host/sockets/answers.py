@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from resources.libraries.python.errors import CsitError, NotReady
 
-LARGEST_ANSWER_BYTES = 16 << 20
-"""A VPP with 10,000 routes shows them in 1 MB."""
+MAX_REPLY_BYTES = 16 << 20
+"""Far more than any of the questions here is answered with."""
 _PIECE_BYTES = 1 << 16
 _TAIL_BYTES = 80
 
@@ -29,7 +29,7 @@ def receive(
 
     Raises:
         NotReady: It is not complete in time.
-        CsitError: The other end has closed the connection, or sent more than `LARGEST_ANSWER_BYTES`.
+        CsitError: The other end has closed the connection, or sent more than `MAX_REPLY_BYTES`.
         OSError: The connection is broken.
     """
     got, deadline = begun, time.monotonic() + within_s
@@ -45,6 +45,6 @@ def receive(
         if not piece:
             raise CsitError(f"{what}: the connection was closed before its end")
         got += piece
-        if len(got) > LARGEST_ANSWER_BYTES:
-            raise CsitError(f"{what}: more than {LARGEST_ANSWER_BYTES >> 20} MB")
+        if len(got) > MAX_REPLY_BYTES:
+            raise CsitError(f"{what}: more than {MAX_REPLY_BYTES >> 20} MB")
     return got
