@@ -143,6 +143,9 @@ def sources_of_file(path: Path | Problem) -> Iterator[Source | Problem]:
     if isinstance(path, Problem):
         yield path
         return
+    if path.exists() and not path.is_file():  # a pipe may have nobody at its other end
+        yield Problem(str(path), f"{path}: cannot be read: not a regular file")
+        return
     try:
         with path.open("rb") as file:
             magic = file.read(4)

@@ -397,3 +397,25 @@ def test_resume_without_a_folder_says_what_is_missing() -> None:
         with pytest.raises(ConfigError, match=r"^--resume: not an option of Robot Framework; put it first: "):
             _resumed(["-v", "X:1", *later])
     assert _resumed(["--resume", "results/a", "-v", "X:1"]) == (Path("results/a").absolute(), ["-v", "X:1"])
+
+
+PLANTING = """\
+*** Test Cases ***
+Plant
+    Evaluate    os.symlink(r"${VICTIM}", r"${OUTPUT DIR}/log.html")
+    Evaluate    os.symlink(r"${VICTIM}", r"${OUTPUT DIR}/report.html")
+"""
+
+
+def test_robot_follows_no_planted_links(tmp_path: Path) -> None:
+    """Another user who may write to the folder of results puts them there before the run, and in it."""
+    victim, folder, suite = tmp_path / "victim", tmp_path / "run", tmp_path / "planting.robot"
+    folder.mkdir()
+    victim.write_text("precious", encoding="ascii")
+    suite.write_text(PLANTING, encoding="utf-8")
+    for name in ("output.xml", "x.xml"):
+        (folder / name).symlink_to(victim)
+    assert run_suites(["-d", str(folder), "-x", "x", "-v", f"VICTIM:{victim}", str(suite)]) == 0
+    assert victim.read_text(encoding="ascii") == "precious"
+    names = ("output.xml", "log.html", "report.html", "x.xml")
+    assert all((folder / name).is_file() and not (folder / name).is_symlink() for name in names)
