@@ -30,8 +30,6 @@ TWO_KNOTS = ((1, 1, 0), (1, 1, 1))
 ALL_SHAPES = (*ONE_KNOT, *TWO_KNOTS)
 _RIVAL = 6.0
 """Of Akaike's criterion: noise that is less likely by no more than this is in question, too."""
-_RIVAL_SHAPE = 2.0
-"""The same of shapes of a count, whose bend is soft: none of them is quite right."""
 _SIMPLE = 3
 """Shapes by which the noise is judged."""
 UP_TO_FULL = ((1, 0), (2, 0), (1, 1, 0))
@@ -173,9 +171,7 @@ def best_line(
         fit
         for fits in by_noise.values()
         for fit in fits
-        if len(fit.degrees) == len(chosen.degrees)
-        and (points.counted or fit.degrees == chosen.degrees)
-        and fit.criterion <= chosen.criterion + (_RIVAL if fit.degrees == chosen.degrees else _RIVAL_SHAPE)
+        if fit.degrees == chosen.degrees and fit.criterion <= chosen.criterion + _RIVAL
     ]
     return _described(points, chosen, rivals, first, width)
 
@@ -195,18 +191,18 @@ def _parameters(points: _Points, degrees: tuple[int, ...]) -> int:
 
 
 def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
-    """Noise of one size, or of a count; noise that follows the value; noise of two sizes beside the last knot."""
+    """Noise of one size; noise that follows the value; noise of two sizes beside the last knot. That of a count."""
     highest = float(np.abs(points.y).max())
     # The same for all shapes: sizes of its own would reward a shape that comes close to zero somewhere.
     padded = np.concatenate([points.y[:1], points.y, points.y[-1:]])
     around = np.median([padded[:-2], padded[1:-1], padded[2:]], axis=0)
+    if points.counted:
+        above = (around - around.min()) / max(float(np.ptp(around)), points.finest)
+        return {"counts": _Noise(np.sqrt(np.maximum(above, _MIN_SIZE)))}
     alike = _Noise(np.ones_like(points.y))
     found = {"alike": alike}
     if highest > 0:
         found["follows"] = _Noise(np.maximum(np.abs(around) / highest, _MIN_SIZE))
-    if points.counted:
-        above = (around - around.min()) / max(float(np.ptp(around)), points.finest)
-        alike = found["counts"] = _Noise(np.sqrt(np.maximum(above, _MIN_SIZE)))
     if len(degrees) == 1 or points.full is not None:
         return found
     from scipy.special import fdtri  # noqa: PLC0415 - imports take longer than an analysis
@@ -217,7 +213,7 @@ def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
         if fit is None:
             return found
         behind = points.u > fit.places[-1]
-        rest = ((points.y - _values(points, fit)) / alike.sizes) ** 2
+        rest = (points.y - _values(points, fit)) ** 2
         free = np.array(
             [(~behind).sum() - sum(degrees[:-1]) - len(degrees) + 1.5, behind.sum() - degrees[-1] - 0.5], dtype=float
         )
@@ -228,8 +224,7 @@ def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
         large, small = (int(place(spread)) for place in (np.argmax, np.argmin))
         if spread[large] < spread[small] * fdtri(free[large], free[small], _TWO_SIZES):
             return found
-        sizes = alike.sizes * np.sqrt(np.where(behind, spread[1], spread[0]))
-        two = _Noise(sizes, 1, float(free[np.argmax(spread)]))
+        two = _Noise(np.sqrt(np.where(behind, spread[1], spread[0])), 1, float(free[np.argmax(spread)]))
     return found | {_TWO: two}
 
 
@@ -260,7 +255,7 @@ def _described(points: _Points, chosen: _Fit, rivals: Sequence[_Fit], first: flo
     """A line with its knots, whose intervals are those of all noises in question."""
     chosen, low, high = _located(points, chosen)
     for rival in rivals:
-        if rival.noise is not chosen.noise or rival.degrees != chosen.degrees:
+        if rival.noise is not chosen.noise:
             _, lower, higher = _located(points, rival)
             low, high = np.minimum(low, lower), np.maximum(high, higher)
     knots = tuple(
