@@ -28,8 +28,12 @@ ONE_KNOT = ((1, 0), (1, 1), (2, 0), (1, 2), (2, 1), (2, 2))
 """Degrees of the lines left and right of a knot, simplest first."""
 TWO_KNOTS = ((1, 1, 0), (1, 1, 1))
 ALL_SHAPES = (*ONE_KNOT, *TWO_KNOTS)
+_STRAIGHTER = 4.0
+"""As BETTER, of lines with as many knots."""
 _RIVAL = 6.0
 """Of Akaike's criterion: noise that is less likely by no more than this is in question, too."""
+_RIVAL_SHAPE = 2.0
+"""The same of lines of other degrees with as many knots."""
 _SIMPLE = 3
 """Shapes by which the noise is judged."""
 UP_TO_FULL = ((1, 0), (2, 0), (1, 1, 0))
@@ -166,12 +170,15 @@ def best_line(
     if _TWO in by_noise and _least(by_noise[_TWO][:_SIMPLE]) < _least(likeliest):
         likeliest = by_noise[_TWO]
     limit = _least(likeliest) + BETTER
-    chosen = next(fit for fit in likeliest if fit.criterion <= limit)
+    knots = next(len(fit.degrees) for fit in likeliest if fit.criterion <= limit)
+    alike = [fit for fit in likeliest if len(fit.degrees) == knots]
+    chosen = min(alike, key=lambda fit: fit.criterion + _STRAIGHTER * sum(fit.degrees))
     rivals = [
         fit
         for fits in by_noise.values()
         for fit in fits
-        if fit.degrees == chosen.degrees and fit.criterion <= chosen.criterion + _RIVAL
+        if len(fit.degrees) == knots
+        and fit.criterion <= chosen.criterion + (_RIVAL if fit.degrees == chosen.degrees else _RIVAL_SHAPE)
     ]
     return _described(points, chosen, rivals, first, width)
 
@@ -252,10 +259,10 @@ def _fit(points: _Points, degrees: tuple[int, ...], noise: _Noise) -> _Fit | Non
 
 
 def _described(points: _Points, chosen: _Fit, rivals: Sequence[_Fit], first: float, width: float) -> BrokenLine:
-    """A line with its knots, whose intervals are those of all noises in question."""
+    """A line with its knots, whose intervals are those of all noises and degrees in question."""
     chosen, low, high = _located(points, chosen)
     for rival in rivals:
-        if rival.noise is not chosen.noise:
+        if rival.noise is not chosen.noise or rival.degrees != chosen.degrees:
             _, lower, higher = _located(points, rival)
             low, high = np.minimum(low, lower), np.maximum(high, higher)
     knots = tuple(
