@@ -44,6 +44,8 @@ _MIN_SIZE = 0.05
 """Of the highest value: noise that follows the value has at least the size that it has here."""
 _TWO_SIZES = 0.999
 """Noise has two sizes only where that is certain at this level of an F test."""
+_KNOT = 0.5
+"""Of the parameter that is a knot: the part which counts on the other side of it, too."""
 _TWO = "two sizes"
 _QUIET = 1e-4
 """Of the highest value: the smaller of two sizes is at least that."""
@@ -231,7 +233,9 @@ def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
         large, small = (int(place(spread)) for place in (np.argmax, np.argmin))
         if spread[large] < spread[small] * fdtri(free[large], free[small], _TWO_SIZES):
             return found
-        two = _Noise(np.sqrt(np.where(behind, spread[1], spread[0])), 1, float(free[np.argmax(spread)]))
+        # The line of the smaller noise is known, so it is the other one that locates the knot.
+        spread[large] *= free[large] / (free[large] - _KNOT)
+        two = _Noise(np.sqrt(np.where(behind, spread[1], spread[0])), 1, float(free[large] - _KNOT))
     return found | {_TWO: two}
 
 
