@@ -164,6 +164,7 @@ SCRIPTS = (
     "compare",
     "choices",
     "environments",
+    "help",
     *study_files("script", ".js"),
     "addresses",
 )

@@ -41,6 +41,7 @@ class UndecidedCell:
     """A cell that cannot be judged."""
 
     name: str
+    series: Series
     reason: str
     failed: bool = False
     """Whether the candidate's test failed."""
@@ -79,10 +80,13 @@ def decide(
         tuple(sorted(fallen, key=lambda each: -each.worsening)),
         tuple(each for each in judged if each not in fallen),
         (
-            *(UndecidedCell(each.name, _why(each)) for each in comparison.of(Outcome.CANNOT_TELL, Outcome.UNLIKE)),
+            *(
+                UndecidedCell(each.name, each.b.series, _why(each))
+                for each in comparison.of(Outcome.CANNOT_TELL, Outcome.UNLIKE)
+            ),
             *(_missing(cell, candidate) for cell in comparison.only_a),
             *(
-                UndecidedCell(cell.name, _without_baseline(acknowledged.get(cell.name, ()), begun))
+                UndecidedCell(cell.name, cell.series, _without_baseline(acknowledged.get(cell.name, ()), begun))
                 for cell in comparison.only_b
             ),
         ),
@@ -108,8 +112,8 @@ def _missing(cell: CellMetric, candidate: Sequence[TestRow]) -> UndecidedCell:
         here = (row.service_type, row.dimensions) == (cell.series.service_type, cell.dimensions)
         if here and row.status != "PASS" and asks_for(row, cell.metric) and _may_be_of(row, cell.series):
             reason = f"the candidate's test ended with {row.status}: {row.message}"
-            return UndecidedCell(cell.name, reason, failed=row.status != "SKIP")
-    return UndecidedCell(cell.name, "the candidate has no figure")
+            return UndecidedCell(cell.name, cell.series, reason, failed=row.status != "SKIP")
+    return UndecidedCell(cell.name, cell.series, "the candidate has no figure")
 
 
 def _may_be_of(row: TestRow, series: Series) -> bool:

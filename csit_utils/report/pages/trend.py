@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
+from operator import attrgetter
 from statistics import median
 
 from markupsafe import Markup
@@ -48,7 +49,22 @@ class SmallTrend:
     kinds: tuple[str, ...]
     """CSS classes: its state, and whether a change is suspected or probable."""
     note: str
-    """The change as short text; empty for a steady cell."""
+    """The change as short text."""
+
+
+@dataclass(frozen=True)
+class SteadyCell:
+    """A cell without a change, in a line of a table."""
+
+    trend: Trend
+    address: str
+    name: str
+    title: str
+    """Of its group."""
+    latest: str
+    spread: float | None
+    """Difference of its highest and lowest figure, relative to the median."""
+    note: str
 
 
 @dataclass(frozen=True)
@@ -114,11 +130,8 @@ def timelines(history: History, trends: Iterable[Trend]) -> dict[System, Timelin
 def trend_groups(
     trends: Sequence[Trend], found: Sequence[CellEvent], names: CellNames, lines: Mapping[System, Timeline]
 ) -> list[TrendGroup]:
-    """Return all cells in groups as shown."""
-    by_cell: dict[CellMetric, list[CellEvent]] = {}
-    for event in found:
-        by_cell.setdefault(event.trend.cell, []).append(event)
-
+    """Return cells in groups as shown."""
+    by_cell = _by_cell(found)
     metrics = (*MEASURES, *measures())
 
     def place(trend: Trend) -> tuple[System, str, int]:
@@ -131,13 +144,39 @@ def trend_groups(
     return [
         TrendGroup(
             system,
-            f"{system.name} · {kind}" if kind else system.name,
+            _title(own[0].cell),
             str(own[0].cell.metric),
             tuple(_small(each, by_cell.get(each.cell, []), names, lines[system]) for each in own),
         )
-        for (system, kind, _), group in groupby(ordered, key=place)
+        for (system, _, _), group in groupby(ordered, key=place)
         for own in [list(group)]
     ]
+
+
+def _by_cell(found: Iterable[CellEvent]) -> Mapping[CellMetric, list[CellEvent]]:
+    by_cell: dict[CellMetric, list[CellEvent]] = {}
+    for event in found:
+        by_cell.setdefault(event.trend.cell, []).append(event)
+    return by_cell
+
+
+def _title(cell: CellMetric) -> str:
+    """Heading of a group: its testbed and, for cells of a matrix, its service type."""
+    series = cell.series
+    return f"{series.system.name} · {series.service_type}" if cell.of_matrix else series.system.name
+
+
+def _steady(trend: Trend, names: CellNames, line: Timeline) -> SteadyCell:
+    middle = median(trend.values)
+    return SteadyCell(
+        trend,
+        names.address(trend.cell),
+        names.short(trend.cell),
+        _title(trend.cell),
+        amount(trend.cell.metric, trend.cell.series, trend.values[-1]),
+        (max(trend.values) - min(trend.values)) / middle if middle else None,
+        describe(trend, (), len(line.failed(trend.cell))),
+    )
 
 
 def _small(trend: Trend, found: Sequence[CellEvent], names: CellNames, line: Timeline) -> SmallTrend:
@@ -152,8 +191,6 @@ def _small(trend: Trend, found: Sequence[CellEvent], names: CellNames, line: Tim
     spark = sparkline(line.values(trend), levels, marks, line.failed(trend.cell))
     doubts = dict.fromkeys(event.doubt for event in found if event.doubt)
     kinds = [trend.state.replace(" ", "-"), *doubts]
-    if trend.state is TrendState.STEADY and not doubts:
-        kinds.append("quiet")
     return SmallTrend(
         names.address(trend.cell),
         names.short(trend.cell),
@@ -299,9 +336,18 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     known = [event for event in every if event.acknowledged is not None]
     names = CellNames(trend.cell for trend in trends)
     lines = timelines(shown.whole_history, trends)
+    with_event = _by_cell(every)
+    steady = [
+        _steady(trend, names, lines[trend.cell.series.system])
+        for trend in judged
+        if trend.state is TrendState.STEADY and trend.cell not in with_event
+    ]
+    even = {each.trend.cell for each in steady}
     few = list(_few(trends, names))
     return {
-        "groups": trend_groups(judged, every, names, lines),
+        "groups": trend_groups([trend for trend in judged if trend.cell not in even], every, names, lines),
+        "steady": steady,
+        "widest": max((each for each in steady if each.spread is not None), key=attrgetter("spread"), default=None),
         "changes": event_groups(found, names, shown.contents.environments),
         "acknowledged": event_groups(known, names, shown.contents.environments),
         "stacks": difference_graphs(_stacks_at(found, names, shown.contents.record)),
@@ -309,7 +355,12 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         "judged": len(judged),
         "few": few,
         "with_few": len(trends) - len(judged),
-        "counts": Counter([*(str(trend.state) for trend in judged), *(event.doubt for event in every if event.doubt)]),
+        "counts": Counter(
+            [
+                *(str(trend.state) for trend in judged if trend.cell not in even),
+                *(event.doubt for event in every if event.doubt),
+            ]
+        ),
         "fewest": FEWEST,
         "alpha": ALPHA,
         "suspicion": SUSPICION,
@@ -385,10 +436,7 @@ def payload(
     trends: Sequence[Trend], found: Sequence[CellEvent], names: CellNames, lines: Mapping[System, Timeline]
 ) -> Json:  # fmt: skip
     """Return the data of the large plot. Rates have four digits, more than are visible."""
-    systems = list(lines)
-    by_cell: dict[CellMetric, list[CellEvent]] = {}
-    for event in found:
-        by_cell.setdefault(event.trend.cell, []).append(event)
+    systems, by_cell = list(lines), _by_cell(found)
     return {
         "systems": [
             {

@@ -79,10 +79,12 @@ def test_what_changed_together_is_one_group(shown: ReportContents) -> None:
     ]
 
 
-def test_each_cell_has_a_drawing_with_its_state_and_an_address(trend_page: RenderedPage, shown: ReportContents) -> None:
+def test_each_cell_has_a_drawing_or_a_line_with_an_address(trend_page: RenderedPage, shown: ReportContents) -> None:
     cards = re.findall(r'<a id="(trend-[^"]+)" href="#\1" class="([^"]+)">', trend_page.html)
     judged = [trend for trend in shown.trends if len(trend.figures) >= FEWEST]
-    assert len(cards) == len(judged) == len({address for address, _ in cards})
+    lines = re.findall(r'<tr id="(trend-[^"]+)">', trend_page.html)
+    assert lines and len(cards) + len(lines) == len(judged) == len({address for address, _ in cards} | {*lines})
+    assert not [address for address, kinds in cards if kinds.split() == [TrendState.STEADY]]
     states = {address: kinds.split() for address, kinds in cards}
     assert {address.split("-64b")[0] for address, kinds in states.items() if TrendState.REGRESSION in kinds} == {
         "trend-csc-2x1-ndr",

@@ -15,6 +15,7 @@ from csit_utils.studies.density import headlines
 from csit_utils.studies.density.analysis.answers import Question, answers
 from csit_utils.studies.density.fits import fits_view
 from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of
@@ -106,9 +107,7 @@ def test_passed_failed_and_skipped_are_the_same_three_numbers_everywhere() -> No
         Unrecorded("S.f", "f", (), "output.xml", Status.FAIL, "all is lost"),
         *(Unrecorded(f"S.a{n}", f"a{n}", (), "output.xml", Status.SKIP, asked) for n in range(15)),
         *(
-            Unrecorded(
-                f"S.w{n}", f"w{n}", (), "output.xml", Status.SKIP, "a.json needs world real; testbed sim has world sim"
-            )
+            Unrecorded(f"S.w{n}", f"w{n}", (), "output.xml", Status.SKIP, f"a.json {World.SIM.refusal('real')}")
             for n in range(8)
         ),
         Unrecorded("S.v", "v", (), "output.xml", Status.SKIP, "needs VPP"),

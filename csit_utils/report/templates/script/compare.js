@@ -149,7 +149,7 @@ if (document.getElementById("compare-data")) {
     const runs = [...named(0).runs, ...named(1).runs];
     made.append(csit.make("caption", {}, ...(simulated(runs) ? [mark(), " "] : []), csit.make("b", {}, title), " B against A"),
       csit.make("thead", {}, csit.make("tr", {}, csit.make("td", { class: "axis" }), csit.make("th", { class: "axis", colspan: nodes.length }, "NFs per service instance")),
-        csit.make("tr", {}, csit.make("th", { class: "axis" }, "services"), ...nodes.map((node) => csit.make("th", { scope: "col" }, String(node))))));
+        csit.make("tr", {}, csit.make("th", { class: "axis" }, "instances"), ...nodes.map((node) => csit.make("th", { scope: "col" }, String(node))))));
     const body = csit.make("tbody");
     services.forEach((line) => body.append(csit.make("tr", {}, csit.make("th", { scope: "row" }, String(line)), ...nodes.map((node) => {
       const change = group.find((each) => each.a.cell.s === line && each.a.cell.n === node);
