@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from csit_utils.analysis.cells import CellMetric, when
-from csit_utils.analysis.comparisons.comparison import Change, Comparison, Outcome
+from csit_utils.analysis.comparisons.comparison import DIFFERENT, Change, Comparison, Outcome
 from csit_utils.analysis.grouping import Series, series_of
 from csit_utils.analysis.runs import TestbedKey, history
 from csit_utils.dataset.ledger import NONE, Acknowledged, AcknowledgedStep
@@ -73,9 +73,9 @@ def decide(
         tolerance: Tolerated relative change for the worse, at least 0.
         acknowledged: Steps whose cause is known, for the reason of a missing baseline.
     """
-    judged = comparison.of(Outcome.REGRESSION, Outcome.PROGRESSION, Outcome.NO_CHANGE)
+    judged = comparison.of(*DIFFERENT, Outcome.NO_CHANGE)
     begun = min(map(when, candidate), default=None)
-    fallen = [each for each in judged if each.outcome is Outcome.REGRESSION and each.worsening > tolerance]
+    fallen = [each for each in judged if each.outcome in DIFFERENT and each.worsening > tolerance]
     return Decision(
         tuple(sorted(fallen, key=lambda each: -each.worsening)),
         tuple(each for each in judged if each not in fallen),

@@ -20,7 +20,7 @@ if (document.getElementById("compare-data")) {
   const simulated = (runs) => runs.some((run) => data.runs[run][2]);
   const mark = () => csit.make("span", { class: "mark sim" }, "SIMULATED");
   const named = (at) => sides.get(state.names[at]);
-  const significant = (change) => ["regression", "progression"].includes(change.outcome);
+  const significant = (change) => ["regression", "progression", "lower than A", "higher than A"].includes(change.outcome);
 
   // The form.
   function choice(at) {
@@ -197,7 +197,7 @@ if (document.getElementById("compare-data")) {
     found.forEach((one, at) => {
       const count = (outcome) => one.changes.filter((change) => change.outcome === outcome).length;
       const all = one.changes.length, same = all && count("no change seen") === all;
-      const words = same ? [`no change seen in any of ${all} cells`] : ["regression", "progression", "no change seen", "cannot tell", "unlike"].filter(count).map((outcome) => `${count(outcome)} ${outcome}`);
+      const words = same ? [`no change seen in any of ${all} cells`] : ["regression", "progression", "lower than A", "higher than A", "no change seen", "cannot tell", "unlike"].filter(count).map((outcome) => `${count(outcome)} ${outcome}`);
       const alone = [[one.onlyA, "A"], [one.onlyB, LETTERS[at + 1]]].filter(([cells]) => cells.length).map(([cells, letter]) => `${cells.length} in ${letter} only`);
       place.append(csit.make("p", {}, csit.make("b", {}, `${LETTERS[at + 1]} against A: `), `${[...words, ...alone].join(", ") || "no cell in common"}.`));
       const differences = [...new Set(one.changes.flatMap((change) => change.differences))];
