@@ -49,7 +49,7 @@ class Outcome(StrEnum):
     REGRESSION = "regression"
     PROGRESSION = "progression"
     LOWER = "lower than A"
-    """B is another testbed, which has neither become worse nor better."""
+    """B is another testbed, which has become neither worse nor better."""
     HIGHER = "higher than A"
     NO_CHANGE = "no change seen"
     CANNOT_TELL = "cannot tell"

@@ -59,11 +59,9 @@ class SteadyCell:
     trend: Trend
     address: str
     name: str
-    title: str
-    """Of its group."""
     latest: str
     spread: float | None
-    """Difference of its highest and lowest figure, relative to the median."""
+    """Difference of its highest and lowest figure without outliers, relative to the median."""
     note: str
 
 
@@ -167,14 +165,14 @@ def _title(cell: CellMetric) -> str:
 
 
 def _steady(trend: Trend, names: CellNames, line: Timeline) -> SteadyCell:
-    middle = median(trend.values)
+    usual = [value for index, value in enumerate(trend.values) if index not in trend.outliers]
+    middle = median(usual)
     return SteadyCell(
         trend,
         names.address(trend.cell),
         names.short(trend.cell),
-        _title(trend.cell),
         amount(trend.cell.metric, trend.cell.series, trend.values[-1]),
-        (max(trend.values) - min(trend.values)) / middle if middle else None,
+        (max(usual) - min(usual)) / middle if middle else None,
         describe(trend, (), len(line.failed(trend.cell))),
     )
 
@@ -357,7 +355,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         "with_few": len(trends) - len(judged),
         "counts": Counter(
             [
-                *(str(trend.state) for trend in judged if trend.cell not in even),
+                *(str(trend.state) for trend in judged if trend.state is not TrendState.STEADY),
                 *(event.doubt for event in every if event.doubt),
             ]
         ),

@@ -27,7 +27,7 @@ class World(StrEnum):
         return worlds in {"any", self, "sim" if self is World.SIM else "real"}
 
     def refusal(self, worlds: str) -> str:
-        """Say what a test needs that is not for this kind of testbed: `needs real hosts, and the testbed is simulated`."""
+        """Say what a test of other kinds needs: `needs real hosts, and the testbed is simulated`."""
         words = {"local": "a testbed on one machine", "sim": "a simulated testbed", "lab": "a testbed of several hosts"}
         here = {World.LOCAL: "one machine", World.SIM: "simulated", World.LAB: "of several hosts"}
         return f"needs {words.get(worlds, 'real hosts')}, and the testbed is {here[self]}"
