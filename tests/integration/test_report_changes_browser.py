@@ -308,10 +308,10 @@ def test_cells_are_narrowed_by_words_and_by_state(page: Browser, site: Path) -> 
     page.open(site / "trend.html")
     assert len(page.value(VISIBLE)) == 8, "steady cells are a list"
     press(page, ".states", "two bands")
-    assert page.value(VISIBLE) == ["VSC 1x1", "VSC 1x1"]
+    assert page.value(VISIBLE) == ["VSC 1x1 NDR", "VSC 1x1 PDR"]
     press(page, ".states", "two bands")
     type_into(page, "#trend-filter", "csc 4x1 ndr")
-    assert page.value(VISIBLE) == ["CSC 4x1"]
+    assert page.value(VISIBLE) == ["CSC 4x1 NDR"]
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -67,11 +67,9 @@ class SteadyCell:
 
 @dataclass(frozen=True)
 class TrendGroup:
-    """Cells of one series, service type and metric; of other studies those of a metric."""
+    """Cells of a testbed."""
 
     system: System
-    title: str
-    metric: str
     cells: tuple[SmallTrend, ...]
 
 
@@ -128,26 +126,11 @@ def timelines(history: History, trends: Iterable[Trend]) -> dict[System, Timelin
 def trend_groups(
     trends: Sequence[Trend], found: Sequence[CellEvent], names: CellNames, lines: Mapping[System, Timeline]
 ) -> list[TrendGroup]:
-    """Return cells in groups as shown."""
+    """Return cells, given in their order, by testbed."""
     by_cell = _by_cell(found)
-    metrics = (*MEASURES, *measures())
-
-    def place(trend: Trend) -> tuple[System, str, int]:
-        series = trend.cell.series
-        # Other studies have many services with one to three quantities each.
-        kind = series.service_type if trend.cell.of_matrix else ""
-        return series.system, kind, metrics.index(trend.cell.metric)
-
-    ordered = sorted(trends, key=place)
     return [
-        TrendGroup(
-            system,
-            _title(own[0].cell),
-            str(own[0].cell.metric),
-            tuple(_small(each, by_cell.get(each.cell, []), names, lines[system]) for each in own),
-        )
-        for (system, _, _), group in groupby(ordered, key=place)
-        for own in [list(group)]
+        TrendGroup(system, tuple(_small(each, by_cell.get(each.cell, []), names, lines[system]) for each in own))
+        for system, own in groupby(trends, key=lambda trend: trend.cell.series.system)
     ]
 
 
@@ -156,12 +139,6 @@ def _by_cell(found: Iterable[CellEvent]) -> Mapping[CellMetric, list[CellEvent]]
     for event in found:
         by_cell.setdefault(event.trend.cell, []).append(event)
     return by_cell
-
-
-def _title(cell: CellMetric) -> str:
-    """Heading of a group: its testbed and, for cells of a matrix, its service type."""
-    series = cell.series
-    return f"{series.system.name} · {series.service_type}" if cell.of_matrix else series.system.name
 
 
 def _steady(trend: Trend, names: CellNames, line: Timeline) -> SteadyCell:
@@ -191,7 +168,7 @@ def _small(trend: Trend, found: Sequence[CellEvent], names: CellNames, line: Tim
     kinds = [trend.state.replace(" ", "-"), *doubts]
     return SmallTrend(
         names.address(trend.cell),
-        names.short(trend.cell),
+        f"{names.short(trend.cell)} {trend.cell.metric}",
         spark,
         amount(trend.cell.metric, trend.cell.series, trend.values[-1]),
         tuple(kinds),
