@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.analysis.causes import CauseKind, abstracted, causes
+from csit_utils.analysis.causes import CauseKind, abstracted, causes, condensed
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.outcomes import advice
 from resources.libraries.python.model.testbed.topology import World
@@ -100,3 +100,10 @@ def test_there_is_something_to_try_for_every_cause(row: TestRow, said: str) -> N
 def test_any_message_has_a_cause(message: str) -> None:
     (cause,) = causes([failed(message)])
     assert not any(character in cause.sentence for character in "0123456789")
+
+
+def test_files_that_fail_alike_are_one_sentence_with_the_first_place() -> None:
+    old = [f"night{n}/output.xml: test 'Density.CSC {n}': the record has schema version 1" for n in range(60)]
+    found = condensed([*old[:30], "lab.json: not a result record", *old[30:], *[f"{n}.xml: damaged" for n in "ab"]])
+    assert len(found) == 4, "few are listed one by one"
+    assert found[0].startswith(old[0]) and "59" in found[0]
