@@ -51,7 +51,7 @@ _KNOWN = (
         "measured by another test",
     ),
     _Known(
-        r"terminated by signal|run (was )?(stopped|interrupted)|in a row broke",
+        r"terminated by signal|stopped due to a fatal error|run (was )?(stopped|interrupted)|in a row broke",
         "The run was interrupted. Fix the reason, then resume the run: ./csit robot --resume FOLDER.",
         "after the run was interrupted",
     ),
