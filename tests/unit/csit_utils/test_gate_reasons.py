@@ -103,6 +103,7 @@ def test_cells_of_several_testbeds_are_told_apart() -> None:
     assert sorted(name.split(" CSC ")[0] for name in names) == ["lab-a (lab)"] * 2 + ["lab-b (lab)"] * 2
     cases = fromstring(junit_xml(found)).findall("testcase")
     assert [each.get("name") for each in cases] == names
+    assert {each.get("classname") for each in cases} == {"lab-a.CSC", "lab-b.CSC"}
 
 
 def test_cells_of_one_testbed_are_not_named_by_it() -> None:

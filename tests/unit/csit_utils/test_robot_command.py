@@ -183,9 +183,9 @@ def test_keys_of_a_test_are_part_of_its_cost_and_a_test_for_another_world_has_no
     assert once is not None and twice is not None and twice.steps == 2 * once.steps
     sizing = ["sip-service/deployment.json", "real", "workload=sip-service/reg-dereg.json"]
     assert cost_of("sizing", sizing, World.LAB) is not None
-    with pytest.raises(Unsupported, match="needs world real"):
+    with pytest.raises(Unsupported, match="needs real hosts"):
         cost_of("sizing", sizing, World.SIM)
-    with pytest.raises(Unsupported, match="needs world sim"):
+    with pytest.raises(Unsupported, match="needs a simulated testbed"):
         cost_of("outage", ["outage/routers.yaml", "only_in=sim"], World.LOCAL)
     assert cost_of("outage", [], World.LOCAL) is None, "its first keyword is another"
 

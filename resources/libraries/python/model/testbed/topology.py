@@ -26,6 +26,12 @@ class World(StrEnum):
         """Whether it is this world, `any`, or, of those that are not simulated, `real`."""
         return worlds in {"any", self, "sim" if self is World.SIM else "real"}
 
+    def refusal(self, worlds: str) -> str:
+        """Say what a test of other kinds needs: `needs real hosts, and the testbed is simulated`."""
+        words = {"local": "a testbed on one machine", "sim": "a simulated testbed", "lab": "a testbed of several hosts"}
+        here = {World.LOCAL: "one machine", World.SIM: "simulated", World.LAB: "of several hosts"}
+        return f"needs {words.get(worlds, 'real hosts')}, and the testbed is {here[self]}"
+
 
 class Metadata(Frozen):
     """About the file."""
