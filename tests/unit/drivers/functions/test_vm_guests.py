@@ -27,7 +27,7 @@ from resources.libraries.python.drivers.functions.vm.image import cached, fetch,
 from resources.libraries.python.drivers.functions.vm.init import READY, command_line, render_init
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, Monitor, arguments
 from resources.libraries.python.drivers.functions.vm.registration import NICS, Vm
-from resources.libraries.python.errors import CommandFailed, ConfigError, NotReady, Unsupported
+from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.findings.check_finding import Severity
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
@@ -203,7 +203,7 @@ def test_the_monitor_finds_its_answer_among_events_and_passes_refusals_on() -> N
 def test_a_monitor_that_closes_or_is_silent_is_named() -> None:
     near, far = socket.socketpair()
     far.close()
-    with pytest.raises(NotReady, match="monitor of nf-1-1"):
+    with pytest.raises(CsitError, match="monitor of nf-1-1"):
         Monitor("nf-1-1", near)
     near.close()
     near, far = socket.socketpair()

@@ -16,6 +16,8 @@ from typing import Any, cast
 import pytest
 
 from resources.libraries.python.dialogue import error_of, plain
+from resources.libraries.python.drivers.functions.vm.guest import Console
+from resources.libraries.python.drivers.functions.vm.init import READY
 from resources.libraries.python.drivers.host.cgroups import cgroup_tree
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import end_group, exit_status, is_stopped, process
@@ -316,3 +318,21 @@ def test_a_signal_is_handled_while_an_event_is_waited_for() -> None:
     assert not wait_for_event(event, 0.01)
     event.set()
     assert wait_for_event(event, 0.0)
+
+
+@pytest.mark.slow
+def test_of_logs_that_grow_without_end_as_much_is_read_as_is_needed(tmp_path: Path) -> None:
+    log = tmp_path / "endless.log"
+    with log.open("wb") as file:
+        file.write(f"{READY} after 1 s\n".encode())
+        file.truncate(8 << 30)  # a hole: as a whole it would not fit into memory
+        file.seek(0, os.SEEK_END)
+        file.write(b"\nthe end\n")
+    console = Console(log)
+    assert console.ready and console.tail().endswith("the end")
+    assert Daemon("endless", ["true"], log).last_output().endswith("the end")
+    console.expect_boot()
+    assert not console.ready
+    with log.open("ab") as file:
+        file.write(READY.encode())
+    assert console.ready

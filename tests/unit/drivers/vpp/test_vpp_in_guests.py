@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -203,3 +204,14 @@ def test_shared_memory_of_one_that_was_killed_goes_with_it(tmp_path: Path, monke
         vpp.wait_end()
         vpp.wait_end()
         assert (left.exists(), lock.leftovers()) == (False, [])
+
+
+def test_its_holes_take_no_space_where_it_is_kept(tmp_path: Path) -> None:
+    """The folder of a run is in memory, that of core files on a disk."""
+    with TemporaryDirectory(dir="/dev/shm") as memory:
+        with (Path(memory) / "core").open("wb") as core:
+            core.truncate(1 << 30)
+        core_of(12, 0.0, Path(memory), kernel(tmp_path, "core"), tmp_path / "kept")
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert kept.stat().st_size == 1 << 30
+    assert kept.stat().st_blocks * 512 < 1 << 20

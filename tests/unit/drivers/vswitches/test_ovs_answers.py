@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from resources.libraries.python.drivers.host.programs import program_output
 from resources.libraries.python.drivers.vswitches.ovs import driver
 from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
 from resources.libraries.python.drivers.vswitches.ovs.pmd_statistics import node_costs
@@ -152,3 +153,13 @@ def test_two_threads_are_two_rows_each_with_its_own_counts() -> None:
     two = one + one.replace("core_id 2", "core_id 14")
     rows = [row for row in node_costs("vswitch", two, PERF_SHOW) if row.node == "processing"]
     assert [(row.thread, row.calls) for row in rows] == [("core 2", 12), ("core 14", None)]
+
+
+def test_a_command_that_speaks_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program_output, "LARGEST_OUTPUT_BYTES", 1 << 20)
+    with pytest.raises(CsitError, match="more than 1 MB"):
+        Daemons(tmp_path, "system")._run(["yes"], 60.0)
+
+
+def test_counts_beyond_every_counter_are_left_out() -> None:
+    assert node_costs("vswitch", STATS_SHOW.replace("received: 24", f"received: {'9' * 400}"), "") == ()

@@ -1,6 +1,7 @@
 """Host keys by known_hosts files as OpenSSH's tools write and read them, and passwords by reference."""
 
 import base64
+import os
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.errors import ConfigError, ConnectionFailed
+from resources.libraries.python.errors import ConfigError, ConnectionFailed, HostRefused
+from resources.libraries.python.testbed.connection import authentication
 from resources.libraries.python.testbed.connection.authentication import resolve
 from resources.libraries.python.testbed.connection.known_hosts import (
     PresentedKey,
@@ -18,6 +20,7 @@ from resources.libraries.python.testbed.connection.known_hosts import (
     fingerprint,
     name_of,
 )
+from resources.libraries.python.testbed.connection.route import SshHop
 
 KEY, OTHER = (base64.b64encode(bytes([number]) * 51).decode() for number in (1, 2))
 
@@ -172,3 +175,15 @@ def test_bindings_that_others_may_write_are_refused(tmp_path: Path, monkeypatch:
     write_bindings(tmp_path, "env:LAB_PASSWORD: [evil]\n", 0o666)
     with pytest.raises(ConfigError, match=r"passwords\.yaml: others may write it"):
         resolve("env:LAB_PASSWORD", "evil", "DUT1")
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "pipe"])
+def test_files_that_a_topology_names_have_an_end(tmp_path: Path, device: str) -> None:
+    file = tmp_path / device
+    if device == "pipe":
+        os.mkfifo(file)
+    with pytest.raises(HostRefused, match="not a regular file"):
+        entries_of([file], "host.lab")
+    hop = SshHop("host.lab", 22, "root", "host.lab", (file,), (file,), required=True, no_others=True)
+    with pytest.raises(ConfigError, match="not a regular file"):
+        authentication._load(file, None, hop, [], "DUT1")
