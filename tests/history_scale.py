@@ -61,7 +61,7 @@ def make(folder: Path, tests: int) -> list[str]:
         rows.add(recorded_row(item))
     table = rows.table()
     assert table is not None
-    records = [pack(item.result, item.digest) for item in every]
+    records = [pack(item.record, item.digest) for item in every]
     noise = np.random.default_rng(1)
     nights = ceil(tests / TESTS_A_NIGHT)
     runs = []

@@ -3,9 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from csit_utils.dataset.items import Characterized, Problem, RecordedTest, Refusal
+from csit_utils.dataset.items import Problem, Recorded, Refusal
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from resources.libraries.python.model.result import Environment
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 
 class Contents(Protocol):
@@ -35,7 +36,7 @@ class Contents(Protocol):
         """Environments by digest, see `TestRow.environment`."""
 
     @property
-    def characterizations(self) -> Sequence[Characterized]:
+    def characterizations(self) -> Sequence[Recorded]:
         """Records of other studies, which are not among the tests.
 
         Raises:
@@ -54,7 +55,7 @@ class Contents(Protocol):
     def losses(self, anchors: Collection[str] | None = None) -> Iterable[HopRow | ThreadRow]:
         """Losses by hop, and time of data threads."""
 
-    def record(self, anchor: str) -> RecordedTest:
+    def record(self, anchor: str) -> Recorded[DensityRecord]:
         """Return the record of one test.
 
         Raises:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from csit_utils.dataset.items import Characterized, Dataset, Status
+from csit_utils.dataset.items import Dataset, Recorded, Status
 from csit_utils.dataset.measures import Measure, MeasuredSubject
 from csit_utils.dataset.rows import (
     CostRow,
@@ -16,24 +16,25 @@ from csit_utils.dataset.rows import (
     TrialRow,
 )
 from csit_utils.dataset.testrows import recorded_row, unrecorded_row
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 
 def rows_of_tests(dataset: Dataset) -> list[TestRow]:
     """One row per test, those without a record last."""
     foreign = (item.row for item in dataset.foreign)
-    return [*map(recorded_row, dataset.recorded), *foreign, *map(unrecorded_row, dataset.unrecorded)]
+    return [*map(recorded_row, dataset.of(DensityRecord)), *foreign, *map(unrecorded_row, dataset.unrecorded)]
 
 
 def latency_rows(dataset: Dataset) -> Iterator[LatencyRow]:
     """One row per test, load, instance and direction."""
     yield from (row for item in dataset.foreign for row in item.latency)
-    for item in dataset.recorded:
-        anchor, verdict = item.anchor, " ".join(item.result.verdict.of("LATENCY"))
-        for load in item.result.latency:
+    for item in dataset.of(DensityRecord):
+        anchor, verdict = item.anchor, " ".join(item.record.verdict.of("LATENCY"))
+        for load in item.record.latency:
             for flow in load.flows:
                 yield LatencyRow(
                     anchor,
-                    item.result.test_name,
+                    item.record.test_name,
                     load.label,
                     load.load_pps,
                     flow.instance,
@@ -54,12 +55,12 @@ def latency_rows(dataset: Dataset) -> Iterator[LatencyRow]:
 
 def trial_rows(dataset: Dataset) -> Iterator[TrialRow]:
     """One row per test and trial."""
-    for item in dataset.recorded:
+    for item in dataset.of(DensityRecord):
         anchor = item.anchor
-        for number, done in enumerate(item.result.trials, 1):
+        for number, done in enumerate(item.record.trials, 1):
             yield TrialRow(
                 anchor,
-                item.result.test_name,
+                item.record.test_name,
                 number,
                 done.trial.purpose,
                 done.started_at,
@@ -80,12 +81,12 @@ def trial_rows(dataset: Dataset) -> Iterator[TrialRow]:
 
 def flow_rows(dataset: Dataset) -> Iterator[FlowRow]:
     """One row per test, trial, instance and direction."""
-    for item in dataset.recorded:
-        for number, done in enumerate(item.result.trials, 1):
+    for item in dataset.of(DensityRecord):
+        for number, done in enumerate(item.record.trials, 1):
             for flow in done.flows:
                 yield FlowRow(
                     item.anchor,
-                    item.result.test_name,
+                    item.record.test_name,
                     number,
                     done.trial.purpose,
                     done.trial.load_pps,
@@ -98,14 +99,14 @@ def flow_rows(dataset: Dataset) -> Iterator[FlowRow]:
 
 def instance_rows(dataset: Dataset) -> Iterator[InstanceRow]:
     """One row per test, throughput figure, instance and direction."""
-    for item in dataset.recorded:
+    for item in dataset.of(DensityRecord):
         anchor = item.anchor
-        for found in item.result.itemized:
-            verdict = " ".join(item.result.verdict.of(found.number))
+        for found in item.record.itemized:
+            verdict = " ".join(item.record.verdict.of(found.number))
             for flow in found.flows:
                 yield InstanceRow(
                     anchor,
-                    item.result.test_name,
+                    item.record.test_name,
                     found.number,
                     found.load_pps,
                     found.trials,
@@ -130,14 +131,14 @@ def loss_rows(dataset: Dataset) -> Iterator[HopRow | ThreadRow]:
 
 def hop_rows(dataset: Dataset) -> Iterator[HopRow]:
     """One row per test, instance, direction and pair of hops between which packets were lost."""
-    for item in dataset.recorded:
-        found = item.result.located
+    for item in dataset.of(DensityRecord):
+        found = item.record.located
         if found is None:
             continue
         for loss in found.hops:
             yield HopRow(
                 item.anchor,
-                item.result.test_name,
+                item.record.test_name,
                 found.purpose,
                 found.offered_pps,
                 loss.instance,
@@ -153,12 +154,12 @@ def hop_rows(dataset: Dataset) -> Iterator[HopRow]:
 
 def thread_rows(dataset: Dataset) -> Iterator[ThreadRow]:
     """One row per test and data thread."""
-    for item in dataset.recorded:
-        found = item.result.located
+    for item in dataset.of(DensityRecord):
+        found = item.record.located
         for thread in found.usage.threads if found and found.usage else ():
             yield ThreadRow(
                 item.anchor,
-                item.result.test_name,
+                item.record.test_name,
                 thread.owner,
                 thread.interface,
                 thread.cpu,
@@ -169,14 +170,14 @@ def thread_rows(dataset: Dataset) -> Iterator[ThreadRow]:
 
 def cost_rows(dataset: Dataset) -> Iterator[CostRow]:
     """One row per test, thread and node that has a cost."""
-    for item in dataset.recorded:
-        found = item.result.costs
+    for item in dataset.of(DensityRecord):
+        found = item.record.costs
         if found is None:
             continue
         for node in found.nodes:
             yield CostRow(
                 item.anchor,
-                item.result.test_name,
+                item.record.test_name,
                 found.load,
                 found.load_pps,
                 node.part,
@@ -190,7 +191,7 @@ def cost_rows(dataset: Dataset) -> Iterator[CostRow]:
             )
 
 
-def measured_row(item: Characterized, subject: MeasuredSubject, measures: Iterable[Measure]) -> MeasuredRow:
+def measured_row(item: Recorded, subject: MeasuredSubject, measures: Iterable[Measure]) -> MeasuredRow:
     """Return a row of one subject of a record, without values where the test did not pass."""
     record = item.record
     return MeasuredRow(

@@ -27,37 +27,13 @@ class Status(StrEnum):
     SKIP = "SKIP"
 
 
-@dataclass(frozen=True)
-class RecordedTest:
-    """A test with its record. The test may have failed after it: a failed cleanup fails the test."""
-
-    result: DensityRecord
-    source: str
-    status: Status
-    message: str
-    named_digest: str | None = None
-    """Digest of the whole record as first written, see `read_record`; None if the record was not read from JSON."""
-
-    @cached_property
-    def digest(self) -> str:
-        """Digest of the record, independent of its source."""
-        if self.named_digest is not None:
-            return self.named_digest
-        return hashlib.sha256(self.result.model_dump_json().encode()).hexdigest()
-
-    @property
-    def anchor(self) -> str:
-        """Id for links to this test, the same in every report of this record."""
-        asked = self.result.asked
-        return f"test-{asked.cell.service_type}-{asked.cell.locator}-{asked.test_type}-{self.digest[:8]}".lower()
-
-
 RecordT = TypeVar("RecordT", bound=Record, default=Any)
+OfT = TypeVar("OfT", bound=Record)
 
 
 @dataclass(frozen=True)
-class Characterized(Generic[RecordT]):
-    """A test of another study than density with its record, which is not among the rows of tests."""
+class Recorded(Generic[RecordT]):
+    """A test of any study with its record. It may have failed after it: a failed cleanup fails the test."""
 
     record: RecordT
     source: str
@@ -66,7 +42,7 @@ class Characterized(Generic[RecordT]):
     label: str | None = None
     """Label of its run; in a dataset only."""
     named_digest: str | None = None
-    """As for `RecordedTest`."""
+    """Digest of the whole record as first written, see `read_record`; None if the record was not read from JSON."""
 
     @cached_property
     def digest(self) -> str:
@@ -76,7 +52,7 @@ class Characterized(Generic[RecordT]):
     @property
     def anchor(self) -> str:
         """Id for links to this test, the same in every report of this record."""
-        return f"{self.record.kind}-{self.digest[:12]}"
+        return self.record.anchor(self.digest)
 
 
 class _Ended(Protocol):
@@ -98,13 +74,10 @@ def status_of(record: _Ended) -> Status:
 
 def item_of(
     record: Record, source: str, digest: str | None, status: Status | None = None, message: str = ""
-) -> RecordedTest | Characterized:
+) -> Recorded:
     """Return a test with its record; status and message are those of the record if Robot's are unknown."""
-    ended = status or status_of(record)
     text = message or plain_message(record.message)
-    if isinstance(record, DensityRecord):
-        return RecordedTest(record, source, ended, text, digest)
-    return Characterized(record, source, ended, text, named_digest=digest)
+    return Recorded(record, source, status or status_of(record), text, named_digest=digest)
 
 
 @dataclass(frozen=True)
@@ -176,27 +149,34 @@ class Problem:
         object.__setattr__(self, "text", message(self.text).replace("\n", "\\n"))
 
 
-Item = RecordedTest | Characterized | Unrecorded | ImportedTest | Refusal | Problem
+Item = Recorded | Unrecorded | ImportedTest | Refusal | Problem
 
 
 @dataclass
 class Dataset:
     """All tests of all files."""
 
-    recorded: list[RecordedTest] = field(default_factory=list)
-    characterizations: list[Characterized] = field(default_factory=list)
+    recorded: list[Recorded] = field(default_factory=list)
+    """Those of all studies, see `of`."""
     unrecorded: list[Unrecorded] = field(default_factory=list)
     foreign: list[ImportedTest] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
 
+    @property
+    def characterizations(self) -> list[Recorded]:
+        """Those of other studies than density."""
+        return [item for item in self.recorded if not isinstance(item.record, DensityRecord)]
+
+    def of(self, kind: type[OfT]) -> list[Recorded[OfT]]:
+        """Return those with a record of a type."""
+        return [item for item in self.recorded if isinstance(item.record, kind)]
+
     def add(self, item: Item) -> None:
         """Add an item to the list of its type."""
         match item:
-            case RecordedTest():
+            case Recorded():
                 self.recorded.append(item)
-            case Characterized():
-                self.characterizations.append(item)
             case Unrecorded():
                 self.unrecorded.append(item)
             case ImportedTest():

@@ -6,11 +6,10 @@ from pydantic_core import from_json
 
 from csit_utils.dataset.inputs import Source
 from csit_utils.dataset.items import (
-    Characterized,
     Item,
     Problem,
     ReadError,
-    RecordedTest,
+    Recorded,
     Status,
     Unrecorded,
     item_of,
@@ -73,7 +72,7 @@ def _named(items: Iterable[Item], tool: str, source: str) -> Iterator[Item]:
 NO_RECORD = "the test left no result record"
 
 
-def recorded_test(test: ScannedTest, text: bytes | str, source: str) -> RecordedTest | Characterized:
+def recorded_test(test: ScannedTest, text: bytes | str, source: str) -> Recorded:
     """Return a test with its record.
 
     Raises:

@@ -15,7 +15,7 @@ import msgspec
 from pydantic import BaseModel
 
 from csit_utils.dataset.goal_order import remarked_head
-from csit_utils.dataset.items import ReadError, RecordedTest, Unrecorded
+from csit_utils.dataset.items import ReadError, Recorded, Unrecorded
 from csit_utils.dataset.rows import DEFAULTS, PLACES, TestRow
 from resources.libraries.python.model.base import refused_version
 from resources.libraries.python.model.record import SCHEMA_VERSION
@@ -241,7 +241,7 @@ class _AskedColumns(NamedTuple):
     """Of `_OF_ASKED`."""
     data_cores: float
     anchor: str
-    """Prefix of anchors; see `RecordedTest.anchor`."""
+    """Prefix of anchors; see `DensityRecord.anchor`."""
     l1_bits: float
     """L1 bits of one packet."""
     l2_bits: float
@@ -315,9 +315,9 @@ def head_row(head: Struct, status: str, message: str) -> HeadRow:
     return HeadRow(head, asked, anchor, head.testbed, head.started_at, status, message)
 
 
-def recorded_row(item: RecordedTest) -> TestRow:
+def recorded_row(item: Recorded[DensityRecord]) -> TestRow:
     """Return the row of a test with its record."""
-    columns = columns_of((head_row(head_of(item.result, item.digest), item.status, item.message),))
+    columns = columns_of((head_row(head_of(item.record, item.digest), item.status, item.message),))
     return TestRow(source=item.source, run=item.source, **{name: value for name, (value,) in columns.items()})
 
 

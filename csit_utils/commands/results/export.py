@@ -12,6 +12,7 @@ import typer
 from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, read, report_problems
 from csit_utils.report.exports.uti import InfoFile, info_file, suite_files
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.whole_files import write_whole
 
 _JOB = r"csit-[a-z0-9_]+-perf-[a-z0-9_.-]{1,150}"
@@ -56,8 +57,8 @@ def export(
     dataset = read(inputs)
     found: dict[tuple[str, ...], InfoFile] = {}
     left_out = len(dataset.characterizations) + len(dataset.foreign) + len(dataset.unrecorded)
-    for item in dataset.recorded:
-        made = info_file(item.result, figures_beside(recorded_row(item)))
+    for item in dataset.of(DensityRecord):
+        made = info_file(item.record, figures_beside(recorded_row(item)))
         if made is None:
             left_out += 1
         elif made.path in found:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from csit_utils.dataset.items import Characterized, Problem, ReadError, Status
+from csit_utils.dataset.items import Problem, ReadError, Recorded, Status
 from csit_utils.dataset.measures import MeasuredValue
 from csit_utils.dataset.records import parse_record
 from csit_utils.dataset.rows import MeasuredRow
@@ -59,7 +59,7 @@ def _tables() -> dict[str, pa.Schema]:
     return found
 
 
-def write(path: Path, items: Sequence[Characterized], label: str | None) -> None:
+def write(path: Path, items: Sequence[Recorded], label: str | None) -> None:
     """Write records to a new file, with the label of their run."""
     rows = [
         {
@@ -82,7 +82,7 @@ def write(path: Path, items: Sequence[Characterized], label: str | None) -> None
     pq.write_table(pa.Table.from_pylist(rows, schema=schema()), path, compression="zstd")
 
 
-def _rows(item: Characterized) -> dict[str, list[dict[str, object]]]:
+def _rows(item: Recorded) -> dict[str, list[dict[str, object]]]:
     from csit_utils.studies.registry import kind_of  # noqa: PLC0415 - as above
 
     kind = kind_of(item)
@@ -111,7 +111,7 @@ def _measure(row: MeasuredRow, found: MeasuredValue) -> dict[str, object]:
     }
 
 
-def read(path: Path, count: int) -> Iterator[Characterized | Problem]:
+def read(path: Path, count: int) -> Iterator[Recorded | Problem]:
     """Yield the records of a file; a problem where one is damaged.
 
     `count`: number of records, as its import says.
@@ -132,4 +132,4 @@ def read(path: Path, count: int) -> Iterator[Characterized | Problem]:
             yield Problem(row["source"], str(error))
             continue
         status = Status(row["status"])
-        yield Characterized(record, row["source"], status, row["message"], row.get("label"), row["digest"])
+        yield Recorded(record, row["source"], status, row["message"], row.get("label"), row["digest"])

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from csit_utils.dataset.items import Characterized, Problem, Refusal
+from csit_utils.dataset.items import Problem, Recorded, Refusal
 from csit_utils.dataset.refusals import to_dataset
 from csit_utils.dataset.rows import TestRow
 from csit_utils.dataset.store import characterization_files, columns
@@ -51,7 +51,7 @@ class Detail(msgspec.Struct, frozen=True, gc=False):
 
 
 Row = tuple[HeadRow | TestRow, Detail | None]
-Entry = Row | Characterized | Refusal | Problem
+Entry = Row | Recorded | Refusal | Problem
 """An item of a file for a dataset."""
 
 
@@ -71,14 +71,14 @@ def stage(
     made = _Staging(layout, digest, source, label)
     refused: list[Refusal] = []
     problems: list[str] = []
-    others: list[Characterized] = []
+    others: list[Recorded] = []
     try:
         for item in rows:
             if isinstance(item, tuple):
                 made.add(*item)
             elif isinstance(item, Problem):
                 problems.append(item.text)
-            elif isinstance(item, Characterized):
+            elif isinstance(item, Recorded):
                 others.append(item)
             else:
                 refused.append(item)

@@ -12,14 +12,13 @@ from pydantic import TypeAdapter, ValidationError
 from csit_utils.dataset.flatten import instance_rows, latency_rows, loss_rows
 from csit_utils.dataset.goal_order import of_row, remarked_verdict
 from csit_utils.dataset.items import (
-    Characterized,
     Dataset,
     ImportedTest,
     ImportedTrial,
     Item,
     Problem,
     ReadError,
-    RecordedTest,
+    Recorded,
     Refusal,
     Status,
     Unrecorded,
@@ -203,16 +202,16 @@ class Stored:
         return found
 
     @cached_property
-    def characterizations(self) -> Sequence[Characterized]:
+    def characterizations(self) -> Sequence[Recorded]:
         """Records of other studies by time."""
-        found: dict[str, Characterized] = {}
+        found: dict[str, Recorded] = {}
         for layout, each in ((one.layout, each) for one in self._datasets for each in one.imports):
             if not each.characterizations:
                 continue
             try:
                 path = layout.characterizations(each)
                 for item in characterization_files.read(path, each.characterizations):
-                    if isinstance(item, Characterized):
+                    if isinstance(item, Recorded):
                         found[item.anchor] = item
                     else:
                         self._damaged.append(item)
@@ -242,7 +241,7 @@ class Stored:
         """Losses by hop, and time of data threads."""
         return self._rows(loss_rows, ("located",), anchors)
 
-    def record(self, anchor: str) -> RecordedTest:
+    def record(self, anchor: str) -> Recorded[DensityRecord]:
         """Return the record of one test.
 
         Raises:
@@ -276,9 +275,9 @@ class Stored:
             status = Status(row.status)
             yield Unrecorded(row.test_id, row.test_name, tags, row.source, status, row.message, row.started_at)
 
-    def _recorded(self, row: TestRow, text: str) -> RecordedTest:
-        result, digest = parse_density(text, f"{row.source}: test '{row.test_id}'")
-        return RecordedTest(result, row.source, Status(row.status), row.message, digest)
+    def _recorded(self, row: TestRow, text: str) -> Recorded[DensityRecord]:
+        record, digest = parse_density(text, f"{row.source}: test '{row.test_id}'")
+        return Recorded(record, row.source, Status(row.status), row.message, row.label, digest)
 
     def _rows(
         self, rows: Callable[[Dataset], Iterable[_Row]], keys: tuple[str, ...], anchors: Collection[str] | None
@@ -344,7 +343,7 @@ def _latency_rows(anchors: Collection[str] | None) -> Callable[[Dataset], Iterat
 class _Partial:
     """A test with some keys of its record; its anchor is that of the row."""
 
-    result: DensityRecord
+    record: DensityRecord
     anchor: str
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import ThroughputBounds, beside, bounds
 from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
-from csit_utils.dataset.items import RecordedTest
+from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, PLACES, SOAK, LatencyRow, TestRow, TrialRow, frame_text
 from csit_utils.report.cell_maps import CellMaps
@@ -272,13 +272,13 @@ class TestView:
 
 
 def view_of(
-    item: RecordedTest,
+    item: Recorded[DensityRecord],
     row: TestRow,
     latencies: Sequence[LatencyRow],
     trials: Sequence[TrialRow],
 ) -> TestView:
     """Return the values for the page of a test."""
-    result = item.result
+    result = item.record
     cell = result.asked.cell
     subject = f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}"
     flows = len(result.plan.flows) if result.plan else 2 * cell.nf_chains
@@ -387,8 +387,8 @@ def bound_mark(found: ThroughputBounds) -> str:
     return "" if found.complete else "≈ "
 
 
-def _goals(item: RecordedTest, row: TestRow) -> list[GoalView]:
-    result, frame = item.result, item.result.asked.frame
+def _goals(item: Recorded[DensityRecord], row: TestRow) -> list[GoalView]:
+    result, frame = item.record, item.record.asked.frame
     views = [
         _goal(name, found, result.verdict, frame_l1=l1_bps(1.0, frame))
         for name, found in ((NDR, result.ndr), (PDR, result.pdr), (SOAK, result.soak))

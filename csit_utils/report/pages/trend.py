@@ -15,7 +15,7 @@ from csit_utils.analysis.runs import History, Run, called
 from csit_utils.analysis.trends.events import CellEvent, events, level_around, newest_first
 from csit_utils.analysis.trends.probable import CHANCE, NEIGHBOURS, probable_events
 from csit_utils.analysis.trends.trend import ALPHA, FEWEST, SUSPICION, Trend, TrendState
-from csit_utils.dataset.items import RecordedTest
+from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.measures import PPS
 from csit_utils.dataset.rows import MEASURES, TestRow
 from csit_utils.report.figures import Figure, Json
@@ -28,6 +28,7 @@ from csit_utils.report.trends.event_view import event_groups
 from csit_utils.report.units import amount, percent, unit
 from csit_utils.studies.density.analysis.density import asks_for
 from csit_utils.studies.registry import measures
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 WIDTH, HEIGHT = 150, 34
 _MARGIN = 5.0
@@ -360,7 +361,7 @@ PAGE = Page("trend", "Trend", _build, group="History")
 
 
 def _stacks_at(
-    found: Sequence[CellEvent], names: CellNames, record: Callable[[str], RecordedTest]
+    found: Sequence[CellEvent], names: CellNames, record: Callable[[str], Recorded[DensityRecord]]
 ) -> Iterator[tuple[str, CellStacks]]:
     """Yield the cells with call stacks on both sides of a step, each cell once for a run in which it changed."""
     seen = set()

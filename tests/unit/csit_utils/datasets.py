@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
-from csit_utils.dataset.items import Dataset, RecordedTest, Status, Unrecorded
+from csit_utils.dataset.items import Dataset, Recorded, Status, Unrecorded
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.report.report_context import ReportContents
@@ -27,7 +27,7 @@ def dataset_of(*results: DensityRecord, unrecorded: tuple[Unrecorded, ...] = (),
     """A dataset as if read from one file."""
     made = Dataset(unrecorded=list(unrecorded))
     for one in results:
-        made.add(RecordedTest(one, source, Status.PASS if one.passed else Status.FAIL, one.message))
+        made.add(Recorded(one, source, Status.PASS if one.passed else Status.FAIL, one.message))
     return made
 
 

@@ -6,9 +6,10 @@ from itertools import chain
 from typing import TypeVar
 
 from csit_utils.dataset.flatten import instance_rows, latency_rows, loss_rows, rows_of_tests
-from csit_utils.dataset.items import Characterized, Dataset, Problem, RecordedTest, Refusal
+from csit_utils.dataset.items import Dataset, Problem, Recorded, Refusal
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from resources.libraries.python.model.result import Environment
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 _Row = TypeVar("_Row", InstanceRow, LatencyRow, InstanceRow | LatencyRow, HopRow | ThreadRow)
 
@@ -39,18 +40,17 @@ class InMemory:
     @cached_property
     def environments(self) -> Mapping[str, Environment]:
         """Environments by digest."""
-        every = (item.result.environment for item in self._dataset.recorded)
-        others = (item.record.environment for item in self._dataset.characterizations)
-        return {environment.digest: environment for environment in chain(every, others)}
+        every = (item.record.environment for item in self._dataset.recorded)
+        return {environment.digest: environment for environment in every}
 
     @property
-    def characterizations(self) -> Sequence[Characterized]:
+    def characterizations(self) -> Sequence[Recorded]:
         """Records of other studies."""
         return self._dataset.characterizations
 
     @cached_property
-    def _recorded(self) -> Mapping[str, RecordedTest]:
-        return {item.anchor: item for item in self._dataset.recorded}
+    def _recorded(self) -> Mapping[str, Recorded[DensityRecord]]:
+        return {item.anchor: item for item in self._dataset.of(DensityRecord)}
 
     def instances(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow]:
         """Throughput by instance and direction."""
@@ -68,7 +68,7 @@ class InMemory:
         """Losses by hop, and time of data threads."""
         return _of(loss_rows(self._dataset), anchors)
 
-    def record(self, anchor: str) -> RecordedTest:
+    def record(self, anchor: str) -> Recorded[DensityRecord]:
         """Return the record of one test.
 
         Raises:

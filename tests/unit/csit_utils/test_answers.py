@@ -409,7 +409,7 @@ def test_records_are_itemized_down_to_the_worst_direction() -> None:
 
 @pytest.mark.parametrize("output", ["table", "json", "csv"])
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str) -> None:
-    path = write_output_xml(tmp_path / "output.xml", [each.result for each in records().recorded])
+    path = write_output_xml(tmp_path / "output.xml", [each.record for each in records().recorded])
     make_app(["answer"])(["answer", str(path), "--rate", "90kpps", "--format", output], standalone_mode=False)
     said = capsys.readouterr().out
     if output == "table":
@@ -438,7 +438,7 @@ def test_the_best_configuration_is_one_line_for_each_service_type(
 
 
 def test_the_command_refuses_what_it_cannot_read(tmp_path: Path) -> None:
-    path = write_output_xml(tmp_path / "output.xml", [each.result for each in records().recorded])
+    path = write_output_xml(tmp_path / "output.xml", [each.record for each in records().recorded])
     for options in (["--rate", "fast"], ["--rate", "1kpps", "--p99", "soon"]):
         with pytest.raises(ConfigError):
             make_app(["answer"])(["answer", str(path), *options], standalone_mode=False)

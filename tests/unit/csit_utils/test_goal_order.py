@@ -50,7 +50,7 @@ def check(rows: Sequence[TestRow]) -> None:
 def test_rows_records_and_pages_of_an_output_xml_have_the_remark(tmp_path: Path) -> None:
     dataset = read(tmp_path)
     check(rows_of_tests(dataset))
-    assert [has_remark(" ".join(item.result.verdict.evidence)) for item in dataset.recorded] == [True, False]
+    assert [has_remark(" ".join(item.record.verdict.evidence)) for item in dataset.recorded] == [True, False]
     assert has_remark(html_of(dataset))
 
 
@@ -60,7 +60,7 @@ def test_a_dataset_has_it(tmp_path: Path) -> None:
     stored = Stored(Layout(tmp_path / "dataset"))
     check(stored.tests)
     (wrong,) = [row.anchor for row in stored.tests if row.nf_chains == 1]
-    assert has_remark(" ".join(stored.record(wrong).result.verdict.evidence))
+    assert has_remark(" ".join(stored.record(wrong).record.verdict.evidence))
     assert {row.verdict for row in stored.instances([wrong])} == {"unstable"}
     assert {row.verdict for row in instance_rows(load([tmp_path / "output.xml"])) if row.anchor == wrong} == {
         "unstable"

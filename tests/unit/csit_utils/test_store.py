@@ -68,7 +68,7 @@ def test_it_says_what_its_files_say(output: Path, tmp_path: Path) -> None:
         ]
     assert {row.histogram for row in stored.latency()} == {None}
     assert stored.environments == memory.environments
-    assert [stored.record(anchor).result for anchor in anchors] == [memory.record(anchor).result for anchor in anchors]
+    assert [stored.record(anchor).record for anchor in anchors] == [memory.record(anchor).record for anchor in anchors]
     assert sorted(map(str, stored.items())) == sorted(map(str, _items(output, stored)))
     with pytest.raises(KeyError):
         stored.record("test-none")
@@ -77,7 +77,7 @@ def test_it_says_what_its_files_say(output: Path, tmp_path: Path) -> None:
 def _items(output: Path, stored: Stored) -> list[object]:
     dataset = load([output])
     tags = {row.test_id: tuple(row.tags.split()) for row in stored.tests}
-    named = [replace(item, named_digest=item.digest) for item in dataset.recorded]
+    named = [replace(item, named_digest=item.digest, label="nightly") for item in dataset.recorded]
     return [*named, *(replace(item, tags=tags[item.test_id]) for item in dataset.unrecorded)]
 
 

@@ -8,12 +8,13 @@ import typer
 
 from csit_utils.commands.results.inputs import INPUTS, read, report_problems, without
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_table
-from csit_utils.dataset.items import ImportedTest, ImportedTrial, RecordedTest
+from csit_utils.dataset.items import ImportedTest, ImportedTrial, Recorded
 from csit_utils.dataset.rows import frame_text
 from csit_utils.report.units import DASH
 from csit_utils.studies.density.analysis.other_goals import GOALS, OtherGoal, goal_of, other_goals
 from csit_utils.studies.density.answer_text import other_goal_view
 from resources.libraries.python.model.measurements.trial import TrialResult
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 GROUP = "Read"
 _HEADS = ("cell", "frame", "goal", "throughput", "evidence")
@@ -46,7 +47,7 @@ def regoal(
     """  # noqa: D301 - \b keeps the lines of the examples apart
     goals = tuple(map(goal_of, goal)) if goal else GOALS
     found = read(inputs)
-    tests = [*map(_of_record, found.recorded), *map(_of_import, found.foreign)]
+    tests = [*map(_of_record, found.of(DensityRecord)), *map(_of_import, found.foreign)]
     lines = [line for test in tests for line in _lines(test, goals)]
     if not lines:
         raise without(inputs, found, "contains no test with trials of a search")
@@ -65,10 +66,10 @@ class _Test:
     trials: Sequence[TrialResult | ImportedTrial]
 
 
-def _of_record(item: RecordedTest) -> _Test:
-    result, asked = item.result, item.result.asked
+def _of_record(item: Recorded[DensityRecord]) -> _Test:
+    record, asked = item.record, item.record.asked
     cell = f"{asked.cell.service_type} {asked.cell.dimensions}"
-    return _Test(result.test_id, cell, frame_text(asked.frame), result.simulated, result.trials)
+    return _Test(record.test_id, cell, frame_text(asked.frame), record.simulated, record.trials)
 
 
 def _of_import(item: ImportedTest) -> _Test:

@@ -9,7 +9,7 @@ import typer
 from csit_utils.commands.results.inputs import INPUTS, opened, report_problems, without
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
-from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.items import Recorded
 from csit_utils.report.units import rate
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis.findings import lowest
@@ -107,9 +107,7 @@ def place(
     report_problems(found)
 
 
-def _chosen(
-    contents: Contents, inputs: Sequence[Path], name: str, frame: str
-) -> list[tuple[Characterized, Interference]]:
+def _chosen(contents: Contents, inputs: Sequence[Path], name: str, frame: str) -> list[tuple[Recorded, Interference]]:
     """Return all studies of one name and, if given, one frame size."""
     found = [
         (item, item.record.interference)
