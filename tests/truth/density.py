@@ -18,9 +18,9 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from csit_utils.analysis.trends.twobands import find_two_bands, unseen_two_bands
-from csit_utils.dataset.flatten import instance_rows, latency_rows, rows_of_tests
+from csit_utils.dataset.flatten import rows_of_tests, table_rows
 from csit_utils.dataset.items import Dataset, Recorded, Status
-from csit_utils.dataset.rows import PDR
+from csit_utils.dataset.rows import PDR, InstanceRow, LatencyRow
 from csit_utils.studies.density.analysis.answers import AnswerVerdict, Question, answers, evidence
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
@@ -130,7 +130,7 @@ def _answer(question: Question, records: Sequence[DensityRecord]) -> bool | None
     dataset = Dataset(unrecorded=[])
     for number, record in enumerate(records):
         dataset.add(Recorded(record, f"{number}.xml", Status.PASS, ""))
-    seen = evidence(rows_of_tests(dataset), instance_rows(dataset), latency_rows(dataset))
+    seen = evidence(rows_of_tests(dataset), [*table_rows(dataset, InstanceRow), *table_rows(dataset, LatencyRow)])
     (found,) = answers(question, seen)
     if found.best is not None:
         return True

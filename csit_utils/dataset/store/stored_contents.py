@@ -1,18 +1,17 @@
 """Contents of a dataset on disk: rows are read as a whole, records one at a time on demand."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 from pydantic import TypeAdapter, ValidationError
 
-from csit_utils.dataset.flatten import instance_rows, latency_rows, loss_rows
+from csit_utils.dataset.flatten import TABLES, RowT
 from csit_utils.dataset.goal_order import of_row, remarked_verdict
 from csit_utils.dataset.items import (
-    Dataset,
     ImportedTest,
     ImportedTrial,
     Item,
@@ -26,27 +25,16 @@ from csit_utils.dataset.items import (
 from csit_utils.dataset.joint_goals import COLUMNS, join_goals
 from csit_utils.dataset.records import parse_density
 from csit_utils.dataset.refusals import from_dataset
-from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
+from csit_utils.dataset.rows import LatencyRow, TestRow
 from csit_utils.dataset.store import characterization_files, columns, details
 from csit_utils.dataset.store.bounded_files import opened
 from csit_utils.dataset.store.chosen_runs import Choice, ChosenRuns, newest
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, StoredPart, environment
-from resources.libraries.python.model.base import ON_FIRST_USE, error_text
-from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
-from resources.libraries.python.model.result import Environment, LatencyAtLoad, Verdict
+from resources.libraries.python.model.base import error_text
+from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.packed_record import NotUnpacked, unpack
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
-_Row = TypeVar("_Row")
-_TYPES: dict[str, TypeAdapter[Any]] = {
-    "verdict": TypeAdapter(Verdict),
-    "latency": TypeAdapter(tuple[LatencyAtLoad, ...], config=ON_FIRST_USE),
-    "itemized": TypeAdapter(tuple[ItemizedFigure, ...], config=ON_FIRST_USE),
-    "located": TypeAdapter(LocatedLosses | None, config=ON_FIRST_USE),
-}
-"""Keys of a record that rows of latency, instances, hops and threads need."""
-_OF_INSTANCES = ("itemized",)
-_OF_LATENCY = ("latency",)
 _NO_KEYS: dict[str, Any] = {}
 _BLANK = DensityRecord.model_construct(**_NO_KEYS)
 """A record with defaults only: a copy takes a tenth of the time to make one."""
@@ -219,27 +207,17 @@ class Stored:
                 self._damaged.append(Problem(each.source, str(error)))
         return sorted(found.values(), key=lambda item: item.record.started_at)
 
-    def instances(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow]:
-        """Throughput by instance and direction."""
-        return self._rows(instance_rows, _OF_INSTANCES, anchors)
-
-    def latency(self, anchors: Collection[str] | None = None) -> Iterator[LatencyRow]:
-        """Latency by load, instance and direction; without anchors the histograms are left out."""
-        return self._rows(_latency_rows(anchors), _OF_LATENCY, anchors)
-
-    def by_instance(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow | LatencyRow]:
-        """Throughput and latency by instance and direction."""
-        latency = _latency_rows(anchors)
-
-        def rows(dataset: Dataset) -> Iterator[InstanceRow | LatencyRow]:
-            yield from instance_rows(dataset)
-            yield from latency(dataset)
-
-        return self._rows(rows, (*_OF_INSTANCES, *_OF_LATENCY), anchors)
-
-    def losses(self, anchors: Collection[str] | None = None) -> Iterator[HopRow | ThreadRow]:
-        """Losses by hop, and time of data threads."""
-        return self._rows(loss_rows, ("located",), anchors)
+    def rows(self, *kinds: type[RowT], anchors: Collection[str] | None = None) -> Iterator[RowT]:
+        """Yield the rows of some of `TABLES`, without histograms unless some tests are asked for."""
+        tables = [TABLES[kind] for kind in kinds]
+        keys = {"verdict", *(table.key for table in tables)}
+        for row, kind, text in self._details(anchors):
+            if kind == details.RECORD:
+                record = _partial(text, row, keys)
+                made = [each for table in tables for each in table.rows(row.anchor, record)]
+            else:
+                made = [each for each in _imported(row, text).latency if isinstance(each, kinds)]
+            yield from made if anchors is not None else map(_without_histogram, made)
 
     def record(self, anchor: str) -> Recorded[DensityRecord]:
         """Return the record of one test.
@@ -278,16 +256,6 @@ class Stored:
     def _recorded(self, row: TestRow, text: str) -> Recorded[DensityRecord]:
         record, digest = parse_density(text, f"{row.source}: test '{row.test_id}'")
         return Recorded(record, row.source, Status(row.status), row.message, row.label, digest)
-
-    def _rows(
-        self, rows: Callable[[Dataset], Iterable[_Row]], keys: tuple[str, ...], anchors: Collection[str] | None
-    ) -> Iterator[_Row]:
-        for row, kind, text in self._details(anchors):
-            if kind == details.RECORD:
-                partial = _Partial(_partial(text, row, keys), row.anchor)
-                yield from rows(Dataset(recorded=[partial]))  # type: ignore[list-item] # has what rows are made of
-            elif kind == details.ROWS and set(_OF_LATENCY) <= set(keys):
-                yield from rows(Dataset(foreign=[_imported(row, text)]))
 
     def _details(self, anchors: Collection[str] | None) -> Iterator[tuple[TestRow, str, str]]:
         """Row, kind and text of the details of tests."""
@@ -332,23 +300,17 @@ def _imported(row: TestRow, text: str) -> ImportedTest:
     return ImportedTest(row, found.latency, found.trials)
 
 
-def _latency_rows(anchors: Collection[str] | None) -> Callable[[Dataset], Iterator[LatencyRow]]:
-    """Function that returns rows of latency, without histograms unless some tests are asked for."""
-    if anchors is not None:
-        return latency_rows
-    return lambda dataset: (replace(row, histogram=None) for row in latency_rows(dataset))
+def _without_histogram(row: RowT) -> RowT:
+    return replace(row, histogram=None) if isinstance(row, LatencyRow) else row
 
 
-@dataclass(frozen=True)
-class _Partial:
-    """A test with some keys of its record; its anchor is that of the row."""
-
-    record: DensityRecord
-    anchor: str
+@cache
+def _adapter(key: str) -> TypeAdapter[Any]:
+    return TypeAdapter(DensityRecord.model_fields[key].annotation)
 
 
-def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> DensityRecord:
-    """Return a record with only these keys, its name and its verdict.
+def _partial(text: str, row: TestRow, keys: Collection[str]) -> DensityRecord:
+    """Return a record with only these keys, the verdict among them, and its name.
 
     Raises:
         ReadError: The record is damaged.
@@ -357,9 +319,7 @@ def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> DensityRecord:
         light = _KEYS.decode(text)
         heavy = _KEYS.decode(unpack(msgspec.json.decode(light["packed"], type=str)))
         every = {**light, **heavy}
-        wanted = ("verdict", *keys)
-        read = {key: bytes(every[key]) for key in wanted if key in every}
-        found = {key: adapter.validate_json(read[key]) for key, adapter in _TYPES.items() if key in read}
+        found = {key: _adapter(key).validate_json(bytes(every[key])) for key in keys if key in every}
     except (NotUnpacked, msgspec.DecodeError, ValidationError, UnicodeError, KeyError) as error:
         raise ReadError(f"{row.source}: test '{row.test_id}': the record is damaged: {error_text(error)}") from error
     if (remark := of_row(row)) is not None and remark.text not in found["verdict"].evidence:

@@ -1,17 +1,15 @@
 """Contents of items in memory."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import TypeVar
+from typing import Any
 
-from csit_utils.dataset.flatten import instance_rows, latency_rows, loss_rows, rows_of_tests
+from csit_utils.dataset.flatten import RowT, rows_of_tests, table_rows
 from csit_utils.dataset.items import Dataset, Problem, Recorded, Refusal
-from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
+from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.studies.density.model.record import DensityRecord
-
-_Row = TypeVar("_Row", InstanceRow, LatencyRow, InstanceRow | LatencyRow, HopRow | ThreadRow)
 
 
 class InMemory:
@@ -52,21 +50,10 @@ class InMemory:
     def _recorded(self) -> Mapping[str, Recorded[DensityRecord]]:
         return {item.anchor: item for item in self._dataset.of(DensityRecord)}
 
-    def instances(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow]:
-        """Throughput by instance and direction."""
-        return _of(instance_rows(self._dataset), anchors)
-
-    def latency(self, anchors: Collection[str] | None = None) -> Iterator[LatencyRow]:
-        """Latency by load, instance and direction."""
-        return _of(latency_rows(self._dataset), anchors)
-
-    def by_instance(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow | LatencyRow]:
-        """Throughput and latency by instance and direction."""
-        return chain(self.instances(anchors), self.latency(anchors))
-
-    def losses(self, anchors: Collection[str] | None = None) -> Iterator[HopRow | ThreadRow]:
-        """Losses by hop, and time of data threads."""
-        return _of(loss_rows(self._dataset), anchors)
+    def rows(self, *kinds: type[RowT], anchors: Collection[str] | None = None) -> Iterator[RowT]:
+        """Yield the rows of some of `TABLES`."""
+        every: Iterator[Any] = chain.from_iterable(table_rows(self._dataset, kind) for kind in kinds)
+        return (row for row in every if anchors is None or row.anchor in anchors)
 
     def record(self, anchor: str) -> Recorded[DensityRecord]:
         """Return the record of one test.
@@ -75,7 +62,3 @@ class InMemory:
             KeyError: No such test, or it has no record.
         """
         return self._recorded[anchor]
-
-
-def _of(rows: Iterable[_Row], anchors: Collection[str] | None) -> Iterator[_Row]:
-    return (row for row in rows if anchors is None or row.anchor in anchors)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from csit_utils.dataset.flatten import latency_rows, rows_of_tests
+from csit_utils.dataset.flatten import rows_of_tests, table_rows
 from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
-from csit_utils.dataset.rows import InstanceRow
+from csit_utils.dataset.rows import InstanceRow, LatencyRow
 from csit_utils.report.cell_maps import CellMaps, MapSquare
 from csit_utils.report.environments import environment_views, first_pair, payload
 from csit_utils.report.pages import environment, failures, spread
@@ -74,7 +74,7 @@ def latency_maps_of(dataset: Dataset) -> CellMaps:
     """Maps of the only block."""
     rows = rows_of_tests(dataset)
     timings: dict[str, list[Any]] = {}
-    for row in latency_rows(dataset):
+    for row in table_rows(dataset, LatencyRow):
         timings.setdefault(row.anchor, []).append(row)
     found = layouts(rows, lambda row: row.anchor in timings, dataset.refused, NO_LATENCY)
     maps = matrix_maps("maps", found, timings)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from csit_utils.analysis.comparisons.comparison import compare
 from csit_utils.analysis.verdicts import verdict_of
-from csit_utils.dataset.flatten import instance_rows, rows_of_tests
+from csit_utils.dataset.flatten import rows_of_tests, table_rows
 from csit_utils.dataset.items import Dataset, ImportedTest
 from csit_utils.dataset.load import read_foreign
-from csit_utils.dataset.rows import NDR, PDR, TestRow
+from csit_utils.dataset.rows import NDR, PDR, InstanceRow, TestRow
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python.model.findings.evidence import FlowRate, ItemizedFigure
@@ -61,8 +61,8 @@ def test_a_dataset_has_it(tmp_path: Path) -> None:
     check(stored.tests)
     (wrong,) = [row.anchor for row in stored.tests if row.nf_chains == 1]
     assert has_remark(" ".join(stored.record(wrong).record.verdict.evidence))
-    assert {row.verdict for row in stored.instances([wrong])} == {"unstable"}
-    assert {row.verdict for row in instance_rows(load([tmp_path / "output.xml"])) if row.anchor == wrong} == {
+    assert {row.verdict for row in stored.rows(InstanceRow, anchors=[wrong])} == {"unstable"}
+    assert {row.verdict for row in table_rows(load([tmp_path / "output.xml"]), InstanceRow) if row.anchor == wrong} == {
         "unstable"
     }
 

@@ -16,9 +16,9 @@ import pandas as pd
 import pytest
 
 from csit_utils import cli
-from csit_utils.dataset.flatten import flow_rows, instance_rows, latency_rows, rows_of_tests, trial_rows
+from csit_utils.dataset.flatten import rows_of_tests, table_rows
 from csit_utils.dataset.frames import frame_of_tests, write_csv
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import FlowRow, InstanceRow, LatencyRow, TestRow, TrialRow
 from csit_utils.report import units
 from csit_utils.studies.registry import explanations
 from resources.libraries.python.errors import ConfigError
@@ -82,8 +82,8 @@ def test_csv_round_trip(tmp_path: Path) -> None:
         row.ndr_lower_pps for row in rows
     ]
     assert tests[1]["ndr_lower_pps"] == "", "unknown is empty, not 0"
-    for file, expected in zip(files[1:5], (latency_rows, trial_rows, flow_rows, instance_rows), strict=True):
-        assert len(pd.read_csv(file)) == len(list(expected(made)))
+    for file, expected in zip(files[1:5], (LatencyRow, TrialRow, FlowRow, InstanceRow), strict=True):
+        assert len(pd.read_csv(file)) == len(list(table_rows(made, expected)))
 
 
 def test_frames_keep_whole_numbers_whole() -> None:

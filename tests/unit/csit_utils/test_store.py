@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from csit_utils.dataset.flatten import TABLES
 from csit_utils.dataset.items import ReadError
-from csit_utils.dataset.rows import HopRow, ThreadRow
+from csit_utils.dataset.rows import InstanceRow, LatencyRow
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
@@ -58,15 +59,11 @@ def test_it_says_what_its_files_say(output: Path, tmp_path: Path) -> None:
         # Without a record a test is named after its run, not after a path that the next night uses again.
         assert found[name] == (row if row.recorded else replace(row, anchor=found[name].anchor))
     anchors = {row.anchor for row in memory.tests if row.recorded}
-    assert list(stored.latency(anchors)) == list(memory.latency(anchors))
-    assert list(stored.instances()) == list(memory.instances())
-    assert set(stored.by_instance(anchors)) == {*memory.instances(anchors), *memory.latency(anchors)}
-    assert set(stored.by_instance()) == {*stored.instances(), *stored.latency()}
-    for kind in (HopRow, ThreadRow):
-        assert [row for row in stored.losses() if type(row) is kind] == [
-            row for row in memory.losses() if type(row) is kind
-        ]
-    assert {row.histogram for row in stored.latency()} == {None}
+    for kind in TABLES:
+        assert list(stored.rows(kind, anchors=anchors)) == list(memory.rows(kind))
+    both = {*memory.rows(InstanceRow), *memory.rows(LatencyRow)}
+    assert set(stored.rows(InstanceRow, LatencyRow, anchors=anchors)) == both
+    assert {row.histogram for row in stored.rows(LatencyRow)} == {None}
     assert stored.environments == memory.environments
     assert [stored.record(anchor).record for anchor in anchors] == [memory.record(anchor).record for anchor in anchors]
     assert sorted(map(str, stored.items())) == sorted(map(str, _items(output, stored)))

@@ -14,7 +14,7 @@ from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS_OR_NIGHT, opene
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
-from csit_utils.dataset.rows import NDR, OWN, PDR
+from csit_utils.dataset.rows import NDR, OWN, PDR, InstanceRow, LatencyRow
 from csit_utils.dataset.store.chosen_runs import newest, newest_nights
 from csit_utils.report.details.capsule import choices_of
 from csit_utils.report.units import rate as human_rate
@@ -221,7 +221,7 @@ def _frames(known: Contents) -> dict[str, float]:
 
 
 def _answers(known: Contents, question: Question, frame: str) -> list[DensityAnswer]:
-    seen = evidence(known.tests, known.instances(), known.latency(), known.refused)
+    seen = evidence(known.tests, known.rows(InstanceRow, LatencyRow), known.refused)
     return [each for each in answers(question, seen) if each.series.frame == frame]
 
 

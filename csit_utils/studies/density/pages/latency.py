@@ -63,7 +63,7 @@ def _with_histograms(shown: ReportContents, own: Sequence[SeriesLayout]) -> Mapp
         return shown.evidence.latencies
     anchors = {test.anchor for layout in own for _, test in layout.found()}
     rows: dict[str, list[LatencyRow]] = {}
-    for row in shown.contents.latency(anchors):
+    for row in shown.contents.rows(LatencyRow, anchors=anchors):
         rows.setdefault(row.anchor, []).append(row)
     return rows
 

@@ -110,10 +110,10 @@ def _found(shown: ReportContents) -> dict[str, list[OwnerShare]]:
     """Return losses by owner of every test that located them."""
     hops: dict[str, list[HopRow]] = {}
     threads: dict[str, list[ThreadRow]] = {}
-    for row in shown.contents.losses(shown.latest_anchors):
+    for row in shown.contents.rows(HopRow, ThreadRow, anchors=shown.latest_anchors):
         if isinstance(row, HopRow):
             hops.setdefault(row.anchor, []).append(row)
-        else:
+        elif isinstance(row, ThreadRow):
             threads.setdefault(row.anchor, []).append(row)
     return {anchor: shares(own, threads.get(anchor, ())) for anchor, own in hops.items()}
 
