@@ -11,7 +11,6 @@ from typing_extensions import TypeVar
 from csit_utils.dataset.rows import LatencyRow, TestRow
 from resources.libraries.python.errors import message
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.recording.robot_message import plain_message
 from resources.libraries.python.studies.density.model.record import DensityRecord, RefusedCell
 from resources.libraries.python.unpacking import UnpackError
 
@@ -70,14 +69,6 @@ class _Ended(Protocol):
 def status_of(record: _Ended) -> Status:
     """Return the status of a test by its record, for one of which no output.xml is known."""
     return Status.PASS if record.passed else Status.SKIP if record.skipped else Status.FAIL
-
-
-def item_of(
-    record: Record, source: str, digest: str | None, status: Status | None = None, message: str = ""
-) -> Recorded:
-    """Return a test with its record; status and message are those of the record if Robot's are unknown."""
-    text = message or plain_message(record.message)
-    return Recorded(record, source, status or status_of(record), text, named_digest=digest)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from csit_utils.dataset.items import (
     Recorded,
     Status,
     Unrecorded,
-    item_of,
 )
 from csit_utils.dataset.kinds import READABLE
-from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.records import read_recorded
 from csit_utils.dataset.scan import ScannedTest
 
 _CSIT_TEST = {"version", "test_id", "test_name_long"}
@@ -78,8 +77,7 @@ def recorded_test(test: ScannedTest, text: bytes | str, source: str) -> Recorded
     Raises:
         ReadError: The record is damaged.
     """
-    record, digest = parse_record(text, where(test, source))
-    return item_of(record, source, digest, test.status, test.message)
+    return read_recorded(text, where(test, source), source, test.status, test.message)
 
 
 def where(test: ScannedTest, source: str) -> str:
@@ -106,9 +104,8 @@ def read_json(content: bytes, source: str) -> Iterator[Item]:
         yield from foreign
         return
     try:
-        record, digest = parse_record(content, source)
+        yield read_recorded(content, source, source)
     except ReadError as error:
         if b'"schema_version"' in content:
             raise
         raise ReadError(f"{error}; {READABLE}") from error
-    yield item_of(record, source, digest)

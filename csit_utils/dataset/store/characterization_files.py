@@ -4,6 +4,7 @@ Beside a record are the rows that are queried most, as lists; their values are i
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 
 from csit_utils.dataset.items import Problem, ReadError, Recorded, Status
 from csit_utils.dataset.measures import MeasuredValue
-from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.records import read_recorded
 from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.dataset.store.bounded_files import opened
 from resources.libraries.python.model.request.cell import Dimensions
@@ -127,9 +128,9 @@ def read(path: Path, count: int) -> Iterator[Recorded | Problem]:
         raise ReadError(f"{path}: damaged; import its files again: {error}") from error
     for row in rows:
         try:
-            record, _ = parse_record(row["record"], f"{path}: test '{row['name']}'")
+            source, status, where = row["source"], Status(row["status"]), f"{path}: test '{row['name']}'"
+            item = read_recorded(row["record"], where, source, status, row["message"], label=row.get("label"))
         except ReadError as error:
             yield Problem(row["source"], str(error))
-            continue
-        status = Status(row["status"])
-        yield Recorded(record, row["source"], status, row["message"], row.get("label"), row["digest"])
+        else:
+            yield replace(item, named_digest=row["digest"])

@@ -1,5 +1,6 @@
 """Contents of a dataset on disk: rows are read as a whole, records one at a time on demand."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
@@ -11,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from csit_utils.dataset.flatten import TABLES, RowT
 from csit_utils.dataset.goal_order import of_row, remarked_verdict
+from csit_utils.dataset.goal_words import one_way
 from csit_utils.dataset.items import (
     ImportedTest,
     ImportedTrial,
@@ -22,10 +24,8 @@ from csit_utils.dataset.items import (
     Status,
     Unrecorded,
 )
-from csit_utils.dataset.joint_goals import COLUMNS, join_goals
-from csit_utils.dataset.records import parse_density
-from csit_utils.dataset.refusals import from_dataset
-from csit_utils.dataset.rows import LatencyRow, TestRow
+from csit_utils.dataset.records import read_recorded
+from csit_utils.dataset.rows import OWN, LatencyRow, TestRow
 from csit_utils.dataset.store import characterization_files, columns, details
 from csit_utils.dataset.store.bounded_files import opened
 from csit_utils.dataset.store.chosen_runs import Choice, ChosenRuns, newest
@@ -33,13 +33,15 @@ from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, Stor
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.packed_record import NotUnpacked, unpack
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model.record import DensityRecord, RefusedCell
 
 _NO_KEYS: dict[str, Any] = {}
 _BLANK = DensityRecord.model_construct(**_NO_KEYS)
 """A record with defaults only: a copy takes a tenth of the time to make one."""
 _MAX_NEAR = 256
 """Kept details, about 4 MB."""
+_OF_GOALS = ("origin", "world", "simulated", "testbed", "drivers", "frame", "goals")
+"""Columns of rows that `_join_goals` needs."""
 _KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -120,8 +122,8 @@ class Stored:
                 for row in self._rows_of(place):
                     if row.anchor not in rows:
                         rows[row.anchor], places[row.anchor] = row, place
-        if self._some is None or set(COLUMNS) <= set(self._some.names):
-            join_goals(rows.values())
+        if self._some is None or set(_OF_GOALS) <= set(self._some.names):
+            _join_goals(rows.values())
         # Stable sort: tests of a file without times keep their order.
         ordered = sorted(rows.values(), key=lambda row: (not row.recorded, row.started_at or "", row.run))
         return ordered, places
@@ -159,7 +161,7 @@ class Stored:
         for dataset in self._datasets:
             for each in dataset.read:
                 try:
-                    found += from_dataset(each.source, each.refused)
+                    found += [Refusal(each.source, RefusedCell.model_validate_json(bytes(raw))) for raw in each.refused]
                 except (ValueError, KeyError, msgspec.DecodeError) as error:
                     self._leave_out(each, dataset.layout.folder, "cells that do not fit are", error)
         return found
@@ -254,8 +256,11 @@ class Stored:
             yield Unrecorded(row.test_id, row.test_name, tags, row.source, status, row.message, row.started_at)
 
     def _recorded(self, row: TestRow, text: str) -> Recorded[DensityRecord]:
-        record, digest = parse_density(text, f"{row.source}: test '{row.test_id}'")
-        return Recorded(record, row.source, Status(row.status), row.message, row.label, digest)
+        where = f"{row.source}: test '{row.test_id}'"
+        item = read_recorded(text, where, row.source, Status(row.status), row.message, label=row.label)
+        if not isinstance(item.record, DensityRecord):
+            raise ReadError(f"{where}: a record of the study '{item.record.study}' instead of a density test")
+        return item
 
     def _details(self, anchors: Collection[str] | None) -> Iterator[tuple[TestRow, str, str]]:
         """Row, kind and text of the details of tests."""
@@ -275,6 +280,26 @@ class Stored:
     @cached_property
     def _by_anchor(self) -> Mapping[str, TestRow]:
         return {row.anchor: row for row in self.tests}
+
+
+def _join_goals(rows: Iterable[TestRow]) -> None:
+    """Give tests of other tools the goals of all tests of their system and frame, unless one has two definitions.
+
+    FD.io CSIT and NFVbench measure NDR and MRR by different tests, each of which states its own definitions only.
+    Results with different `TestRow.goals` never share a matrix, and these do not differ.
+    """
+    alike: dict[tuple[object, ...], list[TestRow]] = defaultdict(list)
+    for row in rows:
+        if row.origin != OWN and row.goals:
+            alike[*(getattr(row, name) for name in _OF_GOALS[:-1]), one_way(row.goals)].append(row)
+    for own in alike.values():
+        parts = {part for goals in {row.goals or "" for row in own} for part in goals.split("; ")}
+        names = {part.partition(" ")[0]: part for part in parts}
+        if len(names) == len(parts):
+            ordered = sorted(names, key=lambda name: (name.islower(), name == "MRR", name))
+            joined = "; ".join(names[name] for name in ordered)
+            for row in own:
+                object.__setattr__(row, "goals", joined)  # rows that have some columns cannot be made anew
 
 
 def _groups(place: _Place, names: Collection[str]) -> Iterator[details.Group]:
