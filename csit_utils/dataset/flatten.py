@@ -1,7 +1,9 @@
 """Conversion of items of a dataset to flat rows."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from csit_utils.dataset.items import Dataset, Recorded, Status
 from csit_utils.dataset.measures import Measure, MeasuredSubject
@@ -19,6 +21,9 @@ from csit_utils.dataset.rows import (
 from csit_utils.dataset.testrows import recorded_row, unrecorded_row
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 RowT = TypeVar("RowT")
 
 
@@ -28,137 +33,66 @@ def rows_of_tests(dataset: Dataset) -> list[TestRow]:
     return [*map(recorded_row, dataset.of(DensityRecord)), *foreign, *map(unrecorded_row, dataset.unrecorded)]
 
 
+def _fields(kind: "type[DataclassInstance]", first: str, last: str) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what reads neighbouring columns of a table from the part of a record that has fields of these names."""
+    names = [each.name for each in fields(kind)]
+    return attrgetter(*names[names.index(first) : names.index(last) + 1])
+
+
+_OF_LATENCY = _fields(LatencyRow, "instance", "histogram")
+_OF_FLOW = _fields(FlowRow, "instance", "received")
+_OF_TRIAL, _OF_END = _fields(TrialRow, "offered_pps", "loss_ratio"), _fields(TrialRow, "offered_duration_s", "note")
+_OF_INSTANCE = _fields(InstanceRow, "instance", "loss_ratio")
+_OF_HOP = attrgetter("instance", "direction", "owner", "cause", "last", "next", "lost")
+_OF_THREAD = _fields(ThreadRow, "owner", "waiting")
+_OF_COST = _fields(CostRow, "part", "error")
+
+
 def _latency_rows(anchor: str, record: DensityRecord) -> Iterator[LatencyRow]:
     verdict = " ".join(record.verdict.of("LATENCY"))
     for load in record.latency:
         for flow in load.flows:
-            yield LatencyRow(
-                anchor,
-                record.test_name,
-                load.label,
-                load.load_pps,
-                flow.instance,
-                flow.direction,
-                flow.sent,
-                flow.received,
-                flow.min_ns,
-                flow.mean_ns,
-                flow.p50_ns,
-                flow.p90_ns,
-                flow.p99_ns,
-                flow.p999_ns,
-                flow.max_ns,
-                flow.histogram,
-                verdict,
-            )
+            yield LatencyRow(anchor, record.test_name, load.label, load.load_pps, *_OF_LATENCY(flow), verdict)
 
 
 def _trial_rows(anchor: str, record: DensityRecord) -> Iterator[TrialRow]:
     for number, done in enumerate(record.trials, 1):
-        yield TrialRow(
-            anchor,
-            record.test_name,
-            number,
-            done.trial.purpose,
-            done.started_at,
-            done.trial.load_pps,
-            done.offered_pps,
-            done.forwarded_pps,
-            done.sent,
-            done.received,
-            done.loss_ratio,
-            done.trial.duration_s,
-            done.offered_duration_s,
-            done.total_duration_s,
-            done.aborted,
-            done.generator_limited,
-            done.note,
-        )
+        of, load = done.trial, (done.started_at, done.trial.load_pps, *_OF_TRIAL(done))
+        yield TrialRow(anchor, record.test_name, number, of.purpose, *load, of.duration_s, *_OF_END(done))
 
 
 def _flow_rows(anchor: str, record: DensityRecord) -> Iterator[FlowRow]:
     for number, done in enumerate(record.trials, 1):
+        of = done.trial
         for flow in done.flows:
-            yield FlowRow(
-                anchor,
-                record.test_name,
-                number,
-                done.trial.purpose,
-                done.trial.load_pps,
-                flow.instance,
-                flow.direction,
-                flow.sent,
-                flow.received,
-            )
+            yield FlowRow(anchor, record.test_name, number, of.purpose, of.load_pps, *_OF_FLOW(flow))
 
 
 def _instance_rows(anchor: str, record: DensityRecord) -> Iterator[InstanceRow]:
     for found in record.itemized:
-        verdict = " ".join(record.verdict.of(found.number))
+        verdict, load = " ".join(record.verdict.of(found.number)), (found.number, found.load_pps, found.trials)
         for flow in found.flows:
-            yield InstanceRow(
-                anchor,
-                record.test_name,
-                found.number,
-                found.load_pps,
-                found.trials,
-                flow.instance,
-                flow.direction,
-                flow.sent,
-                flow.received,
-                flow.offered_pps,
-                flow.forwarded_pps,
-                flow.loss_ratio,
-                flow.instance == found.worst_instance and found.worst_loss_ratio > 0,
-                found.fairness,
-                verdict,
-            )
+            worst = flow.instance == found.worst_instance and found.worst_loss_ratio > 0
+            yield InstanceRow(anchor, record.test_name, *load, *_OF_INSTANCE(flow), worst, found.fairness, verdict)
 
 
 def _hop_rows(anchor: str, record: DensityRecord) -> Iterator[HopRow]:
-    found = record.located
-    for loss in found.hops if found else ():
-        yield HopRow(
-            anchor,
-            record.test_name,
-            found.purpose,
-            found.offered_pps,
-            loss.instance,
-            loss.direction,
-            loss.owner,
-            loss.cause,
-            loss.last,
-            loss.next,
-            loss.lost,
-            loss.lost / max(1, found.sent - found.received),
-        )
+    if (found := record.located) is not None:
+        for loss in found.hops:
+            share = loss.lost / max(1, found.sent - found.received)
+            yield HopRow(anchor, record.test_name, found.purpose, found.offered_pps, *_OF_HOP(loss), share)
 
 
 def _thread_rows(anchor: str, record: DensityRecord) -> Iterator[ThreadRow]:
-    found = record.located
-    for thread in found.usage.threads if found and found.usage else ():
-        yield ThreadRow(
-            anchor, record.test_name, thread.owner, thread.interface, thread.cpu, thread.running, thread.waiting
-        )
+    if (found := record.located) is not None and found.usage is not None:
+        for thread in found.usage.threads:
+            yield ThreadRow(anchor, record.test_name, *_OF_THREAD(thread))
 
 
 def _cost_rows(anchor: str, record: DensityRecord) -> Iterator[CostRow]:
-    found = record.costs
-    for node in found.nodes if found else ():
-        yield CostRow(
-            anchor,
-            record.test_name,
-            found.load,
-            found.load_pps,
-            node.part,
-            node.thread,
-            node.node,
-            node.packets,
-            node.calls,
-            node.cost,
-            node.unit,
-            node.error,
-        )
+    if (found := record.costs) is not None:
+        for node in found.nodes:
+            yield CostRow(anchor, record.test_name, found.load, found.load_pps, *_OF_COST(node))
 
 
 class RecordTable(NamedTuple):
