@@ -10,7 +10,7 @@ from statistics import median
 from markupsafe import Markup
 
 from csit_utils.analysis.cells import CellMetric
-from csit_utils.analysis.grouping import System
+from csit_utils.analysis.grouping import System, asks_for
 from csit_utils.analysis.runs import History, Run, called
 from csit_utils.analysis.trends.events import CellEvent, events, level_around, newest_first
 from csit_utils.analysis.trends.probable import CHANCE, NEIGHBOURS, probable_events
@@ -26,7 +26,6 @@ from csit_utils.report.study import Page
 from csit_utils.report.trends.cell_names import CellNames
 from csit_utils.report.trends.event_view import event_groups
 from csit_utils.report.units import amount, percent, unit
-from csit_utils.studies.density.analysis.density import asks_for
 from csit_utils.studies.registry import measures
 from resources.libraries.python.studies.density.model.record import DensityRecord
 

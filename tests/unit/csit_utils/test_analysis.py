@@ -9,14 +9,14 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.analysis.grouping import all_series
+from csit_utils.analysis.grouping import all_series, asks_for
 from csit_utils.analysis.latency import curve, merge, percentiles
 from csit_utils.analysis.verdicts import short, verdict_of
 from csit_utils.dataset import rows as columns
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.dataset.rows import ORR, frame_text
-from csit_utils.studies.density.analysis.density import CellState, asks_for, matrices
+from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.summary import changes
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.goal import GoalResult
