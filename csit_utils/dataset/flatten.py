@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 RowT = TypeVar("RowT")
+_Values = tuple[Any, ...]
 
 
 def rows_of_tests(dataset: Dataset) -> list[TestRow]:
@@ -33,7 +34,7 @@ def rows_of_tests(dataset: Dataset) -> list[TestRow]:
     return [*map(recorded_row, dataset.of(DensityRecord)), *foreign, *map(unrecorded_row, dataset.unrecorded)]
 
 
-def _fields(kind: "type[DataclassInstance]", first: str, last: str) -> Callable[[Any], tuple[Any, ...]]:
+def _fields(kind: "type[DataclassInstance]", first: str, last: str) -> Callable[[Any], _Values]:
     """Return what reads neighbouring columns of a table from the part of a record that has fields of these names."""
     names = [each.name for each in fields(kind)]
     return attrgetter(*names[names.index(first) : names.index(last) + 1])
@@ -48,51 +49,50 @@ _OF_THREAD = _fields(ThreadRow, "owner", "waiting")
 _OF_COST = _fields(CostRow, "part", "error")
 
 
-def _latency_rows(anchor: str, record: DensityRecord) -> Iterator[LatencyRow]:
+def _latency_rows(record: DensityRecord) -> Iterator[_Values]:
     verdict = " ".join(record.verdict.of("LATENCY"))
     for load in record.latency:
         for flow in load.flows:
-            yield LatencyRow(anchor, record.test_name, load.label, load.load_pps, *_OF_LATENCY(flow), verdict)
+            yield (load.label, load.load_pps, *_OF_LATENCY(flow), verdict)
 
 
-def _trial_rows(anchor: str, record: DensityRecord) -> Iterator[TrialRow]:
+def _trial_rows(record: DensityRecord) -> Iterator[_Values]:
     for number, done in enumerate(record.trials, 1):
         of, load = done.trial, (done.started_at, done.trial.load_pps, *_OF_TRIAL(done))
-        yield TrialRow(anchor, record.test_name, number, of.purpose, *load, of.duration_s, *_OF_END(done))
+        yield (number, of.purpose, *load, of.duration_s, *_OF_END(done))
 
 
-def _flow_rows(anchor: str, record: DensityRecord) -> Iterator[FlowRow]:
+def _flow_rows(record: DensityRecord) -> Iterator[_Values]:
     for number, done in enumerate(record.trials, 1):
         of = done.trial
         for flow in done.flows:
-            yield FlowRow(anchor, record.test_name, number, of.purpose, of.load_pps, *_OF_FLOW(flow))
+            yield (number, of.purpose, of.load_pps, *_OF_FLOW(flow))
 
 
-def _instance_rows(anchor: str, record: DensityRecord) -> Iterator[InstanceRow]:
+def _instance_rows(record: DensityRecord) -> Iterator[_Values]:
     for found in record.itemized:
         verdict, load = " ".join(record.verdict.of(found.number)), (found.number, found.load_pps, found.trials)
         for flow in found.flows:
             worst = flow.instance == found.worst_instance and found.worst_loss_ratio > 0
-            yield InstanceRow(anchor, record.test_name, *load, *_OF_INSTANCE(flow), worst, found.fairness, verdict)
+            yield (*load, *_OF_INSTANCE(flow), worst, found.fairness, verdict)
 
 
-def _hop_rows(anchor: str, record: DensityRecord) -> Iterator[HopRow]:
+def _hop_rows(record: DensityRecord) -> Iterator[_Values]:
     if (found := record.located) is not None:
         for loss in found.hops:
             share = loss.lost / max(1, found.sent - found.received)
-            yield HopRow(anchor, record.test_name, found.purpose, found.offered_pps, *_OF_HOP(loss), share)
+            yield (found.purpose, found.offered_pps, *_OF_HOP(loss), share)
 
 
-def _thread_rows(anchor: str, record: DensityRecord) -> Iterator[ThreadRow]:
+def _thread_rows(record: DensityRecord) -> Iterator[_Values]:
     if (found := record.located) is not None and found.usage is not None:
-        for thread in found.usage.threads:
-            yield ThreadRow(anchor, record.test_name, *_OF_THREAD(thread))
+        yield from map(_OF_THREAD, found.usage.threads)
 
 
-def _cost_rows(anchor: str, record: DensityRecord) -> Iterator[CostRow]:
+def _cost_rows(record: DensityRecord) -> Iterator[_Values]:
     if (found := record.costs) is not None:
         for node in found.nodes:
-            yield CostRow(anchor, record.test_name, found.load, found.load_pps, *_OF_COST(node))
+            yield (found.load, found.load_pps, *_OF_COST(node))
 
 
 class RecordTable(NamedTuple):
@@ -102,8 +102,8 @@ class RecordTable(NamedTuple):
     """That of its CSV file."""
     key: str
     """Key of the record that its rows are made of, with name and verdict of the test."""
-    rows: Callable[[str, DensityRecord], Iterator[Any]]
-    """Return the rows of a test, given its anchor and its record."""
+    values: Callable[[DensityRecord], Iterator[_Values]]
+    """Values of its rows behind anchor and name of the test."""
 
 
 TABLES: Mapping[type, RecordTable] = {
@@ -118,12 +118,18 @@ TABLES: Mapping[type, RecordTable] = {
 """By the type of their rows."""
 
 
+def record_rows(kind: type[RowT], anchor: str, record: DensityRecord) -> Iterator[RowT]:
+    """Yield the rows of one of `TABLES` of a test."""
+    make: Callable[..., RowT] = kind
+    return (make(anchor, record.test_name, *values) for values in TABLES[kind].values(record))
+
+
 def table_rows(dataset: Dataset, kind: type[RowT]) -> Iterator[RowT]:
-    """Yield the rows of one of `TABLES`."""
+    """Yield the rows of one of `TABLES` of all tests."""
     for imported in dataset.foreign:
         yield from (row for row in imported.latency if isinstance(row, kind))
     for item in dataset.of(DensityRecord):
-        yield from TABLES[kind].rows(item.anchor, item.record)
+        yield from record_rows(kind, item.anchor, item.record)
 
 
 def measured_row(item: Recorded, subject: MeasuredSubject, measures: Iterable[Measure]) -> MeasuredRow:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from pydantic import TypeAdapter, ValidationError
 
-from csit_utils.dataset.flatten import TABLES, RowT
+from csit_utils.dataset.flatten import TABLES, RowT, record_rows
 from csit_utils.dataset.goal_order import of_row, remarked_verdict
 from csit_utils.dataset.goal_words import one_way
 from csit_utils.dataset.items import (
@@ -211,12 +211,11 @@ class Stored:
 
     def rows(self, *kinds: type[RowT], anchors: Collection[str] | None = None) -> Iterator[RowT]:
         """Yield the rows of some of `TABLES`, without histograms unless some tests are asked for."""
-        tables = [TABLES[kind] for kind in kinds]
-        keys = {"verdict", *(table.key for table in tables)}
+        keys = {"verdict", *(TABLES[kind].key for kind in kinds)}
         for row, kind, text in self._details(anchors):
             if kind == details.RECORD:
                 record = _partial(text, row, keys)
-                made = [each for table in tables for each in table.rows(row.anchor, record)]
+                made = [each for of in kinds for each in record_rows(of, row.anchor, record)]
             else:
                 made = [each for each in _imported(row, text).latency if isinstance(each, kinds)]
             yield from made if anchors is not None else map(_without_histogram, made)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import ThroughputBounds, beside, bounds
 from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
-from csit_utils.dataset.flatten import TABLES
+from csit_utils.dataset.flatten import record_rows
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, PLACES, SOAK, LatencyRow, TestRow, TrialRow, frame_text
 from csit_utils.report.cell_maps import CellMaps
@@ -273,7 +273,7 @@ class TestView:
 
 def view_of(result: DensityRecord, row: TestRow) -> TestView:
     """Return the values for the page of a test."""
-    latencies: list[LatencyRow] = list(TABLES[LatencyRow].rows(row.anchor, result))
+    latencies = list(record_rows(LatencyRow, row.anchor, result))
     cell = result.asked.cell
     subject = f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}"
     flows = len(result.plan.flows) if result.plan else 2 * cell.nf_chains
@@ -291,7 +291,7 @@ def view_of(result: DensityRecord, row: TestRow) -> TestView:
             f"latency-{row.anchor}", f"{subject}: latency", latencies, simulated=result.simulated
         ),
         instance_maps=instance_maps(f"latency-instances-{row.anchor}", latencies, simulated=result.simulated),
-        trials=tuple(TABLES[TrialRow].rows(row.anchor, result)),
+        trials=tuple(record_rows(TrialRow, row.anchor, result)),
         path=search_path(result),
         searched=searched(result.search),
         predicted=predicted(result.search, (result.ndr, result.pdr)),
