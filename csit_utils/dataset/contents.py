@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from csit_utils.dataset.flatten import RowT
-from csit_utils.dataset.items import Problem, Recorded, Refusal
+from csit_utils.dataset.items import Item, Problem, Recorded, Refusal
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.studies.density.model.record import DensityRecord
@@ -46,6 +46,9 @@ class Contents(Protocol):
 
         Without anchors histograms are left out.
         """
+
+    def items(self) -> Iterator[Item]:
+        """Yield everything, with whole records."""
 
     def record(self, anchor: str) -> Recorded[DensityRecord]:
         """Return the record of one test.

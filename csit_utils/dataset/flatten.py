@@ -5,7 +5,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from csit_utils.dataset.items import Dataset, Recorded, Status
+from csit_utils.dataset.items import Recorded, Status
 from csit_utils.dataset.measures import Measure, MeasuredSubject
 from csit_utils.dataset.rows import (
     CostRow,
@@ -14,11 +14,9 @@ from csit_utils.dataset.rows import (
     InstanceRow,
     LatencyRow,
     MeasuredRow,
-    TestRow,
     ThreadRow,
     TrialRow,
 )
-from csit_utils.dataset.testrows import recorded_row, unrecorded_row
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
 if TYPE_CHECKING:
@@ -26,12 +24,6 @@ if TYPE_CHECKING:
 
 RowT = TypeVar("RowT")
 _Values = tuple[Any, ...]
-
-
-def rows_of_tests(dataset: Dataset) -> list[TestRow]:
-    """One row per test, those without a record last."""
-    foreign = (item.row for item in dataset.foreign)
-    return [*map(recorded_row, dataset.of(DensityRecord)), *foreign, *map(unrecorded_row, dataset.unrecorded)]
 
 
 def _fields(kind: "type[DataclassInstance]", first: str, last: str) -> Callable[[Any], _Values]:
@@ -122,14 +114,6 @@ def record_rows(kind: type[RowT], anchor: str, record: DensityRecord) -> Iterato
     """Yield the rows of one of `TABLES` of a test."""
     make: Callable[..., RowT] = kind
     return (make(anchor, record.test_name, *values) for values in TABLES[kind].values(record))
-
-
-def table_rows(dataset: Dataset, kind: type[RowT]) -> Iterator[RowT]:
-    """Yield the rows of one of `TABLES` of all tests."""
-    for imported in dataset.foreign:
-        yield from (row for row in imported.latency if isinstance(row, kind))
-    for item in dataset.of(DensityRecord):
-        yield from record_rows(kind, item.anchor, item.record)
 
 
 def measured_row(item: Recorded, subject: MeasuredSubject, measures: Iterable[Measure]) -> MeasuredRow:

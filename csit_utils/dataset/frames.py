@@ -1,14 +1,15 @@
 """Tables for pandas and for CSV files, made from flat rows."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import pandas as pd
 
-from csit_utils.dataset.flatten import TABLES, rows_of_tests, table_rows
-from csit_utils.dataset.items import Dataset
+from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.flatten import TABLES
+from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import LISTS, TestRow
 from resources.libraries.python.csv_tables import harmless
 from resources.libraries.python.whole_files import write_whole
@@ -32,25 +33,29 @@ def _dtype(hint: object) -> str:
     return {str: "string", int: "Int64", float: "float64", bool: "boolean"}[kinds.pop()]
 
 
-def frame_of_tests(dataset: Dataset) -> pd.DataFrame:
+def frame_of_tests(rows: Iterable[TestRow]) -> pd.DataFrame:
     """One row per test, without the columns that are tables."""
-    return _frame(TestRow, rows_of_tests(dataset), LISTS)
+    return _frame(TestRow, rows, LISTS)
 
 
-def write_csv(dataset: Dataset, directory: Path) -> tuple[Path, ...]:
+def write_csv(contents: Contents, directory: Path) -> tuple[Path, ...]:
     """Write tests and each of `TABLES`, a .csv each, with raw numbers.
 
-    Histograms are left out.
+    Histograms and published figures are left out.
 
     Returns:
         The files.
 
     Raises:
         CsitError: One cannot be written.
+        ReadError: A record is damaged.
     """
-    frames = {"tests": frame_of_tests(dataset)}
-    for kind, table in TABLES.items():
-        frames[table.name] = _frame(kind, table_rows(dataset, kind), ("histogram",))
+    rows: dict[type, list[Any]] = {kind: [] for kind in TABLES}
+    every: Iterator[Any] = contents.rows(*TABLES)
+    for row in every:
+        rows[type(row)].append(row)
+    frames = {"tests": frame_of_tests(row for row in contents.tests if row.world != PUBLISHED)}
+    frames |= {table.name: _frame(kind, rows[kind], ("histogram",)) for kind, table in TABLES.items()}
     options: dict[str, Any] = {"index": False, "lineterminator": "\n"}
     for name, frame in frames.items():
         texts = frame.select_dtypes(exclude=["number", "bool"])

@@ -1,7 +1,7 @@
 """Items of result files: tests, records, refused cells, problems."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Generic, Protocol
@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 from csit_utils.dataset.rows import LatencyRow, TestRow
 from resources.libraries.python.errors import message
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.studies.density.model.record import DensityRecord, RefusedCell
+from resources.libraries.python.studies.density.model.record import RefusedCell
 from resources.libraries.python.unpacking import UnpackError
 
 ReadError = UnpackError
@@ -27,7 +27,6 @@ class Status(StrEnum):
 
 
 RecordT = TypeVar("RecordT", bound=Record, default=Any)
-OfT = TypeVar("OfT", bound=Record)
 
 
 @dataclass(frozen=True)
@@ -141,38 +140,3 @@ class Problem:
 
 
 Item = Recorded | Unrecorded | ImportedTest | Refusal | Problem
-
-
-@dataclass
-class Dataset:
-    """All tests of all files."""
-
-    recorded: list[Recorded] = field(default_factory=list)
-    """Those of all studies, see `of`."""
-    unrecorded: list[Unrecorded] = field(default_factory=list)
-    foreign: list[ImportedTest] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
-
-    @property
-    def characterizations(self) -> list[Recorded]:
-        """Those of other studies than density."""
-        return [item for item in self.recorded if not isinstance(item.record, DensityRecord)]
-
-    def of(self, kind: type[OfT]) -> list[Recorded[OfT]]:
-        """Return those with a record of a type."""
-        return [item for item in self.recorded if isinstance(item.record, kind)]
-
-    def add(self, item: Item) -> None:
-        """Add an item to the list of its type."""
-        match item:
-            case Recorded():
-                self.recorded.append(item)
-            case Unrecorded():
-                self.unrecorded.append(item)
-            case ImportedTest():
-                self.foreign.append(item)
-            case Problem():
-                self.problems.append(item)
-            case Refusal():
-                self.refused.append(item)

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from csit_utils.dataset.items import Dataset, Status
+from csit_utils.dataset.items import Status
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import Simulation, simulation_of
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
@@ -17,7 +17,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame, TestType
 from resources.libraries.python.recording.records import RECORDS
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
-from tests.loaded import load
+from tests.loaded import Dataset, load
 from tests.simulated.conftest import TABLE_ENTRIES
 from tests.simulated.in_process import SIM, passed, robot_words
 

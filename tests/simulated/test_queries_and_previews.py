@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from csit_utils.dataset.items import Dataset
 from csit_utils.studies.registry import explanations
 from resources.libraries.python.model.load import load_topology
-from tests.loaded import load
+from tests.loaded import Dataset, load
 from tests.simulated.in_process import DENSITY, SIM, STUDIES, csit, passed, robot_words, topology_with
 
 SPECS = STUDIES / "specs"

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from robot.rebot import rebot
 
-from csit_utils.dataset.items import Dataset
-from tests.loaded import load
+from tests.loaded import Dataset, load
 from tests.simulated.in_process import Ended, csit, passed
 
 PAGES = {

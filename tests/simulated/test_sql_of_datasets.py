@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from csit_utils.dataset.items import Dataset
+from tests.loaded import Dataset
 from tests.simulated.conftest import SLOWER
 from tests.simulated.in_process import passed
 from tests.sql_page import QUESTIONS

@@ -18,8 +18,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from csit_utils.analysis.trends.twobands import find_two_bands, unseen_two_bands
-from csit_utils.dataset.flatten import rows_of_tests, table_rows
-from csit_utils.dataset.items import Dataset, Recorded, Status
+from csit_utils.dataset.items import Recorded, Status
 from csit_utils.dataset.rows import PDR, InstanceRow, LatencyRow
 from csit_utils.studies.density.analysis.answers import AnswerVerdict, Question, answers, evidence
 from resources.libraries.python.model.load import load_topology
@@ -32,6 +31,7 @@ from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
+from tests.loaded import Dataset, rows_of_tests, table_rows
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share
 
 _TOPOLOGY = PROJECT / "topologies" / "sim.yaml"

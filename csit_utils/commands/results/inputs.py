@@ -19,7 +19,7 @@ import typer
 
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import files_of
-from csit_utils.dataset.items import Dataset, Problem, ReadError
+from csit_utils.dataset.items import Problem, ReadError
 from csit_utils.dataset.store.chosen_runs import Choice, newest
 from csit_utils.dataset.store.layout import Layout, is_dataset
 from resources.libraries.python.errors import ConfigError
@@ -240,18 +240,6 @@ def from_contents(
         if quick.validated:
             raise
     return work(opened(inputs).contents(characterizations=True, choose=choose, published=published))
-
-
-def read(inputs: list[Path], choose: Choice = newest) -> Dataset:
-    """Read all inputs, with every record, of datasets those of chosen runs.
-
-    Raises:
-        ConfigError: As for `opened` and `OpenedInputs.contents`.
-    """
-    dataset = Dataset()
-    for item in opened(inputs).contents(characterizations=True, choose=choose).items():
-        dataset.add(item)
-    return dataset
 
 
 def _refuse(inputs: list[Path], problems: Sequence[Problem]) -> None:

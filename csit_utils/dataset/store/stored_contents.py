@@ -330,7 +330,8 @@ def _without_histogram(row: RowT) -> RowT:
 
 @cache
 def _adapter(key: str) -> TypeAdapter[Any]:
-    return TypeAdapter(DensityRecord.model_fields[key].annotation)
+    annotation: Any = DensityRecord.model_fields[key].annotation
+    return TypeAdapter(annotation)
 
 
 def _partial(text: str, row: TestRow, keys: Collection[str]) -> DensityRecord:

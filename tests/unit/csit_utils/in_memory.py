@@ -5,11 +5,12 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from csit_utils.dataset.flatten import RowT, rows_of_tests, table_rows
-from csit_utils.dataset.items import Dataset, Problem, Recorded, Refusal
+from csit_utils.dataset.flatten import RowT
+from csit_utils.dataset.items import Item, Problem, Recorded, Refusal
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.loaded import Dataset, rows_of_tests, table_rows
 
 
 class InMemory:
@@ -54,6 +55,11 @@ class InMemory:
         """Yield the rows of some of `TABLES`."""
         every: Iterator[Any] = chain.from_iterable(table_rows(self._dataset, kind) for kind in kinds)
         return (row for row in every if anchors is None or row.anchor in anchors)
+
+    def items(self) -> Iterator[Item]:
+        """Yield everything, with whole records."""
+        read = self._dataset
+        return chain[Item](read.refused, read.problems, read.recorded, read.foreign, read.unrecorded)
 
     def record(self, anchor: str) -> Recorded[DensityRecord]:
         """Return the record of one test.

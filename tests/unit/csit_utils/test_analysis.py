@@ -13,7 +13,6 @@ from csit_utils.analysis.grouping import all_series, asks_for
 from csit_utils.analysis.latency import curve, merge, percentiles
 from csit_utils.analysis.verdicts import short, verdict_of
 from csit_utils.dataset import rows as columns
-from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.dataset.rows import ORR, frame_text
 from csit_utils.studies.density.analysis.density import CellState, matrices
@@ -23,6 +22,7 @@ from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import Finding, ReceiveRate, Verdict, VerdictKind
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.loaded import rows_of_tests
 from tests.unit.csit_utils.builders import IMIX, NDR, PDR, does_not_fit, mrr_result, result
 from tests.unit.csit_utils.datasets import CSC, CSP, dataset_of, plain
 

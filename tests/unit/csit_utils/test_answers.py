@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from csit_utils.analysis.causes import CauseKind, kind_of
 from csit_utils.cli import make_app
 from csit_utils.dataset import rows as columns
-from csit_utils.dataset.flatten import rows_of_tests, table_rows
-from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import InstanceRow, LatencyRow, TestRow
 from csit_utils.studies.density.analysis.answers import (
@@ -27,6 +25,7 @@ from csit_utils.studies.density.analysis.answers import (
 from csit_utils.studies.density.answer_text import evidence_text, next_text, view
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
+from tests.loaded import Dataset, rows_of_tests, table_rows
 from tests.unit.csit_utils.builders import PDR, does_not_fit, goal_result, refused_cell, result, trial
 from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.robot_output import write_output_xml

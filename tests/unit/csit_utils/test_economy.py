@@ -7,7 +7,6 @@ import pytest
 from robot.api import TestSuite as Suite
 
 from csit_utils.analysis.grouping import all_series
-from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Refusal
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.efficiency import efficiencies
@@ -15,7 +14,7 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord
-from tests.loaded import load
+from tests.loaded import load, rows_of_tests
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, refused_cell, result
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
 from tests.unit.csit_utils.rendered_pages import Page

@@ -5,15 +5,14 @@ from pathlib import Path
 
 from csit_utils.analysis.comparisons.comparison import compare
 from csit_utils.analysis.verdicts import verdict_of
-from csit_utils.dataset.flatten import rows_of_tests, table_rows
-from csit_utils.dataset.items import Dataset, ImportedTest
+from csit_utils.dataset.items import ImportedTest
 from csit_utils.dataset.load import read_foreign
 from csit_utils.dataset.rows import NDR, PDR, InstanceRow, TestRow
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python.model.findings.evidence import FlowRate, ItemizedFigure
 from resources.libraries.python.model.measurements.trial import Direction
-from tests.loaded import load
+from tests.loaded import Dataset, load, rows_of_tests, table_rows
 from tests.unit.csit_utils.datasets import html_of, imported, plain
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, packed, pps, searched
 from tests.unit.csit_utils.robot_output import write_output_xml

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from csit_utils.dataset.flatten import table_rows
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, ThreadRow
 from csit_utils.studies.density.results_table import print_results
 from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, ThreadLoad, Usage
@@ -14,6 +13,7 @@ from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Finding, Verdict, VerdictKind
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.loaded import table_rows
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, html_of
 from tests.unit.csit_utils.in_memory import InMemory

@@ -7,7 +7,6 @@ import pytest
 
 from csit_utils.analysis.grouping import all_series
 from csit_utils.analysis.runs import history, latest_runs
-from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import NDR
 from csit_utils.report.links import cell_anchor
@@ -22,6 +21,7 @@ from csit_utils.studies.density.figures.throughput import density_figure
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, plain
 from tests.unit.csit_utils.in_memory import InMemory
