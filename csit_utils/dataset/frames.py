@@ -1,6 +1,6 @@
 """Tables for pandas and for CSV files, made from flat rows."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
@@ -18,11 +18,18 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-def _frame(
-    kind: "type[DataclassInstance]", rows: "Iterable[DataclassInstance]", without: Collection[str] = ()
-) -> pd.DataFrame:
-    names = [column.name for column in fields(kind) if column.name not in without]
-    frame = pd.DataFrame((asdict(row) for row in rows), columns=names)
+FILES: Mapping[str, type[Any]] = {"tests": TestRow, **{table.name: kind for kind, table in TABLES.items()}}
+"""Type of the rows of each CSV file, by its name."""
+
+
+def columns_of(kind: "type[DataclassInstance]") -> tuple[str, ...]:
+    """Return the columns of a file, without those that are lists and histograms."""
+    return tuple(each.name for each in fields(kind) if each.name not in (*LISTS, "histogram"))
+
+
+def frame_of(kind: "type[DataclassInstance]", rows: "Iterable[DataclassInstance]") -> pd.DataFrame:
+    """Return rows of a file as a table."""
+    frame = pd.DataFrame((asdict(row) for row in rows), columns=columns_of(kind))
     hints = get_type_hints(kind)
     return frame.astype({name: _dtype(hints[name]) for name in frame.columns})
 
@@ -33,13 +40,8 @@ def _dtype(hint: object) -> str:
     return {str: "string", int: "Int64", float: "float64", bool: "boolean"}[kinds.pop()]
 
 
-def frame_of_tests(rows: Iterable[TestRow]) -> pd.DataFrame:
-    """One row per test, without the columns that are tables."""
-    return _frame(TestRow, rows, LISTS)
-
-
 def write_csv(contents: Contents, directory: Path) -> tuple[Path, ...]:
-    """Write tests and each of `TABLES`, a .csv each, with raw numbers.
+    """Write `FILES`, with raw numbers.
 
     Histograms and published figures are left out.
 
@@ -50,12 +52,12 @@ def write_csv(contents: Contents, directory: Path) -> tuple[Path, ...]:
         CsitError: One cannot be written.
         ReadError: A record is damaged.
     """
-    rows: dict[type, list[Any]] = {kind: [] for kind in TABLES}
     every: Iterator[Any] = contents.rows(*TABLES)
+    rows: dict[type, list[Any]] = {kind: [] for kind in TABLES}
     for row in every:
         rows[type(row)].append(row)
-    frames = {"tests": frame_of_tests(row for row in contents.tests if row.world != PUBLISHED)}
-    frames |= {table.name: _frame(kind, rows[kind], ("histogram",)) for kind, table in TABLES.items()}
+    rows[TestRow] = [row for row in contents.tests if row.world != PUBLISHED]
+    frames = {name: frame_of(kind, rows[kind]) for name, kind in FILES.items()}
     options: dict[str, Any] = {"index": False, "lineterminator": "\n"}
     for name, frame in frames.items():
         texts = frame.select_dtypes(exclude=["number", "bool"])

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from csit_utils import cli
-from csit_utils.dataset.frames import frame_of_tests, write_csv
+from csit_utils.dataset.frames import frame_of, write_csv
 from csit_utils.dataset.rows import FlowRow, InstanceRow, LatencyRow, TestRow, TrialRow
 from csit_utils.report import units
 from csit_utils.studies.registry import explanations
@@ -88,7 +88,7 @@ def test_csv_round_trip(tmp_path: Path) -> None:
 
 
 def test_frames_keep_whole_numbers_whole() -> None:
-    frame = frame_of_tests(rows_of_tests(dataset_of(result(CSC, 2, 1, histograms=False), mrr_result(CSC, 1, 1))))
+    frame = frame_of(TestRow, rows_of_tests(dataset_of(result(CSC, 2, 1, histograms=False), mrr_result(CSC, 1, 1))))
     assert str(frame["nf_chains"].dtype) == "Int64"
     assert frame["mrr_trials"].isna().tolist() == [True, False]
     assert frame["simulated"].tolist() == [False, False]
