@@ -50,7 +50,7 @@ class Contents(Protocol):
     def items(self) -> Iterator[Item]:
         """Yield everything, with whole records."""
 
-    def record(self, anchor: str) -> Recorded[DensityRecord]:
+    def record(self, anchor: str) -> DensityRecord:
         """Return the record of one test.
 
         Raises:

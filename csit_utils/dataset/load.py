@@ -77,12 +77,7 @@ def recorded_test(test: ScannedTest, text: bytes | str, source: str) -> Recorded
     Raises:
         ReadError: The record is damaged.
     """
-    return read_recorded(text, where(test, source), source, test.status, test.message)
-
-
-def where(test: ScannedTest, source: str) -> str:
-    """Return the location of a test for errors."""
-    return f"{source}: test '{test.long_name}'"
+    return read_recorded(text, f"{source}: test '{test.long_name}'", source, test.status, test.message)
 
 
 def unrecorded(test: ScannedTest, source: str, message: str) -> Unrecorded:

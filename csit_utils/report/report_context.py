@@ -227,7 +227,7 @@ def _line_pps(contents: Contents, rows: Sequence[TestRow]) -> float | None:
     row = next((row for row in rows if row.recorded and row.planned and row.origin == OWN), None)
     if row is None:
         return None
-    result = contents.record(row.anchor).record
+    result = contents.record(row.anchor)
     if result.plan is None:
         return None
     nics = {

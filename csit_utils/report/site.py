@@ -282,7 +282,7 @@ class TestPages:
 def views(shown: ReportContents, anchors: Iterable[str]) -> Iterator[TestView]:
     """Yield the views of tests one at a time, since records with trials are large."""
     for anchor in anchors:
-        yield view_of(shown.contents.record(anchor).record, shown.by_anchor[anchor])
+        yield view_of(shown.contents.record(anchor), shown.by_anchor[anchor])
 
 
 def rendered(shown: ReportContents, anchor: str) -> RenderedPage:

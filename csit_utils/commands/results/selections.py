@@ -155,7 +155,7 @@ class DatasetReader:
         """
         return self._tests(self._data)
 
-    def record(self, anchor: str) -> Recorded[DensityRecord]:
+    def record(self, anchor: str) -> DensityRecord:
         """Return the record of a test that was read.
 
         Raises:

@@ -220,7 +220,7 @@ class Stored:
                 made = [each for each in _imported(row, text).latency if isinstance(each, kinds)]
             yield from made if anchors is not None else map(_without_histogram, made)
 
-    def record(self, anchor: str) -> Recorded[DensityRecord]:
+    def record(self, anchor: str) -> DensityRecord:
         """Return the record of one test.
 
         Raises:
@@ -235,7 +235,7 @@ class Stored:
         kind, text = self._near.get(anchor, (None, ""))
         if kind != details.RECORD:
             raise KeyError(anchor)
-        return self._recorded(self._by_anchor[anchor], text)
+        return self._recorded(self._by_anchor[anchor], text).record
 
     def items(self) -> Iterator[Item]:
         """Yield all items with whole records."""

@@ -15,7 +15,6 @@ from csit_utils.analysis.runs import History, Run, called
 from csit_utils.analysis.trends.events import CellEvent, events, level_around, newest_first
 from csit_utils.analysis.trends.probable import CHANCE, NEIGHBOURS, probable_events
 from csit_utils.analysis.trends.trend import ALPHA, FEWEST, SUSPICION, Trend, TrendState
-from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.measures import PPS
 from csit_utils.dataset.rows import MEASURES, TestRow
 from csit_utils.report.figures import Figure, Json
@@ -360,7 +359,7 @@ PAGE = Page("trend", "Trend", _build, group="History")
 
 
 def _stacks_at(
-    found: Sequence[CellEvent], names: CellNames, record: Callable[[str], Recorded[DensityRecord]]
+    found: Sequence[CellEvent], names: CellNames, record: Callable[[str], DensityRecord]
 ) -> Iterator[tuple[str, CellStacks]]:
     """Yield the cells with call stacks on both sides of a step, each cell once for a run in which it changed."""
     seen = set()

@@ -48,8 +48,8 @@ class InMemory:
         return self._dataset.characterizations
 
     @cached_property
-    def _recorded(self) -> Mapping[str, Recorded[DensityRecord]]:
-        return {item.anchor: item for item in self._dataset.of(DensityRecord)}
+    def _records(self) -> Mapping[str, DensityRecord]:
+        return {item.anchor: item.record for item in self._dataset.of(DensityRecord)}
 
     def rows(self, *kinds: type[RowT], anchors: Collection[str] | None = None) -> Iterator[RowT]:
         """Yield the rows of some of `TABLES`."""
@@ -61,10 +61,10 @@ class InMemory:
         read = self._dataset
         return chain[Item](read.refused, read.problems, read.recorded, read.foreign, read.unrecorded)
 
-    def record(self, anchor: str) -> Recorded[DensityRecord]:
+    def record(self, anchor: str) -> DensityRecord:
         """Return the record of one test.
 
         Raises:
             KeyError: No such test, or it has no record.
         """
-        return self._recorded[anchor]
+        return self._records[anchor]

@@ -59,7 +59,7 @@ def test_a_dataset_has_it(tmp_path: Path) -> None:
     stored = Stored(Layout(tmp_path / "dataset"))
     check(stored.tests)
     (wrong,) = [row.anchor for row in stored.tests if row.nf_chains == 1]
-    assert has_remark(" ".join(stored.record(wrong).record.verdict.evidence))
+    assert has_remark(" ".join(stored.record(wrong).verdict.evidence))
     assert {row.verdict for row in stored.rows(InstanceRow, anchors=[wrong])} == {"unstable"}
     assert {row.verdict for row in table_rows(load([tmp_path / "output.xml"]), InstanceRow) if row.anchor == wrong} == {
         "unstable"

@@ -65,7 +65,7 @@ def test_it_says_what_its_files_say(output: Path, tmp_path: Path) -> None:
     assert set(stored.rows(InstanceRow, LatencyRow, anchors=anchors)) == both
     assert {row.histogram for row in stored.rows(LatencyRow)} == {None}
     assert stored.environments == memory.environments
-    assert [stored.record(anchor).record for anchor in anchors] == [memory.record(anchor).record for anchor in anchors]
+    assert [stored.record(anchor) for anchor in anchors] == [memory.record(anchor) for anchor in anchors]
     assert sorted(map(str, stored.items())) == sorted(map(str, _items(output, stored)))
     with pytest.raises(KeyError):
         stored.record("test-none")

@@ -181,7 +181,7 @@ def _open_trials(known: Contents, found: Sequence[DensityAnswer]) -> list[_OpenT
 def _open_trial(known: Contents, each: DensityAnswer) -> _OpenTrial:
     row = each.next.run.row if each.next.run else None
     cell = f"{each.series.service_type} {each.next.services}x{each.nfs}"
-    if row is None or row.origin != OWN or (record := known.record(row.anchor).record).rerun is None:
+    if row is None or row.origin != OWN or (record := known.record(row.anchor)).rerun is None:
         raise ConfigError(f"--measure: {cell} was not measured by a suite of this project that names its testbed")
     rerun = record.rerun
     if load_topology(PROJECT / rerun.topology).digest != rerun.topology_digest:
