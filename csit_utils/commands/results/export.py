@@ -54,7 +54,7 @@ def export(
         raise ConfigError(f"--job {job!r}: not a job name of CSIT's ETL, such as {_EXAMPLE}")
     from csit_utils.analysis.grouping import figures_beside  # noqa: PLC0415 - msgspec costs time of every --help
 
-    contents = opened(inputs).contents(characterizations=True)
+    contents = opened(inputs).contents()
     rows = {row.anchor: row for row in contents.tests}
     found: dict[tuple[str, ...], InfoFile] = {}
     for item in contents.items():

@@ -203,9 +203,7 @@ class DatasetReader:
             self._opened[paths] = opened(list(paths), quickly=True)
 
         def read() -> Contents:
-            found = self._opened[paths].contents(
-                characterizations=True, columns=self._columns, choose=choose, may_be_empty=bool(text)
-            )
+            found = self._opened[paths].contents(columns=self._columns, choose=choose, may_be_empty=bool(text))
             self._known[paths, text] = _Read(found, choose)
             return found
 

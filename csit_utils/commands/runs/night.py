@@ -173,7 +173,7 @@ def _stored(choices: NightChoices, folder: Path | None = None) -> Contents:
         there += _outputs(folder)
     reason = ""
     try:
-        found = opened(there).contents(characterizations=True, may_be_empty=True)
+        found = opened(there).contents(may_be_empty=True)
     except ConfigError as error:
         found, reason = opened([]).contents(may_be_empty=True), f" ({error})"
     if not found.tests and not found.characterizations:

@@ -191,7 +191,7 @@ def test_trend_shows_every_number(sides: tuple[Path, Path]) -> None:
 
 def test_the_pages_show_what_the_commands_print(sides: tuple[Path, Path]) -> None:
     """Each number with its unit, compared and over time, though there is no test of the matrix."""
-    shown = ReportContents(opened([*sides]).contents(characterizations=True))
+    shown = ReportContents(opened([*sides]).contents())
     beside, over_time = render(compare_page.PAGE, shown), render(trend_page.PAGE, shown)
     data = json.loads(beside.html.split('id="compare-data">', 1)[1].split("</script>", 1)[0])
     found = {(cell["t"], data["metrics"][cell["m"]], cell.get("x")) for cell in data["cells"]}

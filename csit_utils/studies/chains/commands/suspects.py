@@ -45,7 +45,7 @@ def suspects(
     Names of suspects:
       ./csit suspects results --format json | jq -r '.chain'
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    found = opened(inputs).contents(characterizations=True)
+    found = opened(inputs).contents()
     studies = [
         (item, item.record.chain_study)
         for item in found.characterizations

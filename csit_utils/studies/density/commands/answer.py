@@ -133,7 +133,7 @@ def answer(
         ]
 
     choose = newest_nights if max_tests is None else partial(newest, max_tests=max_tests)
-    known = opened(inputs).contents(choose=choose)
+    known = opened(inputs).contents(of_density=True, choose=choose)
     found = answered(known)
     if not found:
         raise without(inputs, known, "contains no density test with a rate to answer from")
@@ -144,7 +144,7 @@ def answer(
             for number, each in enumerate(trials, len(runs) + 1):
                 runs[each] = place / str(number)
                 _run(each, runs[each])
-            known = opened([*inputs, *map(output_of, runs.values())]).contents(choose=choose)
+            known = opened([*inputs, *map(output_of, runs.values())]).contents(of_density=True, choose=choose)
             found = answered(known)
     _print(_largest(found) if best else found, form, evidence=not best)
     if measure:

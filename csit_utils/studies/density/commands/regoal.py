@@ -46,7 +46,7 @@ def regoal(
       ./csit regoal results --format json | jq -c '[.test, .needed_pps]'
     """  # noqa: D301 - \b keeps the lines of the examples apart
     goals = tuple(map(goal_of, goal)) if goal else GOALS
-    found = opened(inputs).contents(characterizations=True)
+    found = opened(inputs).contents()
     lines = [line for test in _tests(found.items()) for line in _lines(test, goals)]
     if not lines:
         raise without(inputs, found, "contains no test with trials of a search")

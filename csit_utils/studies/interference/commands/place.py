@@ -81,7 +81,7 @@ def place(
     Effect of packet size and load:
       ./csit place results --sweep
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    found = opened(inputs).contents(characterizations=True)
+    found = opened(inputs).contents()
     studies = _chosen(found, inputs, study, frame)
     if sweep:
         points = by_frame_and_load([each for _, each in studies])
