@@ -163,6 +163,6 @@ STUDY = Study(
             queried=_QUERIED,
         ),
     ),
-    explanations=EXPLANATIONS,
+    explanations={"Interference": EXPLANATIONS},
     preview=lambda path, keys: cost(load_interference(path, keys)),
 )

@@ -112,6 +112,6 @@ STUDY = Study(
             name_first=lambda sizing: best_of(sizing) is not None,
         ),
     ),
-    explanations=EXPLANATIONS,
+    explanations={"Sizing": EXPLANATIONS},
     preview=_preview,
 )

@@ -42,7 +42,7 @@ def _saturation(record: SweepRecord, sweep: Sweep) -> str:
     second = record.profile.second if record.profile else None
     other = f"; another break-point is at {input_words(second.rate, sweep)}: {second.reason}" if second else ""
     at = input_words(found.rate, sweep, found.low, found.high)
-    at += " or below" if found.low is None and found.high is not None else ""
+    at += " or below" if found.is_upper_bound else ""
     return f"saturates at {at}, by {found.indicator}: {found.reason}{other}"
 
 

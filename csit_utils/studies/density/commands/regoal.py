@@ -16,7 +16,6 @@ from csit_utils.studies.density.answer_text import other_goal_view
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
-GROUP = "Read"
 _HEADS = ("cell", "frame", "goal", "throughput", "evidence")
 _LEFT = ("cell", "frame", "goal", "evidence")
 

@@ -54,13 +54,15 @@ def break_point_in_words(profile: Profile) -> str:
 
 def rate_in_words(point: BreakPoint) -> str:
     """Rate and interval: `2.501 Gbit/s (95 % interval 2.498 to 2.504)`."""
+    if point.is_upper_bound:
+        return f"{point.rate:.4g} Gbit/s or below"
     return _value_in_words(point.rate, point.low, point.high)
 
 
 def _value_in_words(value: float, low: float | None, high: float | None) -> str:
     rate = f"{value:.4g} Gbit/s"
     if low is None:
-        return rate if high is None else f"{rate} or below"
+        return rate
     return rate if high is None else f"{rate} ({interval_in_words(low, high)})"
 
 
@@ -147,7 +149,9 @@ def scaling_in_words(found: Sequence[FlavorStep]) -> tuple[str, ...]:
 def _step_in_words(step: FlavorStep) -> str:
     from_to = f"{_named(step.smaller)} to {_named(step.larger)}"
     if step.gain is None:
-        return f"{from_to}: unknown, not both were saturated"
+        bounds = [each for each in (step.smaller, step.larger) if each.saturates_before_first_load]
+        why = [f"{each.name} saturates at its lowest load or below" for each in bounds] or ["not both were saturated"]
+        return f"{from_to}: unknown, {' and '.join(why)}"
     later = f"break-point {signed(100 * step.gain, 1)} %" if step.gain else "the same break-point"
     if step.used is None:
         return f"{from_to}: {later}, not by CPU"
