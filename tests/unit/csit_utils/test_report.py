@@ -31,7 +31,7 @@ HOSTILE = "</script></style><img src=x onerror=alert(1)>\"'`{{7*7}}"
 def test_the_summary_says_it_in_words() -> None:
     page = page_of(plain(1, 1, 212e3, 230e3), plain(2, 1, 180e3, 230.1e3))
     assert (
-        "CSC, 1 to 2 services: from 1x1 to 2x1 NDR goes from 212 kpps to 180 kpps (\N{MINUS SIGN}15 %), "
+        "CSC, 1 to 2 instances: from 1x1 to 2x1 NDR goes from 212 kpps to 180 kpps (\N{MINUS SIGN}15 %), "
         "PDR stays at 230 kpps, within the resolution of the search." in page.text
     )
 
